@@ -1,0 +1,1 @@
+"""The counter: protocol, transports, people."""

@@ -1,0 +1,1 @@
+"""The shelves: what is kept, and how it is found again."""

@@ -1,0 +1,62 @@
+"""What can go wrong on the shelves.
+
+StorageError
+├── DocumentNotFoundError        nothing is stored under that source
+├── InvalidSourceError           a value that storage cannot keep or search by
+├── UnreadableDocumentError      a file that cannot be turned into text
+├── ModelMismatchError           stored vectors were made by another embedder
+├── SchemaTooNewError            the data was written by a newer Toolcrib
+└── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "DocumentNotFoundError",
+    "InvalidSourceError",
+    "ModelMismatchError",
+    "SchemaTooNewError",
+    "StorageError",
+    "StorageUnavailableError",
+    "UnreadableDocumentError",
+]
+
+
+class StorageError(Exception):
+    """A failure of storage whose message a person can act on.
+
+    Attributes:
+        message: What was wrong, with the value.
+        suggestions: What to do next, one sentence each.
+    """
+
+    def __init__(self, message: str, *, suggestions: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestions = tuple(suggestions)
+
+
+class DocumentNotFoundError(StorageError):
+    """Nothing is stored under that source."""
+
+
+class InvalidSourceError(StorageError):
+    """A value that storage cannot keep or search by."""
+
+
+class UnreadableDocumentError(StorageError):
+    """A file that cannot be turned into text: empty, binary, encrypted, damaged or too large."""
+
+
+class ModelMismatchError(StorageError):
+    """The stored vectors were made by another embedder."""
+
+
+class SchemaTooNewError(StorageError):
+    """The data directory was written by a newer version of Toolcrib."""
+
+
+class StorageUnavailableError(StorageError):
+    """The disk or the database refuses: full, read-only, locked or damaged."""

@@ -1,0 +1,1 @@
+"""The crib: every tool, and the one path that a call takes."""

@@ -1,0 +1,76 @@
+"""What a running tool is given besides its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import anyio
+
+from storage.library import Library, Shelf
+from storage.models import Identity
+from tools.core.errors import PermissionDeniedError
+from tools.core.sandbox import Sandbox
+
+__all__ = ["ProgressReporter", "RequestContext"]
+
+ProgressReporter = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Reports (done, total, message) to the caller."""
+
+
+async def _report_nothing(_done: float, _total: float | None, _message: str | None) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """One call's identity, its way to report, and what its scope grants.
+
+    A tool receives it by declaring a parameter of this type; the parameter is never in the schema.
+
+    Attributes:
+        identity: Whose call it is.
+        report_progress: Reports (done, total, message) to the caller; does nothing when nobody asked.
+    """
+
+    identity: Identity = Identity()
+    report_progress: ProgressReporter = _report_nothing
+    _sandbox: Sandbox | None = None
+    _library: Library | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The files beneath the root (scopes sandboxed and context).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant files.
+        """
+        if self._sandbox is None:
+            raise PermissionDeniedError("This tool's scope grants no access to files.")
+        return self._sandbox
+
+    def shelf(
+        self,
+        user_id: str | None = None,
+        device_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> Shelf:
+        """Stored context, bound to one identity (scope context).
+
+        Args:
+            user_id: Another user than the caller's own.
+            device_id: Another device than the caller's own.
+            agent_id: Another agent than the caller's own.
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant stored context.
+        """
+        if self._library is None:
+            raise PermissionDeniedError("This tool's scope grants no access to stored context.")
+        given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
+        named = {key: value for key, value in given.items() if value is not None}
+        return self._library.shelf(replace(self.identity, **named))
+
+    def granted(self, *, sandbox: Sandbox | None, library: Library | None) -> RequestContext:
+        """The same call with what its scope grants."""
+        return replace(self, _sandbox=sandbox, _library=library)

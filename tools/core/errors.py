@@ -1,0 +1,149 @@
+"""The exception tree: each leaf is one `error_type` of the interface.
+
+ToolError
+├── InvalidArgumentsError    invalid_arguments
+├── NotFoundError            not_found
+├── UnknownToolError         unknown_tool
+├── PermissionDeniedError    permission_denied
+├── ApprovalRequiredError    approval_required
+├── OutsideSandboxError      outside_sandbox
+├── ConflictError            conflict
+├── DeadlineError            timeout
+├── RateLimitedError         rate_limited
+├── UpstreamError            upstream_failed
+├── UnavailableError         unavailable
+└── InternalError            internal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+__all__ = [
+    "ApprovalRequiredError",
+    "ConflictError",
+    "DeadlineError",
+    "ErrorType",
+    "InternalError",
+    "InvalidArgumentsError",
+    "NotFoundError",
+    "OutsideSandboxError",
+    "PermissionDeniedError",
+    "RateLimitedError",
+    "ToolError",
+    "UnavailableError",
+    "UnknownToolError",
+    "UpstreamError",
+]
+
+ErrorType = Literal[
+    "invalid_arguments",
+    "not_found",
+    "unknown_tool",
+    "permission_denied",
+    "approval_required",
+    "outside_sandbox",
+    "conflict",
+    "timeout",
+    "rate_limited",
+    "upstream_failed",
+    "unavailable",
+    "internal",
+]
+
+
+class ToolError(Exception):
+    """A failure that is part of a tool's interface.
+
+    Attributes:
+        message: What was wrong, with which value.
+        suggestions: Values or names that would have worked.
+        next_actions: What to do now, one sentence each.
+    """
+
+    error_type: ClassVar[ErrorType] = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        suggestions: Sequence[str] = (),
+        next_actions: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestions = tuple(suggestions)
+        self.next_actions = tuple(next_actions)
+
+
+class InvalidArgumentsError(ToolError):
+    """The arguments do not fit the schema, or make no sense together."""
+
+    error_type = "invalid_arguments"
+
+
+class NotFoundError(ToolError):
+    """What was asked for does not exist."""
+
+    error_type = "not_found"
+
+
+class UnknownToolError(ToolError):
+    """No tool has that name or alias."""
+
+    error_type = "unknown_tool"
+
+
+class PermissionDeniedError(ToolError):
+    """The policy or the operating system refuses."""
+
+    error_type = "permission_denied"
+
+
+class ApprovalRequiredError(ToolError):
+    """A person has to agree first."""
+
+    error_type = "approval_required"
+
+
+class OutsideSandboxError(ToolError):
+    """The path leads out of the root."""
+
+    error_type = "outside_sandbox"
+
+
+class ConflictError(ToolError):
+    """The state is not what the caller expected."""
+
+    error_type = "conflict"
+
+
+class DeadlineError(ToolError):
+    """The call took longer than its deadline."""
+
+    error_type = "timeout"
+
+
+class RateLimitedError(ToolError):
+    """Too many calls; wait before the next."""
+
+    error_type = "rate_limited"
+
+
+class UpstreamError(ToolError):
+    """Another server failed."""
+
+    error_type = "upstream_failed"
+
+
+class UnavailableError(ToolError):
+    """A part that this call needs is not there now."""
+
+    error_type = "unavailable"
+
+
+class InternalError(ToolError):
+    """A defect of ours; the log has the details."""
+
+    error_type = "internal"

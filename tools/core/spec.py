@@ -1,0 +1,230 @@
+"""What a tool is: its specification, its result, and the mark that makes a function one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field
+
+from tools.core.context import RequestContext
+from tools.core.errors import ErrorType, ToolError
+
+__all__ = [
+    "Confirmation",
+    "Effect",
+    "ToolFailure",
+    "ToolOptions",
+    "ToolResult",
+    "ToolScope",
+    "ToolSpec",
+    "tool",
+]
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+DEFAULT_TIMEOUT = 60.0
+"""Seconds a call may take when its tool says nothing else."""
+
+
+class ToolScope(StrEnum):
+    """Where a call is routed, and so what it is given."""
+
+    SANDBOXED = "sandboxed"
+    SYSTEM = "system"
+    MCP = "mcp"
+    CONTEXT = "context"
+
+
+class Effect(StrEnum):
+    """What a call does to the world."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    EXTERNAL = "external"
+
+
+class Confirmation(StrEnum):
+    """Whether a person should agree to a call first."""
+
+    NONE = "none"
+    RECOMMENDED = "recommended"
+    REQUIRED = "required"
+
+
+class ToolFailure(BaseModel):
+    """What a failed call answers.
+
+    Attributes:
+        error_type: One of the closed list.
+        message: What was wrong, with which value.
+        suggestions: Values or names that would have worked.
+        next_actions: What to do now.
+    """
+
+    error_type: ErrorType
+    message: str
+    suggestions: list[str] = Field(default_factory=list)
+    next_actions: list[str] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, error: ToolError) -> ToolFailure:
+        """The failure that an exception of the tree stands for."""
+        return cls(
+            error_type=error.error_type,
+            message=error.message,
+            suggestions=list(error.suggestions),
+            next_actions=list(error.next_actions),
+        )
+
+    def to_text(self) -> str:
+        """The failure as lines for the model."""
+        lines = [f"{self.error_type}: {self.message}"]
+        if self.suggestions:
+            lines.append("Did you mean: " + ", ".join(self.suggestions))
+        lines.extend(f"Next: {action}" for action in self.next_actions)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call answers.
+
+    Attributes:
+        structured: JSON object that validates against the output schema (on success), or a
+            ToolFailure as JSON (on failure).
+        text: The same for the model, compact.
+        is_error: Whether the call failed.
+    """
+
+    structured: dict[str, Any]
+    text: str
+    is_error: bool = False
+
+    @classmethod
+    def failure(cls, error: ToolError) -> ToolResult:
+        """The result that an exception of the tree stands for."""
+        failure = ToolFailure.of(error)
+        return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """Everything that is known of a tool.
+
+    Attributes:
+        name: Stable identifier, `[a-z0-9_]{1,64}`.
+        title: Name for people.
+        description: What it does, for the model.
+        input_schema: JSON Schema (2020-12) of the arguments, an object.
+        output_schema: JSON Schema of the structured result, an object, or None.
+        scope: Where a call is routed.
+        effects: What a call does to the world.
+        destructive: Whether a call may remove or overwrite what exists.
+        idempotent: Whether repeating a call changes nothing more.
+        confirmation: Whether a person should agree first.
+        tags: Groups it belongs to.
+        capabilities: What it can do, as phrases for tool retrieval.
+        aliases: Other names that reach it; accepted, not listed.
+        source: "builtin", "function:FILE", "created" or "upstream:NAME".
+        timeout: Seconds that a call may take.
+        validate: Checks and converts raw arguments; raises InvalidArgumentsError.
+        invoke: Runs the tool with arguments that `validate` returned.
+    """
+
+    name: str
+    title: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+    scope: ToolScope
+    effects: frozenset[Effect]
+    validate: Callable[[Mapping[str, Any]], dict[str, Any]]
+    invoke: Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
+    destructive: bool = False
+    idempotent: bool = False
+    confirmation: Confirmation = Confirmation.NONE
+    tags: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    source: str = "builtin"
+    timeout: float = DEFAULT_TIMEOUT
+
+    @property
+    def read_only(self) -> bool:
+        """Whether a call only reads."""
+        return self.effects == {Effect.READ}
+
+    @property
+    def open_world(self) -> bool:
+        """Whether a call reaches beyond this machine."""
+        return Effect.EXTERNAL in self.effects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """What `@tool` says of a function beyond its signature and docstring."""
+
+    scope: ToolScope
+    effects: frozenset[Effect]
+    title: str | None = None
+    destructive: bool = False
+    idempotent: bool = False
+    confirmation: Confirmation = Confirmation.NONE
+    tags: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    timeout: float = DEFAULT_TIMEOUT
+
+
+def tool(
+    *,
+    scope: ToolScope,
+    effects: set[Effect],
+    title: str | None = None,
+    destructive: bool = False,
+    idempotent: bool = False,
+    confirmation: Confirmation = Confirmation.NONE,
+    tags: tuple[str, ...] = (),
+    capabilities: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Callable[[FunctionT], FunctionT]:
+    """Marks a function as a tool; the registry finds it and converts it.
+
+    Args:
+        scope: Where a call is routed.
+        effects: What a call does to the world.
+        title: Name for people; by default the function's name in words.
+        destructive: Whether a call may remove or overwrite what exists.
+        idempotent: Whether repeating a call changes nothing more.
+        confirmation: Whether a person should agree first.
+        tags: Groups it belongs to.
+        capabilities: What it can do, as phrases for tool retrieval.
+        aliases: Other names that reach it.
+        timeout: Seconds that a call may take.
+
+    Returns:
+        A decorator that returns the function unchanged, marked with its options.
+    """
+    options = ToolOptions(
+        scope=scope,
+        effects=frozenset(effects),
+        title=title,
+        destructive=destructive,
+        idempotent=idempotent,
+        confirmation=confirmation,
+        tags=tags,
+        capabilities=capabilities,
+        aliases=aliases,
+        timeout=timeout,
+    )
+
+    def mark(function: FunctionT) -> FunctionT:
+        function.__tool_options__ = options  # type: ignore[attr-defined]  # functions carry attributes
+        return function
+
+    return mark
