@@ -1,0 +1,196 @@
+r"""The one text analysis: what counts as a term, for the index and for queries alike.
+
+A term holds letters, digits and the combining marks of its script: never whitespace, a quote or an
+operator. All other characters beyond ASCII are part of a term, so an FTS5 table of these terms
+needs `tokenize = "ascii"`, which splits at ASCII punctuation only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+__all__ = ["MAX_TERM_CHARS", "STOP_WORDS", "is_spaceless", "terms_of", "tokenize"]
+
+MAX_TERM_CHARS = 64
+"""Characters that a term has at most; a longer run is cut into several terms."""
+
+STOP_WORDS = frozenset(
+    # "us" and "may" are left out: a country and a month are asked for.
+    """
+    a about after again all also am an and any are arent as at be because been before being between
+    both but by can cannot cant could couldnt did didnt do does doesnt doing dont during each for
+    from further had hadnt has hasnt have havent having he her here hers herself him himself his how
+    i if in into is isnt it its itself just me more most my myself no nor not of off on once only or
+    other our ours ourselves out over own same she should shouldnt so some such than that the their
+    theirs them themselves then there these they this those through to too under until up very was
+    wasnt we were werent what when where which while who whom why will with wont would wouldnt you
+    your yours yourself yourselves
+    """.split()  # noqa: SIM905  # a hundred words read best as text
+)
+"""English words that say nothing of a text's subject; contractions stand without apostrophe."""
+
+_SPACELESS = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
+    "\u0e81-\u0ecd\u0edc-\u0edf"  # Lao
+    "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\uaa60-\uaa76\uaa7a-\uaa7f"  # Myanmar
+    "\u1780-\u17d3\u17dc\u17dd"  # Khmer
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uffa1-\uffdc"  # Hangul
+    "\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
+    "\U00020000-\U0003ffff"  # Han, supplementary planes
+    "\u3041-\u309a\u309d-\u309f"  # Hiragana
+    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana
+    "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
+)
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0903\u093a-\u094f"
+    "\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u09d7\u0a01-\u0a03\u0a3c-\u0a4d"
+    "\u0a70-\u0a71\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0bd7"
+    "\u0c00-\u0c04\u0c3c-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d4d\u0d57"
+    "\u0d81-\u0d83\u0dca-\u0ddf\u0f18-\u0f19\u0f35\u0f37\u0f39\u0f71-\u0f84\u0f90-\u0fbc"
+)
+_IGNORED = "\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f"  # soft hyphen, joiners, variation selectors
+
+_LETTER = rf"[^\W_{_SPACELESS}]"
+_RUN = rf"{_LETTER}{{1,{MAX_TERM_CHARS}}}(?:[{_MARKS}{_IGNORED}]{{1,8}}{_LETTER}{{0,8}}){{0,8}}"
+_SURFACE = re.compile(
+    rf"[{_SPACELESS}]+"
+    r"|\d{1,3}(?:,\d{3}){1,8}(?!\d)"  # 1,000,000 is one number
+    r"|(?<![^\W_])[A-Za-z](?:\+\+|\#)(?![^\W_])"  # C++, C#, F#
+    rf"|{_RUN}(?:(?:[-.&'\u2019\u2010\u2011]|_{{1,4}}){_RUN}){{0,15}}"
+)
+_SPACELESS_LETTER = re.compile(rf"[{_SPACELESS}]")
+_FOLDED_RUN = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
+_DROPPED = re.compile(rf"[\u0300-\u036f{_IGNORED}]")
+_CONTRACTION = re.compile(r"(?<=[^\W\d_])['\u2019](?:s|d|m|ll|re|ve)$", re.IGNORECASE)
+_CASE_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str.maketrans(
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "TH"}
+)
+_NAMED_SIGNS = {"++": "pp", "#": "sharp"}
+_SLICE = 512  # normalising is quadratic in a run of marks, so long runs are normalised in slices
+
+
+def tokenize(text: str) -> list[str]:
+    """The terms of a text, in its order, repeated as often as they stand in it.
+
+    Words are folded (NFKC, case, accents), English stop words dropped and English endings removed
+    by the Snowball stemmer (https://snowballstem.org). An identifier gives itself without its
+    separators, then its parts; scripts without spaces give overlapping pairs of characters.
+    Linear in the text's length.
+    """
+    terms: list[str] = []
+    for surface in _SURFACE.findall(text):
+        if surface.isascii() or not _is_spaceless(surface):
+            terms.extend(_terms(surface))
+        else:
+            terms.extend(_bigrams(surface))
+    return terms
+
+
+def terms_of(text: str) -> dict[str, str]:
+    """Each term of a text with the first word, or part of one, that gave it, as it was written."""
+    found: dict[str, str] = {}
+    for surface in _SURFACE.findall(text):
+        if surface.isascii() or not _is_spaceless(surface):
+            for term, written in _analyse(surface):
+                found.setdefault(term, written)
+        else:
+            for pair in _bigrams(surface):
+                found.setdefault(pair, pair)
+    return found
+
+
+def is_spaceless(text: str) -> bool:
+    """Whether most of a text's letters belong to scripts without spaces, such as Chinese."""
+    spaceless = len(_SPACELESS_LETTER.findall(text))
+    return spaceless * 2 > sum(map(str.isalpha, text))
+
+
+def _is_spaceless(surface: str) -> bool:
+    return _SPACELESS_LETTER.match(surface) is not None
+
+
+def _bigrams(run: str) -> list[str]:
+    slices = (run[start : start + _SLICE] for start in range(0, len(run), _SLICE))
+    folded = "".join(unicodedata.normalize("NFKC", part) for part in slices)
+    if len(folded) == 1:
+        return [folded]
+    return [folded[at : at + 2] for at in range(len(folded) - 1)]
+
+
+@lru_cache(maxsize=1 << 15)
+def _terms(surface: str) -> tuple[str, ...]:
+    return tuple(term for term, _ in _analyse(surface))
+
+
+def _analyse(surface: str) -> Iterator[tuple[str, str]]:
+    """The terms of one surface form, the whole first, each with the text that it stands for."""
+    sign = surface[1:]
+    if sign in _NAMED_SIGNS:
+        yield surface[0].lower() + _NAMED_SIGNS[sign], surface
+        return
+    if "," in surface:
+        yield surface.replace(",", ""), surface
+        return
+    runs = _FOLDED_RUN.findall(_fold(_CONTRACTION.sub("", surface)))
+    whole = "".join(runs)
+    is_stop_word = False
+    if len(whole) <= MAX_TERM_CHARS:
+        term = _term(whole)
+        is_stop_word = not term
+        if term:
+            yield term, surface
+    parts = [part for run in runs for part in _case_parts(run) if part != whole]
+    if "'" in surface or "\u2019" in surface:
+        # "don't" must not give "don"; "O'Brien" is found as "Brien" too, but not as "O".
+        parts = [] if is_stop_word else [part for part in parts if len(part) > 1]
+    yield from _part_terms(parts)
+
+
+def _part_terms(parts: list[str]) -> Iterator[tuple[str, str]]:
+    for part in parts:
+        for start in range(0, len(part), MAX_TERM_CHARS):
+            piece = part[start : start + MAX_TERM_CHARS]
+            term = _term(piece)
+            if term:
+                yield term, piece
+
+
+def _fold(text: str) -> str:
+    """The text without accents and compatibility forms, its case kept."""
+    if text.isascii():
+        return text
+    bare = _DROPPED.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", bare).translate(_UNDECOMPOSED)
+
+
+def _case_parts(run: str) -> list[str]:
+    """The parts of a camelCase run; the run itself where they would be mere letters (`i18n`)."""
+    if not run.isascii() or run.isdigit() or (run.isalpha() and run.islower()):
+        return [run]
+    parts = _CASE_PART.findall(run)
+    if len(parts) * 2 > len(run):
+        return [run]
+    return [part[:-1] if part[-1] == "s" and part[:-1].isupper() else part for part in parts]
+
+
+def _term(word: str) -> str:
+    """The term for one folded word; empty for a stop word."""
+    word = word.casefold()
+    if word in STOP_WORDS:
+        return ""
+    return _stem(word) if word.isascii() and word.isalpha() else word
+
+
+@lru_cache(maxsize=1 << 15)
+def _stem(word: str) -> str:
+    from snowballstemmer.english_stemmer import (  # noqa: PLC0415  # imported on first use
+        EnglishStemmer,
+    )
+
+    # A stemmer holds the word it works on, so each call has its own: threads share this module.
+    return str(EnglishStemmer().stemWord(word))
