@@ -1,0 +1,135 @@
+"""The entries of an open directory, level by level, without following links."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import os
+import stat
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Entry", "EntryType", "Listing", "list_entries"]
+
+EntryType = Literal["file", "directory", "symlink", "other"]
+
+_OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory.
+
+    Attributes:
+        path: Relative to the root.
+        type: What the name is itself; a link is not followed.
+        size: Bytes, of a file; else 0.
+        mtime: Time of the last change, Unix seconds.
+    """
+
+    path: str
+    type: EntryType
+    size: int
+    mtime: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The entries of a directory.
+
+    Attributes:
+        entries: Level by level, sorted within each directory.
+        truncated: Whether there are more than the limit.
+        unreadable: Directories whose entries are not shown: no rights, or protected.
+    """
+
+    entries: list[Entry]
+    truncated: bool
+    unreadable: list[str]
+
+
+def list_entries(
+    top: int,
+    prefix: str,
+    *,
+    depth: int,
+    limit: int,
+    hides: Callable[[os.stat_result], bool],
+) -> Listing:
+    """Lists an open directory.
+
+    Nearest levels come first, so that one large subdirectory does not crowd out its siblings.
+
+    Args:
+        top: Descriptor of the directory.
+        prefix: Its path relative to the root, put before each entry.
+        depth: Levels below it, from 1.
+        limit: Entries at most.
+        hides: Whether a directory's entries are not to be shown.
+
+    Raises:
+        OSError: If the directory itself cannot be read.
+    """
+    listing = Listing([], truncated=False, unreadable=[])
+    waiting: deque[tuple[str, ...]] = deque([()])
+    while waiting:
+        parts = waiting.popleft()
+        room = limit - len(listing.entries)
+        try:
+            with _opened(top, parts) as fd:
+                found = [] if parts and hides(os.fstat(fd)) else _entries(fd, room + 1)
+        except OSError:
+            if not parts:
+                raise
+            listing.unreadable.append(_join(prefix, parts))
+            continue
+        for name, status in found[:room]:
+            here = (*parts, name)
+            entry = _entry(_join(prefix, here), status)
+            listing.entries.append(entry)
+            if entry.type == "directory" and len(here) < depth:
+                waiting.append(here)
+        if len(found) > room:
+            return Listing(listing.entries, truncated=True, unreadable=listing.unreadable)
+    return listing
+
+
+@contextlib.contextmanager
+def _opened(top: int, parts: tuple[str, ...]) -> Iterator[int]:
+    """Opens a directory below an open one, refusing a link at every step."""
+    fd = os.open(".", _OPEN, dir_fd=top)
+    try:
+        for part in parts:
+            below = os.open(part, _OPEN, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _entries(fd: int, count: int) -> list[tuple[str, os.stat_result]]:
+    """The first names of a directory in order, however many it has."""
+    with os.scandir(fd) as iterator:
+        names = heapq.nsmallest(count, (entry.name for entry in iterator))
+    found = []
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):  # Removed meanwhile.
+            found.append((name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
+    return found
+
+
+def _entry(path: str, status: os.stat_result) -> Entry:
+    kinds: dict[int, EntryType] = {
+        stat.S_IFREG: "file",
+        stat.S_IFDIR: "directory",
+        stat.S_IFLNK: "symlink",
+    }
+    kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
+    return Entry(path, kind, status.st_size if kind == "file" else 0, status.st_mtime)
+
+
+def _join(prefix: str, parts: tuple[str, ...]) -> str:
+    return "/".join(parts if prefix == "." else (prefix, *parts))

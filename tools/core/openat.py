@@ -1,0 +1,218 @@
+"""Directories beneath a root, resolved at the moment of opening.
+
+Where the kernel has `openat2`, it resolves the path itself and refuses to leave the root
+(`RESOLVE_BENEATH`, openat2(2)). Everywhere else, and for absolute links that point back inside,
+the path is walked one component at a time on directory descriptors. In both, nothing is looked up
+twice: there is no instant between a check and an opening in which a link could be swapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "MAX_LINKS",
+    "OPEN_DIRECTORY",
+    "DirectoryOpener",
+    "Root",
+    "identity",
+    "open_beneath",
+    "strip_root",
+    "walk_beneath",
+]
+
+MAX_LINKS = 40
+"""Symbolic links followed in one path before it counts as a loop, as in Linux."""
+
+MAX_DEPTH = 256
+"""Directories held open by one walk."""
+
+OPEN_DIRECTORY = (
+    getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+"""Flags that open a directory for its entries; with O_PATH the right to list it is not needed."""
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+# From linux/openat2.h and asm-generic/unistd.h; the number is the same on every architecture that
+# Python supports.
+_SYS_OPENAT2 = 437
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_BENEATH = 0x08
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """An open root.
+
+    Attributes:
+        fd: Descriptor of the directory.
+        spellings: Absolute paths that mean this directory, so that an absolute path or link
+            beneath one of them is taken as relative to the root.
+    """
+
+    fd: int
+    spellings: tuple[str, ...]
+
+
+DirectoryOpener = Callable[[Root, str], int]
+"""Opens a directory by its path relative to a root; raises OSError, EXDEV when it lies outside."""
+
+
+class _OpenHow(ctypes.Structure):
+    """`struct open_how` of openat2(2)."""
+
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+def open_beneath(root: Root, path: str) -> int:
+    """Opens a directory beneath a root.
+
+    Args:
+        root: Where the path starts and what it may not leave.
+        path: Relative path; `..` and links may be in it as long as they stay inside.
+
+    Returns:
+        A descriptor that the caller closes.
+
+    Raises:
+        OSError: EXDEV if the path leads outside, else what the system says.
+    """
+    if _kernel_resolves():
+        try:
+            return _openat2(root.fd, path)
+        except OSError as error:
+            # The walk judges what the kernel refuses outright: absolute links that point back
+            # inside (EXDEV), a rename during `..` (EAGAIN), magic links (ELOOP).
+            if error.errno not in {errno.EXDEV, errno.EAGAIN, errno.ELOOP}:
+                raise
+    return walk_beneath(root, path)
+
+
+def strip_root(path: str, spellings: Sequence[str]) -> str:
+    """The part of an absolute path below a root, as it is spelled.
+
+    Args:
+        path: Absolute path.
+        spellings: Absolute paths that mean the root.
+
+    Raises:
+        OSError: EXDEV, if no spelling of the root is a prefix of the path.
+    """
+    for spelling in spellings:
+        prefix = spelling.rstrip("/") + "/"
+        if f"{path}/".startswith(prefix):
+            return path.removeprefix(prefix.rstrip("/")).lstrip("/") or "."
+    raise _leaves_the_root()
+
+
+def walk_beneath(root: Root, path: str) -> int:
+    """Opens a directory beneath a root, one component at a time; like `open_beneath`."""
+    opened = [os.dup(root.fd)]
+    pending = path.split("/")[::-1]
+    links = 0
+    try:
+        while pending:
+            part = pending.pop()
+            if part in {"", "."}:
+                continue
+            if part == "..":
+                _climb(opened)
+                continue
+            target = _descend(opened, part)
+            if target is None:
+                continue
+            links += 1
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if target.startswith("/"):
+                target = strip_root(target, root.spellings)
+                while len(opened) > 1:
+                    os.close(opened.pop())
+            pending.extend(target.split("/")[::-1])
+        return opened.pop()
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """What tells one file or directory from all others: its device and inode."""
+    return status.st_dev, status.st_ino
+
+
+def _climb(opened: list[int]) -> None:
+    """Goes back to the directory that was walked through, wherever the last one is by now."""
+    if len(opened) == 1:
+        raise _leaves_the_root()
+    os.close(opened.pop())
+
+
+def _descend(opened: list[int], part: str) -> str | None:
+    """Opens one component, or returns the target when it is a link."""
+    if len(opened) > MAX_DEPTH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    try:
+        opened.append(os.open(part, OPEN_DIRECTORY | _NOFOLLOW, dir_fd=opened[-1]))
+    except OSError as error:
+        if error.errno not in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
+            raise
+        try:
+            return os.readlink(part, dir_fd=opened[-1])
+        except OSError as link_error:
+            if link_error.errno == errno.EINVAL:
+                raise error from None
+            raise
+    return None
+
+
+def _leaves_the_root() -> OSError:
+    return OSError(errno.EXDEV, "the path leads out of the root")
+
+
+@functools.cache
+def _kernel_resolves() -> bool:
+    """Whether openat2 works here: Linux 5.6 or later, and no filter forbids it."""
+    if not hasattr(os, "O_PATH"):
+        return False
+    fd = os.open("/", OPEN_DIRECTORY)
+    try:
+        os.close(_openat2(fd, "."))
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _openat2(directory: int, path: str) -> int:
+    how = _OpenHow(OPEN_DIRECTORY, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    name = os.fsencode(path or ".")
+    while True:
+        fd = _libc().syscall(
+            ctypes.c_long(_SYS_OPENAT2),
+            ctypes.c_int(directory),
+            ctypes.c_char_p(name),
+            ctypes.byref(how),
+            ctypes.c_size_t(ctypes.sizeof(how)),
+        )
+        if fd >= 0:
+            return int(fd)
+        code = ctypes.get_errno()
+        if code != errno.EINTR:
+            raise OSError(code, os.strerror(code), path)

@@ -1,0 +1,289 @@
+"""Files beneath one root: the only way in which a tool touches the disk.
+
+A path is resolved while it is opened and never before (`openat.py`, `place.py`); what was opened is
+judged (`protect.py`); a write replaces the file in one step (`replace.py`). On Windows, where these
+have no counterpart yet, every call is refused with UnavailableError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
+from tools.core.listing import Listing, list_entries
+from tools.core.openat import OPEN_DIRECTORY, DirectoryOpener, Root, open_beneath, strip_root
+from tools.core.place import Resolver
+from tools.core.protect import Guard
+from tools.core.replace import WriteLocks, replace_file
+from tools.core.sandbox_errors import explained
+
+__all__ = ["FileContent", "Sandbox", "Written"]
+
+MAX_PATH_BYTES = 4096
+"""Longest path that is looked at, as PATH_MAX in Linux."""
+
+MAX_EDIT_BYTES = 64 * 1024 * 1024
+"""Largest file that is edited in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """What a bounded read found.
+
+    Attributes:
+        data: The first bytes, at most as many as were asked for.
+        size: Bytes in the whole file when it was opened.
+        mtime: Time of the last change, Unix seconds.
+        truncated: Whether the file has more than `data`.
+    """
+
+    data: bytes
+    size: int
+    mtime: float
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did.
+
+    Attributes:
+        path: The file that was given, relative to the root.
+        size: Bytes in the file now.
+        sha256: Digest of its content, hexadecimal.
+        created: Whether the file did not exist before.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    created: bool
+
+
+class Sandbox:
+    """Files beneath one root.
+
+    Paths are relative to the root, or absolute and spelled as beneath it. Every method raises
+    OutsideSandboxError for a path that leads out, NotFoundError, InvalidArgumentsError for a path
+    that is malformed or names the wrong kind of file, PermissionDeniedError for what the system or
+    the protection refuses, and UnavailableError for a disk that is full, read-only or failing.
+
+    Args:
+        root: The directory; it has to exist when a path is opened.
+        protected: Paths closed to reads and writes even inside the root.
+        open_directory: How directories are resolved.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        protected: Sequence[Path] = (),
+        open_directory: DirectoryOpener = open_beneath,
+    ) -> None:
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
+        self._guard = Guard(protected)
+        self._open_directory = open_directory
+        self._locks = WriteLocks()
+
+    @property
+    def root(self) -> Path:
+        """The root as given, absolute."""
+        return self._root
+
+    def relative(self, path: str) -> str:
+        """The path relative to the root, as it is spelled; nothing is opened.
+
+        Args:
+            path: Relative to the root, or absolute and beneath it.
+
+        Raises:
+            InvalidArgumentsError: If it is empty, too long or not a path.
+            OutsideSandboxError: If it is spelled as leading out of the root.
+        """
+        with explained(path, self._root):
+            spelled = os.path.normpath(self._beneath(path))
+            if spelled == ".." or spelled.startswith("../"):
+                raise OSError(errno.EXDEV, "the path leads out of the root")
+            return spelled
+
+    def read(self, path: str, *, max_bytes: int) -> FileContent:
+        """Reads a file, at most so many bytes of it.
+
+        Args:
+            path: The file.
+            max_bytes: Bytes that are read at most; a sparse or growing file costs no more.
+        """
+        with explained(path, self._root), self.open_read(path) as file:
+            status = os.fstat(file.fileno())
+            data = _up_to(file, max_bytes + 1)
+            return FileContent(
+                data[:max_bytes], status.st_size, status.st_mtime, len(data) > max_bytes
+            )
+
+    def open_read(self, path: str) -> BinaryIO:
+        """Opens a regular file for reading.
+
+        Args:
+            path: The file.
+
+        Returns:
+            An unbuffered binary file that the caller closes.
+        """
+        with explained(path, self._root), self._resolver() as resolver:
+            return os.fdopen(resolver.open_file(self._beneath(path)), "rb", buffering=0)
+
+    def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
+        """Replaces a file's content in one step, or creates the file and its directories.
+
+        Args:
+            path: The file; a link inside the root is followed to its target.
+            data: The whole new content.
+            expected_sha256: Digest, hexadecimal, that the present content must have.
+
+        Raises:
+            ConflictError: If the present content has another digest.
+        """
+        return self._replace(path, lambda _old: data, expected_sha256, whole=True)
+
+    def edit(
+        self,
+        path: str,
+        function: Callable[[bytes], bytes],
+        *,
+        expected_sha256: str | None = None,
+    ) -> Written:
+        """Replaces a file's content by a function of it; no edit made meanwhile is lost.
+
+        Args:
+            path: The file, which has to exist.
+            function: Makes the new content from the present one; if it raises, nothing changes.
+            expected_sha256: Digest, hexadecimal, that the present content must have.
+
+        Raises:
+            ConflictError: If the present content has another digest.
+        """
+        return self._replace(path, function, expected_sha256, whole=False)
+
+    def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
+        """Lists a directory, level by level, without following links.
+
+        Args:
+            path: The directory.
+            depth: Levels below it, from 1.
+            limit: Entries at most.
+        """
+        with explained(path, self._root), self._resolver() as resolver:
+            relative = self._beneath(path)
+            with resolver.directory(relative) as fd:
+                prefix = os.path.normpath(relative)
+                hides = self._guard.hides
+                return list_entries(fd, prefix, depth=depth, limit=limit, hides=hides)
+
+    def _replace(
+        self,
+        path: str,
+        function: Callable[[bytes], bytes],
+        expected_sha256: str | None,
+        *,
+        whole: bool,
+    ) -> Written:
+        with (
+            explained(path, self._root),
+            self._resolver() as resolver,
+            resolver.writable(self._beneath(path), create=whole) as place,
+            self._locks.held(place.directory),
+        ):
+            existing = place.status()
+            old: bytes | None = None
+            if existing is not None:
+                place.check_writable()
+                if expected_sha256 is not None or not whole:
+                    old = _whole(place.open_read(), path)
+            elif not whole:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            _expect(path, old, expected_sha256)
+            data = function(old or b"")
+            resolver.judge_write(place)  # Again: waiting and editing took time.
+            replace_file(place.directory, place.name, data, existing)
+            digest = hashlib.sha256(data).hexdigest()
+            return Written(self.relative(path), len(data), digest, existing is None)
+
+    def _beneath(self, path: str) -> str:
+        """The path relative to the root, checked in form only."""
+        if not path:
+            raise InvalidArgumentsError(
+                "The path is empty.", next_actions=["Give a path relative to the root."]
+            )
+        if "\0" in path:
+            raise InvalidArgumentsError(f"The path {path!r} contains a NUL character.")
+        try:
+            length = len(os.fsencode(path))
+        except UnicodeEncodeError:
+            raise InvalidArgumentsError(f"The path {path!r} is not valid Unicode.") from None
+        if length > MAX_PATH_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        if path.startswith("/"):
+            return strip_root(path, self._spellings())
+        return path
+
+    def _spellings(self) -> tuple[str, ...]:
+        return (str(self._root), os.path.realpath(self._root))
+
+    @contextlib.contextmanager
+    def _resolver(self) -> Iterator[Resolver]:
+        if os.name != "posix":
+            raise UnavailableError(
+                "File tools do not work on this system yet.",
+                next_actions=["Run the server on Linux or macOS, or in WSL."],
+            )
+        try:
+            fd = os.open(self._root, OPEN_DIRECTORY)
+        except OSError as error:
+            raise UnavailableError(
+                f"The root {str(self._root)!r} cannot be opened: {error.strerror}.",
+                next_actions=["Ask the user to create it or to configure another root."],
+            ) from error
+        try:
+            yield Resolver(Root(fd, self._spellings()), self._guard, self._open_directory)
+        finally:
+            os.close(fd)
+
+
+def _up_to(file: BinaryIO, count: int) -> bytes:
+    chunks = []
+    while count > 0 and (chunk := file.read(min(count, 1 << 20))):
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
+
+
+def _whole(fd: int, path: str) -> bytes:
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        data = _up_to(file, MAX_EDIT_BYTES + 1)
+    if len(data) > MAX_EDIT_BYTES:
+        raise InvalidArgumentsError(
+            f"The file {path!r} is larger than {MAX_EDIT_BYTES} bytes, too large to be edited.",
+            next_actions=["Write a new file, or split this one first."],
+        )
+    return data
+
+
+def _expect(path: str, old: bytes | None, expected_sha256: str | None) -> None:
+    if expected_sha256 is None:
+        return
+    actual = None if old is None else hashlib.sha256(old).hexdigest()
+    if actual == expected_sha256.lower():
+        return
+    found = "does not exist" if actual is None else f"has the digest {actual}"
+    raise ConflictError(
+        f"The file {path!r} {found}, not the expected {expected_sha256}.",
+        next_actions=["Read the file again and base the change on what it holds now."],
+    )
