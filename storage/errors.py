@@ -7,6 +7,7 @@ StorageError
 ├── ModelMismatchError           stored vectors were made by another embedder
 ├── SchemaTooNewError            the data was written by a newer Toolcrib
 └── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
+    └── VectorIndexError         the vector index refuses; the record can rebuild it
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = [
     "StorageError",
     "StorageUnavailableError",
     "UnreadableDocumentError",
+    "VectorIndexError",
 ]
 
 
@@ -60,3 +62,7 @@ class SchemaTooNewError(StorageError):
 
 class StorageUnavailableError(StorageError):
     """The disk or the database refuses: full, read-only, locked or damaged."""
+
+
+class VectorIndexError(StorageUnavailableError):
+    """The vector index refuses; searches go on without it and the record can rebuild it."""

@@ -13,6 +13,7 @@ __all__ = [
     "Document",
     "Identity",
     "IndexStatus",
+    "NewDocument",
     "SearchFilter",
     "SearchHit",
     "SearchResult",
@@ -95,6 +96,37 @@ class Chunk:
     position: int
     heading: str
     content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDocument:
+    """A source to be stored, already turned into text.
+
+    Attributes:
+        raw_type: Kind of source, for example "file" or "text".
+        raw_id: The source's own name, unique within raw_type and identity.
+        title: Title.
+        text: The whole text.
+        markdown: Whether the text is Markdown, and so has headings.
+        media_type: MIME type it was read as.
+        file_path: Path beneath the root, empty for text given directly.
+        sha256: Of the source's bytes.
+        event_time: Unix seconds of its own date; None means now.
+        entities: Names it is about.
+        metadata: Free data of the caller's.
+    """
+
+    raw_type: str
+    raw_id: str
+    title: str
+    text: str
+    markdown: bool
+    media_type: str
+    sha256: str
+    file_path: str = ""
+    event_time: float | None = None
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,170 @@
+"""The record: one SQLite file in WAL mode, its schema, and its connections."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from queue import Empty, LifoQueue
+
+from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
+
+__all__ = ["Database"]
+
+BUSY_TIMEOUT_MS = 10_000
+"""How long a write waits for another process's write before it gives up."""
+
+
+class Database:
+    """The SQLite record of one data directory.
+
+    Reads run side by side, each on a connection of its own; writes of this process wait for each
+    other in turn, those of other processes for `BUSY_TIMEOUT_MS`. A write that has returned has
+    been synchronised to the disk.
+
+    Args:
+        path: The database file; its directory is created, readable by its owner only.
+
+    Raises:
+        SchemaTooNewError: If a newer version of Toolcrib wrote the file.
+        StorageUnavailableError: If the directory or the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
+        self._write_turn = threading.Lock()
+        with self._translated():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._migrate()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one consistent snapshot until the block ends."""
+        with self._translated(), self._connection() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose changes are committed when the block ends, all or none.
+
+        Raises:
+            StorageUnavailableError: If the disk is full, read-only or failing, or another process
+                kept the database locked.
+        """
+        with self._translated(), self._write_turn, self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def get_meta(self, key: str) -> str | None:
+        """A fact about the data directory, or None."""
+        with self.read() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def close(self) -> None:
+        """Closes the idle connections; the last one to close folds the WAL into the file."""
+        while True:
+            try:
+                self._idle.get_nowait().close()
+            except Empty:
+                return
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._idle.get_nowait()
+        except Empty:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            if connection.in_transaction:  # a commit that failed leaves its transaction open
+                connection.rollback()
+            self._idle.put(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _migrate(self) -> None:
+        migrations = sorted(
+            (item for item in (resources.files("storage") / "migrations").iterdir() if item.name.endswith(".sql")),
+            key=lambda item: item.name,
+        )
+        with self._connection() as connection:
+            if self._version(connection) == len(migrations):
+                return
+            connection.execute("BEGIN IMMEDIATE")  # two first starts at once: one migrates
+            version = self._version(connection)
+            if version > len(migrations):
+                raise SchemaTooNewError(
+                    f"{self.path} has schema {version}; this version of Toolcrib knows up to"
+                    f" {len(migrations)}.",
+                    suggestions=("Upgrade Toolcrib, or choose another data directory.",),
+                )
+            for number, migration in enumerate(migrations[version:], start=version + 1):
+                for statement in _statements(migration.read_text(encoding="utf-8")):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+            connection.commit()
+
+    @staticmethod
+    def _version(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turns what the disk and SQLite refuse into an error with advice."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except (OSError, sqlite3.Error) as error:
+            if isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError):
+                raise  # a defect of ours, not of the disk
+            raise StorageUnavailableError(
+                f"{self.path}: {error}.", suggestions=(_advice(str(error)),)
+            ) from error
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would commit our transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _advice(problem: str) -> str:
+    problem = problem.casefold()
+    if "full" in problem or "no space" in problem:
+        return "Free some disk space and try again; nothing was changed."
+    if "read-only" in problem or "readonly" in problem or "denied" in problem or "unable to open" in problem:
+        return "Give yourself write permission on the data directory, or choose another one."
+    if "locked" in problem or "busy" in problem:
+        return "Another process is writing; try again in a moment."
+    if "malformed" in problem or "not a database" in problem:
+        return "The file is damaged: move it away or restore a backup."
+    return "Check the disk and the data directory's permissions."

