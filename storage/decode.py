@@ -1,0 +1,177 @@
+"""Bytes to text, and back in the same way.
+
+A byte order mark, valid UTF-8 and unmistakable UTF-16 are certain. Other encodings are guessed by
+charset-normalizer, and the guess is taken only if no other plausible one reads differently; it is
+good enough to read by, never to write back under.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from storage.errors import UnreadableDocumentError
+
+__all__ = ["Decoded", "decode"]
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+_BINARY_CONTROLS = frozenset(range(0x20)) - frozenset(b"\b\t\n\v\f\r\x1b")
+
+_SAMPLE_BYTES = 100_000
+"""Bytes that a guess looks at."""
+
+_LEAST_COHERENCE = 0.1
+"""How much a guess must look like a language, from 0 to 1 (charset-normalizer's `coherence`)."""
+
+_CHAOS_MARGIN = 0.1
+"""How much more mess another reading must show to be ruled out (charset-normalizer's `chaos`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Text, and how its bytes say it.
+
+    Attributes:
+        text: The text, without byte order mark.
+        encoding: Name of the codec, such as "utf-8" or "utf-16-le".
+        bom: The byte order mark that stood first, or nothing.
+        certain: Whether the encoding is known and not guessed.
+    """
+
+    text: str
+    encoding: str
+    bom: bytes
+    certain: bool
+
+    def encode(self, text: str) -> bytes:
+        """Other text in the same encoding, with the same mark.
+
+        Raises:
+            UnicodeEncodeError: If the encoding has no such character.
+        """
+        return self.bom + text.encode(self.encoding)
+
+
+def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -> Decoded:
+    """Decodes text.
+
+    Args:
+        data: The bytes.
+        encoding: Name of a codec, if it is known.
+        partial: Whether more bytes follow, so that the last character may be incomplete.
+
+    Raises:
+        LookupError: If there is no text codec of that name.
+        UnreadableDocumentError: If the bytes are binary, are not in the encoding that was named, or
+            if no encoding is certain enough.
+    """
+    bom, marked = _mark(data)
+    if encoding is not None:
+        return _decode_as(data, bom, marked, _codec(encoding), partial=partial)
+    if marked:
+        return _decode_as(data, bom, marked, marked, partial=partial)
+    if b"\0" in data:
+        return _decode_wide(data, partial=partial)
+    try:
+        return Decoded(_strict(data, "utf-8", partial=partial), "utf-8", b"", certain=True)
+    except UnicodeDecodeError:
+        return _guess(data, partial=partial)
+
+
+def _mark(data: bytes) -> tuple[bytes, str]:
+    for bom, name in _MARKS:
+        if data.startswith(bom):
+            return bom, name
+    return b"", ""
+
+
+def _codec(encoding: str) -> str:
+    name = codecs.lookup(encoding).name
+    b"".decode(name)  # LookupError for codecs that are not of text, such as "hex".
+    return name
+
+
+def _decode_as(data: bytes, bom: bytes, marked: str, name: str, *, partial: bool) -> Decoded:
+    if marked and marked.startswith(name.removesuffix("-sig")):
+        name = marked
+    else:
+        bom = b""
+        # Without a mark, "utf-16" and "utf-32" leave the byte order open; little-endian is usual.
+        name = f"{name}-le" if name in {"utf-16", "utf-32"} else name.removesuffix("-sig")
+    try:
+        text = _strict(data[len(bom) :], name, partial=partial)
+    except UnicodeError as error:
+        message = f"The content is not in the encoding {name!r}: {error}."
+        raise UnreadableDocumentError(
+            message, suggestions=["Name another encoding, or none to have it detected."]
+        ) from None
+    return Decoded(text, name, bom, certain=True)
+
+
+def _strict(data: bytes, name: str, *, partial: bool) -> str:
+    return codecs.getincrementaldecoder(name)("strict").decode(data, not partial)
+
+
+def _decode_wide(data: bytes, *, partial: bool) -> Decoded:
+    """UTF-16 without a mark: half of the bytes of plain text are NUL, all on the same side."""
+    for name, zeros, others in (
+        ("utf-16-le", data[1::2], data[::2]),
+        ("utf-16-be", data[::2], data[1::2]),
+    ):
+        if zeros.count(0) * 2 < len(zeros) or 0 in others:
+            continue
+        try:
+            text = _strict(data, name, partial=partial)
+        except UnicodeDecodeError:
+            continue
+        if not any(ord(character) in _BINARY_CONTROLS for character in text):
+            return Decoded(text, name, b"", certain=True)
+    raise _binary(data)
+
+
+def _guess(data: bytes, *, partial: bool) -> Decoded:
+    if not _BINARY_CONTROLS.isdisjoint(data):
+        raise _binary(data)
+    readings = {}
+    for name in _plausible(data[:_SAMPLE_BYTES]):
+        try:
+            readings[name] = _strict(data, name, partial=partial)
+        except UnicodeDecodeError:
+            continue
+    if len(set(readings.values())) != 1:
+        candidates = ", ".join(sorted(readings)[:5]) or "none"
+        message = (
+            f"The content is not UTF-8 and its encoding is uncertain (plausible: {candidates})."
+        )
+        raise UnreadableDocumentError(
+            message, suggestions=["Name the encoding, for example 'cp1252', 'gb18030' or 'cp932'."]
+        )
+    name, text = next(iter(readings.items()))
+    return Decoded(text, name, b"", certain=False)
+
+
+def _plausible(sample: bytes) -> Iterable[str]:
+    """Encodings in which the bytes look like a language, the usual ones first."""
+    from charset_normalizer import from_bytes  # noqa: PLC0415  # imported on first use
+
+    matches = list(from_bytes(sample))
+    if not matches or matches[0].coherence < _LEAST_COHERENCE:
+        return []
+    most = matches[0].chaos + _CHAOS_MARGIN
+    names = [n for match in matches if match.chaos <= most for n in match.could_be_from_charset]
+    return sorted(dict.fromkeys(names), key=lambda name: name != "cp1252")
+
+
+def _binary(data: bytes) -> UnreadableDocumentError:
+    return UnreadableDocumentError(
+        f"The content is binary ({len(data)} bytes read), not text.",
+        suggestions=["If it is text, name its encoding."],
+    )
