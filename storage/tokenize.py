@@ -84,7 +84,7 @@ def tokenize(text: str) -> list[str]:
     """
     terms: list[str] = []
     for surface in _SURFACE.findall(text):
-        if surface.isascii() or not _is_spaceless(surface):
+        if surface.isascii() or not _begins_spaceless(surface):
             terms.extend(_terms(surface))
         else:
             terms.extend(_bigrams(surface))
@@ -95,7 +95,7 @@ def terms_of(text: str) -> dict[str, str]:
     """Each term of a text with the first word, or part of one, that gave it, as it was written."""
     found: dict[str, str] = {}
     for surface in _SURFACE.findall(text):
-        if surface.isascii() or not _is_spaceless(surface):
+        if surface.isascii() or not _begins_spaceless(surface):
             for term, written in _analyse(surface):
                 found.setdefault(term, written)
         else:
@@ -110,7 +110,7 @@ def is_spaceless(text: str) -> bool:
     return spaceless * 2 > sum(map(str.isalpha, text))
 
 
-def _is_spaceless(surface: str) -> bool:
+def _begins_spaceless(surface: str) -> bool:
     return _SPACELESS_LETTER.match(surface) is not None
 
 
@@ -136,7 +136,7 @@ def _analyse(surface: str) -> Iterator[tuple[str, str]]:
     if "," in surface:
         yield surface.replace(",", ""), surface
         return
-    runs = _FOLDED_RUN.findall(_fold(_CONTRACTION.sub("", surface)))
+    runs = _FOLDED_RUN.findall(fold_accents(_CONTRACTION.sub("", surface)))
     whole = "".join(runs)
     is_stop_word = False
     if len(whole) <= MAX_TERM_CHARS:
@@ -160,7 +160,7 @@ def _part_terms(parts: list[str]) -> Iterator[tuple[str, str]]:
                 yield term, piece
 
 
-def _fold(text: str) -> str:
+def fold_accents(text: str) -> str:
     """The text without accents and compatibility forms, its case kept."""
     if text.isascii():
         return text
