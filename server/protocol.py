@@ -1,0 +1,161 @@
+"""The registry and its call path as an MCP server, for both eras of the protocol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from server.resources import DocumentResources
+from server.wire import utf8_json, utf8_text
+from storage.models import Identity
+from tools.core.context import ProgressReporter, RequestContext
+from tools.core.manager import SandboxToolManager
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolResult, ToolSpec
+
+__all__ = ["build_server"]
+
+LIST_TTL_MS = 3_600_000
+"""How long a client may keep the list of tools; it is fixed while the server runs."""
+
+Context = ServerRequestContext[Any, Any]
+
+
+def build_server(  # noqa: PLR0913  # the composition root hands over every part by name
+    registry: ToolRegistry,
+    manager: SandboxToolManager,
+    *,
+    name: str,
+    version: str,
+    instructions: str,
+    identity: Identity,
+    resources: DocumentResources,
+) -> Server[Any]:
+    """Makes the server that every transport runs.
+
+    The list of tools is taken from the registry now and stays: protocol 2026-07-28 wants it the
+    same on every connection and untouched by calls. Calls find whatever the registry has.
+
+    Args:
+        registry: The tools.
+        manager: The call path.
+        name: Name of the server, for the client.
+        version: Version of the server.
+        instructions: What a model should know of the server as a whole.
+        identity: Whose calls these are.
+        resources: The stored documents that clients can browse.
+    """
+    bridge = _ToolBridge(registry, manager, identity)
+    return Server(
+        name,
+        version=version,
+        instructions=instructions,
+        cache_hints={
+            "tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
+            "resources/templates/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
+        },
+        get_tool_input_schema=bridge.input_schema,
+        on_list_tools=bridge.list_tools,
+        on_call_tool=bridge.call_tool,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read_resource,
+    )
+
+
+class _ToolBridge:
+    """Answers tools/list and tools/call."""
+
+    def __init__(
+        self, registry: ToolRegistry, manager: SandboxToolManager, identity: Identity
+    ) -> None:
+        self._registry = registry
+        self._manager = manager
+        self._identity = identity
+        self._listed = [_describe(spec) for spec in registry.specs()]
+
+    def input_schema(self, name: str) -> Mapping[str, Any] | None:
+        """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
+        spec = self._registry.get(name)
+        return None if spec is None else spec.input_schema
+
+    async def list_tools(
+        self, _ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """All listed tools on one page, in the order of their names."""
+        if params is not None and params.cursor is not None:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
+            )
+        return types.ListToolsResult(tools=self._listed)
+
+    async def call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Runs a tool.
+
+        Every failure is a result with `isError`, an unknown name too: clients show a result to the
+        model, which can then take a suggested name, while a protocol error ends the turn.
+        """
+        context = RequestContext(self._identity, _progress_reporter(ctx))
+        result = await self._manager.execute(params.name, params.arguments or {}, context)
+        return _call_result(result)
+
+
+def _describe(spec: ToolSpec) -> types.Tool:
+    return types.Tool(
+        name=spec.name,
+        title=spec.title,
+        description=spec.description,
+        input_schema=dict(spec.input_schema),
+        output_schema=_or_failure(spec.output_schema),
+        annotations=types.ToolAnnotations(
+            read_only_hint=spec.read_only,
+            destructive_hint=spec.destructive,
+            idempotent_hint=spec.idempotent or spec.read_only,
+            open_world_hint=spec.open_world,
+        ),
+    )
+
+
+def _or_failure(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The output schema, widened so that a failure fits it too.
+
+    Clients of the TypeScript SDK check the structured content of failures as well and would replace
+    our message by their own (modelcontextprotocol/typescript-sdk issue 1943). The definitions stay
+    at the root, where references look for them.
+    """
+    if schema is None:
+        return None
+    success = {key: value for key, value in schema.items() if key != "$defs"}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"type": "object", "anyOf": [success, {"required": ["error_type"]}], **definitions}
+
+
+def _call_result(result: ToolResult) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=utf8_text(result.text))],
+        structured_content=utf8_json(result.structured),
+        is_error=result.is_error,
+    )
+
+
+def _progress_reporter(ctx: Context) -> ProgressReporter:
+    """Reports to the client, which hears nothing unless it sent a progress token."""
+    last = -math.inf
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        nonlocal last
+        if done > last:  # the protocol wants each value greater than the one before
+            last = done
+            await ctx.session.report_progress(done, total, message and utf8_text(message))
+
+    return report

@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.embed import MiniLMEmbedder
+from storage.library import Library
+from tools.core.context import RequestContext
+from tools.core.errors import NotFoundError
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.manager import SandboxToolManager, ToolCall
+from tools.core.registry import ToolRegistry
+from tools.core.sandbox import Sandbox
+from tools.core.spec import Effect, ToolResult, ToolScope, tool
+
+READ = {Effect.READ}
+WRITE = {Effect.WRITE}
+CONTEXT = RequestContext()
+
+Toolbox = Callable[..., SandboxToolManager]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    library = Library(tmp_path / "data", MiniLMEmbedder())
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def toolbox(tmp_path: Path, library: Library) -> Toolbox:
+    """Makes a manager of some functions, with a real sandbox and a real library."""
+
+    def make(*functions: Callable[..., Any], **options: int) -> SandboxToolManager:
+        registry = ToolRegistry()
+        for function in functions:
+            registry.add(FunctionToMCP.convert(function))
+        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, **options)
+
+    return make
+
+
+@tool(scope=ToolScope.SANDBOXED, effects=READ, aliases=("twice",))
+def double(number: int) -> int:
+    """Doubles.
+
+    Args:
+        number: What to double.
+    """
+    return number * 2
+
+
+@tool(scope=ToolScope.SANDBOXED, effects=READ)
+def repeat(text: str, limit: int) -> str:
+    """Repeats a line.
+
+    Args:
+        text: The line.
+        limit: How often.
+    """
+    return f"{text}\n" * limit
+
+
+def _error_type(result: ToolResult) -> str:
+    assert result.is_error
+    return str(result.structured["error_type"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["double", "twice"])
+async def test_a_tool_runs_by_its_name_and_by_its_alias(toolbox: Toolbox, name: str) -> None:
+    result = await toolbox(double).execute(name, {"number": 21}, CONTEXT)
+    assert not result.is_error
+    assert 42 in result.structured.values()
+
+
+@pytest.mark.anyio
+async def test_an_unknown_tool_is_answered_with_what_was_meant(toolbox: Toolbox) -> None:
+    result = await toolbox(double).execute("doubel", {}, CONTEXT)
+    assert _error_type(result) == "unknown_tool"
+    assert result.structured["suggestions"] == ["double"]
+    assert "double" in result.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wrong", ["x", None, [], {}, 1.5, {"number": 1}])
+async def test_an_argument_of_the_wrong_type_is_named(toolbox: Toolbox, wrong: Any) -> None:
+    result = await toolbox(double).execute("double", {"number": wrong}, CONTEXT)
+    assert _error_type(result) == "invalid_arguments"
+    assert "number" in result.structured["message"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wrong", [None, [], "number", 7])
+async def test_arguments_that_are_no_object_are_refused(toolbox: Toolbox, wrong: Any) -> None:
+    result = await toolbox(double).execute("double", wrong, CONTEXT)
+    assert _error_type(result) == "invalid_arguments"
+    assert type(wrong).__name__ in result.structured["message"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@pytest.mark.anyio
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(arguments=st.dictionaries(st.sampled_from(["text", "limit"]) | st.text(), json_values))
+async def test_any_arguments_are_answered(toolbox: Toolbox, arguments: dict[str, Any]) -> None:
+    if isinstance(arguments.get("limit"), int):
+        arguments["limit"] %= 100
+    result = await toolbox(repeat).execute("repeat", arguments, CONTEXT)
+    assert not result.is_error or _error_type(result) == "invalid_arguments"
+
+
+def _granted(context: RequestContext) -> list[str]:
+    granted = []
+    for name, ask in (("files", lambda: context.sandbox), ("contexts", context.shelf)):
+        try:
+            ask()
+        except Exception as error:  # noqa: BLE001  # any refusal means that it is not granted
+            assert type(error).__name__ == "PermissionDeniedError"  # noqa: PT017  # the loop goes on
+        else:
+            granted.append(name)
+    return granted
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (ToolScope.SANDBOXED, ["files"]),
+        (ToolScope.CONTEXT, ["files", "contexts"]),
+        (ToolScope.MCP, []),
+    ],
+)
+async def test_a_scope_grants_what_it_says_and_no_more(
+    toolbox: Toolbox, scope: ToolScope, expected: list[str]
+) -> None:
+    granted: list[list[str]] = []
+
+    @tool(scope=scope, effects=READ)
+    def ask(context: RequestContext) -> None:
+        """Asks for everything."""
+        granted.append(_granted(context))
+
+    assert not (await toolbox(ask).execute("ask", {}, CONTEXT)).is_error
+    assert granted == [expected]
+
+
+@pytest.mark.anyio
+async def test_a_system_tool_never_runs_unconfined(toolbox: Toolbox) -> None:
+    ran = []
+
+    @tool(scope=ToolScope.SYSTEM, effects={Effect.EXECUTE})
+    def bash(command: str) -> None:
+        """Runs a command.
+
+        Args:
+            command: The command.
+        """
+        ran.append(command)
+
+    result = await toolbox(bash).execute("bash", {"command": "true"}, CONTEXT)
+    assert _error_type(result) == "permission_denied"
+    assert "confine" in result.structured["message"]
+    assert ran == []
+
+
+@pytest.mark.anyio
+async def test_a_failure_of_storage_reaches_the_caller_in_the_tool_tree(toolbox: Toolbox) -> None:
+    @tool(scope=ToolScope.CONTEXT, effects=READ)
+    def look(context: RequestContext) -> None:
+        """Looks for a document that is not there."""
+        context.shelf().get_document("file", "missing.md")
+
+    result = await toolbox(look).execute("look", {}, CONTEXT)
+    assert _error_type(result) == "not_found"
+    assert "missing.md" in result.structured["message"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("crash", [ValueError("hunter2"), SystemExit("hunter2")])
+async def test_a_crash_is_an_internal_error_without_details(
+    toolbox: Toolbox, crash: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def fall() -> None:
+        """Falls."""
+        raise crash
+
+    result = await toolbox(fall).execute("fall", {}, CONTEXT)
+    assert _error_type(result) == "internal"
+    assert "hunter2" not in f"{result.text} {result.structured}"
+    assert "hunter2" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_a_call_past_its_deadline_is_stopped_and_its_place_is_free(toolbox: Toolbox) -> None:
+    stopped = []
+
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE, timeout=0.05)
+    async def hang(hard: bool) -> None:
+        """Hangs.
+
+        Args:
+            hard: Whether to.
+        """
+        try:
+            await anyio.sleep(60 if hard else 0)
+        finally:
+            stopped.append(hard)
+
+    manager = toolbox(hang)
+    with anyio.fail_after(5):
+        result = await manager.execute("hang", {"hard": True}, CONTEXT)
+        after = await manager.execute("hang", {"hard": False}, CONTEXT)
+    assert _error_type(result) == "timeout"
+    assert "0.05 seconds" in result.structured["message"]
+    assert not after.is_error
+    assert stopped == [True, False]
+
+
+@pytest.mark.anyio
+async def test_a_tools_own_timeout_is_not_the_calls_deadline(toolbox: Toolbox) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def connect() -> None:
+        """Fails to connect."""
+        raise TimeoutError
+
+    assert _error_type(await toolbox(connect).execute("connect", {}, CONTEXT)) == "internal"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("effects", [READ, WRITE])
+async def test_cancellation_passes_through_and_frees_the_place(
+    toolbox: Toolbox, effects: set[Effect]
+) -> None:
+    started = anyio.Event()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=effects)
+    async def work(forever: bool) -> None:
+        """Works.
+
+        Args:
+            forever: Whether it never ends.
+        """
+        started.set()
+        await anyio.sleep(60 if forever else 0)
+
+    manager = toolbox(work)
+    with anyio.fail_after(5):
+        for _ in range(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(manager.execute, "work", {"forever": True}, CONTEXT)
+                await started.wait()
+                group.cancel_scope.cancel()
+        assert not (await manager.execute("work", {"forever": False}, CONTEXT)).is_error
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_wait_for_a_turn_gives_it_up(toolbox: Toolbox) -> None:
+    started, go = anyio.Event(), anyio.Event()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
+    async def write() -> None:
+        """Writes when told."""
+        started.set()
+        await go.wait()
+
+    manager = toolbox(write)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(manager.execute, "write", {}, CONTEXT)
+            await started.wait()
+            async with anyio.create_task_group() as waiting:
+                waiting.start_soon(manager.execute, "write", {}, CONTEXT)
+                await anyio.wait_all_tasks_blocked()
+                waiting.cancel_scope.cancel()
+            go.set()
+        assert not (await manager.execute("write", {}, CONTEXT)).is_error
+
+
+@pytest.mark.anyio
+async def test_reads_run_side_by_side_and_do_not_wait_for_a_write(toolbox: Toolbox) -> None:
+    inside = 0
+    everyone = anyio.Event()
+
+    async def enter() -> None:
+        nonlocal inside
+        inside += 1
+        if inside == 5:
+            everyone.set()
+        await everyone.wait()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def read() -> None:
+        """Reads until all are there."""
+        await enter()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
+    async def write() -> None:
+        """Writes until all are there."""
+        await enter()
+
+    manager = toolbox(read, write)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for name in ("write", "read", "read", "read", "read"):
+                group.start_soon(manager.execute, name, {}, CONTEXT)
+
+
+@pytest.mark.anyio
+async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox: Toolbox) -> None:
+    order: list[str] = []
+
+    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ, Effect.WRITE})
+    async def write(number: int) -> None:
+        """Writes.
+
+        Args:
+            number: What.
+        """
+        order.append(f"begin {number}")
+        await anyio.wait_all_tasks_blocked()
+        order.append(f"end {number}")
+
+    manager = toolbox(write)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for number in range(4):
+                group.start_soon(manager.execute, "write", {"number": number}, CONTEXT)
+    assert order == [f"{edge} {number}" for number in range(4) for edge in ("begin", "end")]
+
+
+@pytest.mark.anyio
+async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox) -> None:
+    filed, kept = anyio.Event(), anyio.Event()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
+    async def file() -> None:
+        """Writes a file once the context is kept."""
+        filed.set()
+        await kept.wait()
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def keep() -> None:
+        """Keeps a context once the file is written."""
+        kept.set()
+        await filed.wait()
+
+    manager = toolbox(file, keep)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(manager.execute, "file", {}, CONTEXT)
+            group.start_soon(manager.execute, "keep", {}, CONTEXT)
+
+
+@pytest.mark.anyio
+async def test_progress_reaches_whoever_asked(toolbox: Toolbox) -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def listen(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def walk(context: RequestContext) -> None:
+        """Walks."""
+        await context.report_progress(1, 2, "half")
+
+    await toolbox(walk).execute("walk", {}, RequestContext(report_progress=listen))
+    assert heard == [(1, 2, "half")]
+
+
+@pytest.mark.anyio
+async def test_a_text_over_the_budget_is_cut_and_the_structured_result_is_whole(
+    toolbox: Toolbox,
+) -> None:
+    manager = toolbox(repeat, text_budget=1000)
+    result = await manager.execute("repeat", {"text": "hello", "limit": 1000}, CONTEXT)
+    assert len(result.text) <= 1000
+    assert "limit" in result.text
+    assert "hello\n" * 1000 in result.structured.values()
+
+
+@pytest.mark.anyio
+async def test_a_batch_answers_each_call_in_its_place(toolbox: Toolbox) -> None:
+    calls = [
+        ToolCall("double", {"number": 1}),
+        ToolCall("nothing", {}),
+        ToolCall("double", {"number": "x"}),
+        ToolCall("twice", {"number": 2}),
+    ]
+    results = await toolbox(double).execute_batch(calls, CONTEXT)
+    assert [result.is_error for result in results] == [False, True, True, False]
+    assert [_error_type(result) for result in results[1:3]] == [
+        "unknown_tool",
+        "invalid_arguments",
+    ]
+
+
+@pytest.mark.anyio
+async def test_an_empty_batch_has_no_results(toolbox: Toolbox) -> None:
+    assert await toolbox(double).execute_batch([], CONTEXT) == []
+
+
+@pytest.mark.anyio
+async def test_a_batch_reads_side_by_side_and_a_read_after_a_write_sees_it(
+    toolbox: Toolbox,
+) -> None:
+    kept: list[int] = []
+    readers = 0
+    both = anyio.Event()
+
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
+    async def add(number: int) -> None:
+        """Adds.
+
+        Args:
+            number: What.
+        """
+        await anyio.wait_all_tasks_blocked()
+        if number < 0:
+            raise NotFoundError(f"{number} is not there.")
+        kept.append(number)
+
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def total() -> int:
+        """Adds up, when two are reading."""
+        nonlocal readers
+        readers += 1
+        if readers == 2:
+            both.set()
+        await both.wait()
+        return sum(kept)
+
+    adds = [ToolCall("add", {"number": number}) for number in (1, -1, 2)]
+    with anyio.fail_after(5):
+        results = await toolbox(add, total).execute_batch(
+            [*adds, ToolCall("total", {}), ToolCall("total", {})], CONTEXT
+        )
+    assert [result.is_error for result in results] == [False, True, False, False, False]
+    assert kept == [1, 2]
+    assert all(3 in result.structured.values() for result in results[3:])
+
+
+@pytest.mark.anyio
+async def test_arguments_nested_without_end_are_answered(toolbox: Toolbox) -> None:
+    nested: list[Any] = []
+    for _ in range(sys.getrecursionlimit() * 2):
+        nested = [nested]
+    result = await toolbox(double).execute("double", {"number": nested}, CONTEXT)
+    assert _error_type(result) in {"invalid_arguments", "internal"}

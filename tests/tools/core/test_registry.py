@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.core.errors import UnknownToolError
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.registry import ToolRegistry
+from tools.core.spec import Effect, ToolScope, ToolSpec, tool
+
+Package = Callable[..., ModuleType]
+
+MARK = """
+    from tools.core.spec import Effect, ToolScope, tool
+"""
+COUNT = (
+    MARK
+    + '''
+    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ}, aliases=("tally",))
+    def count_words(text: str) -> int:
+        """Counts words.
+
+        Args:
+            text: The text.
+        """
+        return len(text.split())
+
+    def unmarked(text: str) -> int:
+        return len(text)
+'''
+)
+
+
+@tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
+def read_file(path: str) -> str:
+    """Reads a file.
+
+    Args:
+        path: The file.
+    """
+    return path
+
+
+@pytest.fixture
+def spec() -> ToolSpec:
+    return FunctionToMCP.convert(read_file)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]:
+    """Writes a package of tool modules and imports it."""
+
+    def write(**modules: str) -> ModuleType:
+        folder = tmp_path / "toolbox"
+        folder.mkdir()
+        for name, source in {"__init__": "", **modules}.items():
+            (folder / f"{name}.py").write_text(textwrap.dedent(source))
+        monkeypatch.syspath_prepend(tmp_path)
+        return importlib.import_module("toolbox")
+
+    yield write
+    for name in [name for name in sys.modules if name.partition(".")[0] == "toolbox"]:
+        del sys.modules[name]
+
+
+def test_marked_functions_of_public_modules_are_discovered(package: Package) -> None:
+    registry = ToolRegistry()
+    registry.discover(package(words=COUNT, _private=COUNT.replace("count_words", "hidden")))
+    assert [spec.name for spec in registry.specs()] == ["count_words"]
+
+
+def test_an_imported_tool_belongs_to_the_module_that_defines_it(package: Package) -> None:
+    registry = ToolRegistry()
+    registry.discover(package(more="from toolbox.words import count_words", words=COUNT))
+    assert [spec.name for spec in registry.specs()] == ["count_words"]
+
+
+def test_packages_below_are_not_searched(package: Package) -> None:
+    toolbox = package()
+    core = Path(toolbox.__path__[0]) / "core"
+    core.mkdir()
+    (core / "__init__.py").write_text("raise AssertionError('imported')")
+    registry = ToolRegistry()
+    registry.discover(toolbox)
+    assert registry.specs() == ()
+
+
+def test_an_alias_reaches_the_tool_and_is_not_a_tool_of_its_own(package: Package) -> None:
+    registry = ToolRegistry()
+    registry.discover(package(words=COUNT))
+    assert registry.get("tally") is registry.find("count_words") is registry.find("tally")
+    assert len(registry.specs()) == 1
+
+
+def test_specs_are_in_the_order_of_their_names(spec: ToolSpec) -> None:
+    registry = ToolRegistry()
+    for name in ("write_file", "add_document", "query"):
+        registry.add(replace(spec, name=name))
+    assert [spec.name for spec in registry.specs()] == ["add_document", "query", "write_file"]
+
+
+@pytest.mark.parametrize(
+    ("name", "aliases"),
+    [("read_file", ()), ("view", ()), ("other", ("read_file",)), ("other", ("new", "view"))],
+)
+def test_a_taken_name_or_alias_is_refused_and_both_owners_are_named(
+    spec: ToolSpec, name: str, aliases: tuple[str, ...]
+) -> None:
+    registry = ToolRegistry()
+    registry.add(replace(spec, aliases=("view",), source="builtin"))
+    rival = replace(spec, name=name, aliases=aliases, source="function:mine.py")
+    with pytest.raises(ValueError, match=rf"{name} \(function:mine.py\).*read_file \(builtin\)"):
+        registry.add(rival)
+    assert [spec.source for spec in registry.specs()] == ["builtin"]
+    assert registry.get("new") is None
+
+
+def test_an_alias_that_repeats_its_own_tool_is_refused(spec: ToolSpec) -> None:
+    with pytest.raises(ValueError, match="'read_file'"):
+        ToolRegistry().add(replace(spec, aliases=("read_file",)))
+
+
+@pytest.mark.parametrize("wrong", ["readfile", "ReadFile", "read_fil", "file_read", "read"])
+def test_an_unknown_name_gets_the_name_that_was_meant(spec: ToolSpec, wrong: str) -> None:
+    registry = ToolRegistry()
+    registry.add(spec)
+    registry.add(replace(spec, name="retrieve_document_context"))
+    with pytest.raises(UnknownToolError) as caught:
+        registry.find(wrong)
+    assert wrong in caught.value.message
+    assert caught.value.suggestions[0] == "read_file"
+    assert caught.value.next_actions
+
+
+def test_a_name_like_no_other_gets_no_suggestion(spec: ToolSpec) -> None:
+    registry = ToolRegistry()
+    registry.add(spec)
+    with pytest.raises(UnknownToolError) as caught:
+        registry.find("zzz")
+    assert caught.value.suggestions == ()
+
+
+@given(st.text(max_size=2000))
+def test_any_unknown_name_gets_a_short_answer_with_three_suggestions_at_most(name: str) -> None:
+    registry = ToolRegistry()
+    for number in range(5):
+        registry.add(replace(FunctionToMCP.convert(read_file), name=f"read_file_{number}"))
+    with pytest.raises(UnknownToolError) as caught:
+        registry.find(name)
+    assert len(caught.value.suggestions) <= 3
+    assert len(caught.value.message) < 2000
+
+
+def _announce(site: Path, name: str, announced: str, module: str, source: str) -> None:
+    """Installs a distribution, as an installer would leave it on the path."""
+    (site / f"{module}.py").write_text(textwrap.dedent(source))
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[toolcrib.tools]\n{name} = {announced}\n")
+
+
+def test_tools_of_other_distributions_are_found_and_a_broken_one_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _announce(tmp_path, "crib-words", "crib_words", "crib_words", COUNT)
+    one = COUNT.replace("count_words", "count_lines").replace("tally", "lines")
+    _announce(tmp_path, "crib-one", "crib_one:count_lines", "crib_one", one)
+    _announce(tmp_path, "crib-broken", "crib_broken", "crib_broken", "import nothing_like_this")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = ToolRegistry()
+    registry.discover_installed()
+    assert [spec.name for spec in registry.specs()] == ["count_lines", "count_words"]
+    assert "crib-broken" in caplog.text

@@ -1,0 +1,165 @@
+"""The one path that every call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import anyio
+
+from storage.library import Library
+from tools.core.budget import fit_text
+from tools.core.context import RequestContext
+from tools.core.errors import DeadlineError, InvalidArgumentsError, PermissionDeniedError
+from tools.core.failures import as_tool_error
+from tools.core.registry import ToolRegistry
+from tools.core.sandbox import Sandbox
+from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.turns import Turns
+
+__all__ = ["SandboxToolManager", "ToolCall"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a batch.
+
+    Attributes:
+        name: Name or alias of the tool.
+        arguments: Raw arguments, as the caller gave them.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class SandboxToolManager:
+    """Executes calls: each is checked, given what its scope grants, and always answered.
+
+    Args:
+        registry: The tools.
+        sandbox: The files that the scopes sandboxed and context are granted.
+        library: The stored context that the scope context is granted.
+        text_budget: Characters of text that one result may have, at least 1,000.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        sandbox: Sandbox,
+        library: Library,
+        text_budget: int = 24_000,
+    ) -> None:
+        self._registry = registry
+        self._sandbox = sandbox
+        self._library = library
+        self._text_budget = text_budget
+        self._turns = Turns()
+
+    async def execute(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """Runs one call.
+
+        Every failure of the call is a result; only cancellation passes through.
+
+        Args:
+            name: Name or alias of the tool.
+            arguments: Raw arguments.
+            context: Whose call it is and how to report its progress.
+
+        Returns:
+            The tool's result with its text within the budget, or a ToolFailure.
+        """
+        try:
+            return await self._take_path(name, arguments, context)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
+            return ToolResult.failure(as_tool_error(error, name))
+
+    async def execute_batch(
+        self, calls: Sequence[ToolCall], context: RequestContext
+    ) -> list[ToolResult]:
+        """Runs several calls, each as `execute` does.
+
+        Neighbouring reads run side by side; a write waits for all before it and holds up all after
+        it, so that a later call sees what an earlier one wrote.
+
+        Args:
+            calls: The calls, in the order they are meant.
+            context: Whose calls they are.
+
+        Returns:
+            One result a call, in the order of the calls.
+        """
+        results: list[ToolResult] = []
+        for alone, group in groupby(calls, self._writes):
+            if alone:
+                results += [await self.execute(one.name, one.arguments, context) for one in group]
+            else:
+                results += await self._side_by_side(list(group), context)
+        return results
+
+    async def _take_path(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """The steps of a call, in their order."""
+        spec = self._registry.find(name)
+        checked = _validate(spec, arguments)
+        granted = self._grant(spec, context)
+        async with self._turns.of(spec):
+            result = await _run(spec, checked, granted)
+        return fit_text(result, spec, self._text_budget)
+
+    def _grant(self, spec: ToolSpec, context: RequestContext) -> RequestContext:
+        match spec.scope:
+            case ToolScope.SANDBOXED:
+                return context.granted(sandbox=self._sandbox, library=None)
+            case ToolScope.CONTEXT:
+                return context.granted(sandbox=self._sandbox, library=self._library)
+            case ToolScope.MCP:
+                return context.granted(sandbox=None, library=None)
+            case ToolScope.SYSTEM:
+                raise PermissionDeniedError(
+                    f"{spec.name} runs processes, which this version of Toolcrib cannot confine; "
+                    "nothing was run.",
+                    next_actions=["Use a tool that works on files or on stored context instead."],
+                )
+
+    async def _side_by_side(
+        self, calls: Sequence[ToolCall], context: RequestContext
+    ) -> list[ToolResult]:
+        results: dict[int, ToolResult] = {}
+
+        async def run(position: int, call: ToolCall) -> None:
+            results[position] = await self.execute(call.name, call.arguments, context)
+
+        async with anyio.create_task_group() as group:
+            for position, call in enumerate(calls):
+                group.start_soon(run, position, call)
+        return [results[position] for position in range(len(calls))]
+
+    def _writes(self, call: ToolCall) -> bool:
+        spec = self._registry.get(call.name)
+        return spec is not None and Effect.WRITE in spec.effects
+
+
+def _validate(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(arguments, Mapping):
+        raise InvalidArgumentsError(
+            f"The arguments of {spec.name} must be an object, not {type(arguments).__name__}.",
+            next_actions=['Pass a JSON object, for example {"name": "value"}.'],
+        )
+    return spec.validate(arguments)
+
+
+async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
+    """Runs the tool until its deadline, which counts from its turn, not from its place in line."""
+    with anyio.move_on_after(spec.timeout):
+        return await spec.invoke(arguments, context)
+    raise DeadlineError(
+        f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped.",
+        next_actions=["Ask for less in one call, or call again later."],
+    )

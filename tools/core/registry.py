@@ -1,0 +1,135 @@
+"""The registry: every tool under its name, found once at the start."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+from tools.core.errors import UnknownToolError
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.spec import ToolSpec
+
+__all__ = ["ENTRY_POINT_GROUP", "ToolRegistry"]
+
+logger = logging.getLogger("toolcrib")
+
+ENTRY_POINT_GROUP = "toolcrib.tools"
+"""Where other distributions announce a module of tools, or one tool."""
+
+SUGGESTIONS = 3
+SIMILAR_ENOUGH = 60.0
+"""Similarity, of 100, from which a name is worth suggesting."""
+LONGEST_NAME = 128
+"""Characters of an unknown name that are compared and repeated (the protocol's own limit)."""
+
+
+class ToolRegistry:
+    """All tools by name and alias."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ToolSpec] = {}
+        self._owners: dict[str, ToolSpec] = {}
+
+    def add(self, spec: ToolSpec) -> None:
+        """Adds one tool under its name and its aliases, or not at all.
+
+        Raises:
+            ValueError: If one of them is taken; it names both owners.
+        """
+        names = (spec.name, *spec.aliases)
+        for position, name in enumerate(names):
+            owner = spec if name in names[:position] else self._owners.get(name)
+            if owner is not None:
+                raise ValueError(
+                    f"The tool name {name!r} is claimed by {_describe(spec)}, but it belongs to "
+                    f"{_describe(owner)} already. Rename one of them or drop the alias."
+                )
+        self._specs[spec.name] = spec
+        self._owners.update(dict.fromkeys(names, spec))
+
+    def discover(self, package: ModuleType) -> None:
+        """Adds the marked functions of each public module directly under a package.
+
+        Raises:
+            ValueError: If two of them claim one name.
+        """
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.ispkg and not module.name.startswith("_"):
+                self._add_module(importlib.import_module(f"{package.__name__}.{module.name}"))
+
+    def discover_installed(self) -> None:
+        """Adds the tools that other distributions announce under `toolcrib.tools`.
+
+        An entry point that cannot be loaded is logged and left out: somebody else's defect does not
+        keep the server from starting.
+        """
+        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
+            self._add_entry_point(entry)
+
+    def get(self, name: str) -> ToolSpec | None:
+        """The tool of that name or alias, or None."""
+        return self._owners.get(name)
+
+    def find(self, name: str) -> ToolSpec:
+        """The tool of that name or alias.
+
+        Raises:
+            UnknownToolError: If there is none; it suggests up to three similar names.
+        """
+        spec = self._owners.get(name)
+        if spec is None:
+            raise UnknownToolError(
+                f"No tool is called {name[:LONGEST_NAME]!r}.",
+                suggestions=self._similar(name[:LONGEST_NAME]),
+                next_actions=["Call a tool by its name as tools/list gives it."],
+            )
+        return spec
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """All tools, in the order of their names."""
+        return tuple(self._specs[name] for name in sorted(self._specs))
+
+    def _add_module(self, module: ModuleType) -> None:
+        for function in _marked_functions(module):
+            self.add(FunctionToMCP.convert(function))
+
+    def _add_entry_point(self, entry: EntryPoint) -> None:
+        try:
+            found = entry.load()
+            if inspect.ismodule(found):
+                self._add_module(found)
+            else:
+                self.add(FunctionToMCP.convert(found))
+        except Exception:
+            logger.exception(
+                "The tools of entry point %s (%s) are left out", entry.name, entry.value
+            )
+
+    def _similar(self, name: str) -> list[str]:
+        from rapidfuzz import process, utils  # noqa: PLC0415  # imported on first use
+
+        ranked = process.extract(
+            name,
+            sorted(self._owners),
+            processor=utils.default_process,
+            limit=SUGGESTIONS,
+            score_cutoff=SIMILAR_ENOUGH,
+        )
+        return [candidate for candidate, _score, _position in ranked]
+
+
+def _marked_functions(module: ModuleType) -> Iterator[Any]:
+    """What `@tool` marked in this module, without what it only imports."""
+    for value in vars(module).values():
+        if hasattr(value, "__tool_options__") and value.__module__ == module.__name__:
+            yield value
+
+
+def _describe(spec: ToolSpec) -> str:
+    return f"{spec.name} ({spec.source})"
