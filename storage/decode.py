@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from storage.errors import UnreadableDocumentError
 
-__all__ = ["Decoded", "decode"]
+__all__ = ["Decoded", "byte_order_mark", "decode"]
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -73,7 +73,7 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
         UnreadableDocumentError: If the bytes are binary, are not in the encoding that was named, or
             if no encoding is certain enough.
     """
-    bom, marked = _mark(data)
+    bom, marked = byte_order_mark(data)
     if encoding is not None:
         return _decode_as(data, bom, marked, _codec(encoding), partial=partial)
     if marked:
@@ -86,7 +86,8 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
         return _guess(data, partial=partial)
 
 
-def _mark(data: bytes) -> tuple[bytes, str]:
+def byte_order_mark(data: bytes) -> tuple[bytes, str]:
+    """The byte order mark that data begins with and the codec it stands for; both empty if none."""
     for bom, name in _MARKS:
         if data.startswith(bom):
             return bom, name

@@ -1,0 +1,132 @@
+"""Lines of a text, with their ends kept, so that changing some leaves the others as they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = [
+    "Excerpt",
+    "Newline",
+    "excerpt",
+    "line_span",
+    "newline_style",
+    "replace_lines",
+    "split_lines",
+]
+
+Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
+
+_ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_CR_LINE = re.compile(r"[^\r]*\r|[^\r]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Consecutive lines of a text.
+
+    Attributes:
+        content: The lines with their ends.
+        first: Number of the first, from 1; 0 if there is none.
+        last: Number of the last that `content` has, at least in part.
+        cut: Whether lines that were asked for are missing or incomplete.
+    """
+
+    content: str
+    first: int
+    last: int
+    cut: bool
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines of a text, each with its end.
+
+    A line ends at `\n`, as grep and editors count; only a text without any ends its lines at `\r`.
+    """
+    pattern = _CR_LINE if "\r" in text and "\n" not in text else _LINE
+    return pattern.findall(text)
+
+
+def newline_style(text: str) -> Newline:
+    """How a text ends its lines."""
+    crlf = text.count("\r\n")
+    lf = text.count("\n") - crlf
+    if crlf and lf:
+        return "mixed"
+    if crlf or lf:
+        return "crlf" if crlf else "lf"
+    return "cr" if "\r" in text else "none"
+
+
+def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, int]:
+    """First and last line that a pair of numbers means.
+
+    Args:
+        ranges: First and last line, from 1, or negative and counted from the end.
+        total: Lines that there are.
+        exact: Whether both have to exist; else what lies beyond the text is left out.
+
+    Raises:
+        InvalidArgumentsError: If no such lines exist.
+    """
+    start, end = (total + 1 + number if number < 0 else number for number in ranges)
+    if not exact and start <= total:
+        start = max(start, 1) if ranges[0] < 0 else start
+        end = min(end, total)
+    if 0 in ranges or not 1 <= start <= end <= total:
+        raise InvalidArgumentsError(
+            f"The lines {list(ranges)} do not exist: there are {total}, counted from 1.",
+            next_actions=[f"Give ranges as [first, last] within 1 and {total}, or negative."],
+        )
+    return start, end
+
+
+def excerpt(lines: Sequence[str], first: int, last: int, *, limit: int) -> Excerpt:
+    """As many whole lines as fit, or the beginning of one that alone is too long.
+
+    Args:
+        lines: All lines.
+        first: First line asked for, from 1.
+        last: Last line asked for.
+        limit: Characters at most.
+    """
+    end, room = first - 1, limit
+    while end < last and len(lines[end]) <= room:
+        room -= len(lines[end])
+        end += 1
+    if end == first - 1 < last:
+        return Excerpt(lines[end][:limit], first, first, cut=True)
+    return Excerpt("".join(lines[first - 1 : end]), first if lines else 0, end, cut=end < last)
+
+
+def replace_lines(text: str, start: int, end: int, content: str) -> str:
+    r"""A text with some lines replaced and every other character kept.
+
+    The new lines end as the text's own do (as most of them, where they are mixed), and the last
+    line of the text keeps having or lacking its end.
+
+    Args:
+        text: The whole text.
+        start: First line that is replaced, from 1.
+        end: Last line that is replaced, at most the number of lines.
+        content: The new lines, ended by `\n` or `\r\n`; nothing removes the lines.
+    """
+    lines = split_lines(text)
+    new = content.replace("\r\n", "\n").replace("\n", _usual_end(text))
+    if new and not new.endswith(("\n", "\r")):
+        new += _usual_end(text)
+    if new and end == len(lines) and not lines[-1].endswith(("\n", "\r")):
+        new = new.removesuffix(_usual_end(text))
+    return "".join((*lines[: start - 1], new, *lines[end:]))
+
+
+def _usual_end(text: str) -> str:
+    style = newline_style(text)
+    if style == "mixed":
+        style = "crlf" if text.count("\r\n") * 2 > text.count("\n") else "lf"
+    return _ENDS.get(style, "\n")

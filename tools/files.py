@@ -1,0 +1,312 @@
+"""Files beneath the root: read, write, list."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from storage.decode import Decoded
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.lines import (
+    Excerpt,
+    Newline,
+    excerpt,
+    line_span,
+    newline_style,
+    replace_lines,
+    split_lines,
+)
+from tools.core.sandbox import FileContent, Written
+from tools.core.spec import Effect, ToolScope, tool
+from tools.core.text_encoding import editable_text, encode_text, present_encoding, read_text
+
+__all__ = [
+    "DirectoryListing",
+    "FileText",
+    "FileWritten",
+    "list_directory",
+    "read_file",
+    "write_file",
+]
+
+MAX_READ_BYTES = 10_000_000
+"""How much of a file is looked at."""
+
+MAX_SHOWN_CHARACTERS = 200_000
+"""How much of it one call returns."""
+
+MAX_ENTRIES = 500
+"""How many entries one listing returns."""
+
+FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
+LineRange = Annotated[
+    list[int],
+    Field(
+        min_length=2, max_length=2, description="[first, last] line from 1; negative from the end"
+    ),
+]
+Encoding = Annotated[str, Field(max_length=64, description="Such as cp1252; default: detected")]
+
+
+class FileText(BaseModel):
+    """Text of a file, or some of its lines.
+
+    Attributes:
+        file_path: As it was given.
+        content: The lines as they are, with their own ends.
+        first_line: Number of the first line shown, from 1; 0 if the file is empty.
+        last_line: Number of the last line shown.
+        total_lines: Lines in the file; absent if it is too large to be read whole.
+        encoding: Name of the codec; with "-bom" if a byte order mark stands first.
+        newline: How the lines end.
+        size: Bytes in the file.
+        sha256: Digest of the whole file; absent if it is too large to be read whole.
+        truncated: Whether less is shown than was asked for.
+        note: What to know besides; empty if nothing.
+    """
+
+    file_path: str
+    content: str
+    first_line: int
+    last_line: int
+    total_lines: int | None
+    encoding: str
+    newline: Newline
+    size: int
+    sha256: str | None
+    truncated: bool
+    note: str
+
+    def to_text(self) -> str:
+        """One line that says what is shown, then the content as it is."""
+        total = "an unknown number" if self.total_lines is None else str(self.total_lines)
+        head = [f"lines {self.first_line}-{self.last_line} of {total}", self.encoding, self.newline]
+        if self.sha256:
+            head.append(f"sha256 {self.sha256}")
+        note = f"\n[{self.note}]" if self.note else ""
+        return f"[{_visible(self.file_path)}: {', '.join(head)}]{note}\n{self.content}"
+
+
+class FileWritten(BaseModel):
+    """What a write did.
+
+    Attributes:
+        file_path: The file, relative to the root.
+        size: Bytes in the file now.
+        sha256: Digest of its content.
+        encoding: Name of the codec it was written in.
+        created: Whether it did not exist before.
+    """
+
+    file_path: str
+    size: int
+    sha256: str
+    encoding: str
+    created: bool
+
+    def to_text(self) -> str:
+        """What was done, in a line."""
+        done = "Created" if self.created else "Wrote"
+        return f"{done} {_visible(self.file_path)}: {self.size} bytes, sha256 {self.sha256}"
+
+
+class DirectoryEntry(BaseModel):
+    """One name in a directory.
+
+    Attributes:
+        name: Path relative to the root.
+        type: What it is itself; links are not followed.
+        size: Bytes, of a file; else 0.
+        modified: Time of the last change, UTC.
+    """
+
+    name: str
+    type: Literal["file", "directory", "symlink", "other"]
+    size: int
+    modified: datetime
+
+    def to_text(self) -> str:
+        """The entry as a line."""
+        mark = {"directory": "/", "symlink": "@", "file": "", "other": "?"}[self.type]
+        return f"{self.modified:%Y-%m-%d %H:%M} {self.size:>9} {_visible(self.name)}{mark}"
+
+
+class DirectoryListing(BaseModel):
+    """The entries of a directory.
+
+    Attributes:
+        path: The directory as it was given.
+        entries: Level by level, sorted within each directory.
+        truncated: Whether there are more.
+        unreadable: Directories whose entries cannot be shown.
+    """
+
+    path: str
+    entries: list[DirectoryEntry]
+    truncated: bool
+    unreadable: list[str]
+
+    def to_text(self) -> str:
+        """A line an entry; `/` marks a directory, `@` a link, `?` anything else but a file."""
+        lines = [f"[{_visible(self.path)}: {len(self.entries)} entries]"]
+        lines += [entry.to_text() for entry in self.entries]
+        if self.truncated:
+            lines.append("[There are more: list a directory below, or with less depth.]")
+        lines += [f"[Not readable: {_visible(name)}]" for name in self.unreadable]
+        return "\n".join(lines)
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("files",),
+    capabilities=("view the content of a text file", "show some lines of a file"),
+    aliases=("view_text_file",),
+)
+def read_file(
+    context: RequestContext,
+    file_path: FilePath,
+    ranges: LineRange | None = None,
+    encoding: Encoding | None = None,
+) -> FileText:
+    """Reads a text file, or some of its lines."""
+    found = context.sandbox.read(file_path, max_bytes=MAX_READ_BYTES)
+    decoded = read_text(file_path, found.data, encoding, partial=found.truncated)
+    lines = split_lines(decoded.text)
+    first, last = _span(ranges, len(lines), found)
+    shown = excerpt(lines, first, last, limit=MAX_SHOWN_CHARACTERS)
+    return FileText(
+        file_path=file_path,
+        content=shown.content,
+        first_line=shown.first,
+        last_line=shown.last,
+        total_lines=None if found.truncated else len(lines),
+        encoding=decoded.encoding + ("-bom" if decoded.bom else ""),
+        newline=newline_style(decoded.text),
+        size=found.size,
+        sha256=None if found.truncated else hashlib.sha256(found.data).hexdigest(),
+        truncated=shown.cut or (found.truncated and shown.last == len(lines)),
+        note=_note(shown, found, decoded),
+    )
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.WRITE},
+    destructive=True,
+    tags=("files",),
+    capabilities=("create or overwrite a text file", "replace some lines of a file"),
+    aliases=("write_text_file",),
+)
+def write_file(
+    context: RequestContext,
+    file_path: FilePath,
+    content: Annotated[str, Field(max_length=MAX_READ_BYTES, description="The new text")],
+    ranges: LineRange | None = None,
+    encoding: Encoding | None = None,
+    expected_sha256: Annotated[
+        str | None,
+        Field(pattern="^[0-9a-fA-F]{64}$", description="Refuse if the file has another digest"),
+    ] = None,
+) -> FileWritten:
+    """Writes a text file and its missing directories, or replaces only the lines in ranges."""
+    sandbox = context.sandbox
+    if ranges is None:
+        bom, name = (b"", encoding) if encoding else present_encoding(sandbox, file_path)
+        data = bom + encode_text(content.removeprefix("\ufeff") if bom else content, name)
+        return _answer(sandbox.write(file_path, data, expected_sha256=expected_sha256), name)
+    names: list[str] = []
+
+    def change(old: bytes) -> bytes:
+        present = editable_text(file_path, old, encoding)
+        names.append(present.encoding)
+        start, end = line_span(ranges, len(split_lines(present.text)), exact=True)
+        text = replace_lines(present.text, start, end, content)
+        return present.bom + encode_text(text, present.encoding)
+
+    written = sandbox.edit(file_path, change, expected_sha256=expected_sha256)
+    return _answer(written, names[0])
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("files",),
+    capabilities=("list files and directories",),
+)
+def list_directory(
+    context: RequestContext,
+    path: FilePath = ".",
+    depth: Annotated[int, Field(ge=1, le=10, description="Levels to show")] = 1,
+) -> DirectoryListing:
+    """Lists files and directories; links are shown and not followed."""
+    listing = context.sandbox.list_directory(path, depth=depth, limit=MAX_ENTRIES)
+    return DirectoryListing(
+        path=path,
+        entries=[
+            DirectoryEntry(
+                name=_unicode(entry.path),
+                type=entry.type,
+                size=entry.size,
+                modified=datetime.fromtimestamp(entry.mtime, UTC),
+            )
+            for entry in listing.entries
+        ],
+        truncated=listing.truncated,
+        unreadable=[_unicode(name) for name in listing.unreadable],
+    )
+
+
+def _span(ranges: list[int] | None, total: int, found: FileContent) -> tuple[int, int]:
+    """The lines that are asked for, of those that were read."""
+    if ranges is None:
+        return 1, total
+    if found.truncated and (min(ranges) < 0 or ranges[0] > total):
+        raise InvalidArgumentsError(
+            f"The lines {ranges} are out of reach: the file has {found.size} bytes, of which the "
+            f"first {MAX_READ_BYTES} ({total} lines) can be read.",
+            next_actions=[f"Give ranges as [first, last] within 1 and {total}."],
+        )
+    return line_span(ranges, total, exact=False)
+
+
+def _note(shown: Excerpt, found: FileContent, decoded: Decoded) -> str:
+    notes = []
+    if shown.cut and shown.content.endswith(("\n", "\r")):
+        notes.append(f"Cut: for the rest, call again with ranges [{shown.last + 1}, -1].")
+    elif shown.cut:
+        notes.append(f"Line {shown.last} is too long and is shown in part.")
+    if found.truncated:
+        notes.append(f"Only the first {MAX_READ_BYTES} of {found.size} bytes were read.")
+    if not decoded.certain:
+        notes.append(
+            f"The encoding is a guess; to replace lines, give encoding={decoded.encoding!r}."
+        )
+    return " ".join(notes)
+
+
+def _answer(written: Written, encoding: str) -> FileWritten:
+    return FileWritten(
+        file_path=_unicode(written.path),
+        size=written.size,
+        sha256=written.sha256,
+        encoding=encoding,
+        created=written.created,
+    )
+
+
+def _unicode(name: str) -> str:
+    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _visible(name: str) -> str:
+    """A name that cannot pass for more than one line or drive a terminal."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
