@@ -13,6 +13,8 @@ ToolError
 ├── UpstreamError            upstream_failed
 ├── UnavailableError         unavailable
 └── InternalError            internal
+
+ToolDefinitionError          a function that cannot become a tool; never reaches a caller
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ __all__ = [
     "OutsideSandboxError",
     "PermissionDeniedError",
     "RateLimitedError",
+    "ToolDefinitionError",
     "ToolError",
     "UnavailableError",
     "UnknownToolError",
@@ -147,3 +150,7 @@ class InternalError(ToolError):
     """A defect of ours; the log has the details."""
 
     error_type = "internal"
+
+
+class ToolDefinitionError(TypeError):
+    """A function that cannot become a tool; the message says what to change in it."""

@@ -163,6 +163,15 @@ class ToolSpec:
         """Whether a call reaches beyond this machine."""
         return Effect.EXTERNAL in self.effects
 
+    def function_calling(self) -> dict[str, Any]:
+        """The definition in the function-calling form that model APIs take."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": dict(self.input_schema),
+        }
+        return {"type": "function", "function": function}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
@@ -180,7 +189,7 @@ class ToolOptions:
     timeout: float = DEFAULT_TIMEOUT
 
 
-def tool(
+def tool(  # each keyword is one field of the specification
     *,
     scope: ToolScope,
     effects: set[Effect],

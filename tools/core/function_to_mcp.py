@@ -1,0 +1,160 @@
+"""FunctionToMCP: from a Python function to a tool that MCP clients can list and call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
+
+import anyio.to_thread
+from pydantic import ValidationError
+
+from tools.core.arguments import Arguments
+from tools.core.context import RequestContext
+from tools.core.docstrings import read_docstring
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.output import Output
+from tools.core.signature import Signature, read_signature, underlying
+from tools.core.spec import Confirmation, Effect, ToolOptions, ToolResult, ToolScope, ToolSpec
+
+__all__ = ["FunctionToMCP", "Overrides"]
+
+NAME = re.compile(r"[a-z0-9_]{1,64}")
+UNMARKED = ToolOptions(scope=ToolScope.SANDBOXED, effects=frozenset({Effect.READ}))
+"""What holds for a function that says nothing of itself."""
+
+
+class Overrides(TypedDict, total=False):
+    """What `convert` may be told beside or against a function's `@tool`; see ToolOptions."""
+
+    scope: ToolScope
+    effects: AbstractSet[Effect]
+    title: str | None
+    destructive: bool
+    idempotent: bool
+    confirmation: Confirmation
+    tags: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    aliases: tuple[str, ...]
+    timeout: float
+
+
+class FunctionToMCP:
+    """Converts functions; it keeps nothing and needs no server."""
+
+    @staticmethod
+    def convert(
+        func: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        source: str = "builtin",
+        **overrides: Unpack[Overrides],
+    ) -> ToolSpec:
+        """Makes a tool of a function.
+
+        Names and types come from the signature, texts from `Annotated`, `Field` and the docstring,
+        scope, effects and the rest from `@tool`; without it a tool is sandboxed and only reads. A
+        parameter of type RequestContext is given by the call path and is not in the schema.
+
+        Args:
+            func: A function, coroutine function, bound method, callable object or partial.
+            name: The tool's name; by default the function's.
+            description: Text for the model; by default the docstring's.
+            source: Where the function comes from, as in ToolSpec.
+            **overrides: Options that hold whatever `@tool` said.
+
+        Returns:
+            The tool.
+
+        Raises:
+            ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+        """
+        function = underlying(func)
+        name = name or str(getattr(function, "__name__", ""))
+        _check_name(name, func)
+        _refuse_streams(name, function)
+        options = replace(getattr(function, "__tool_options__", UNMARKED), **overrides)
+        signature = read_signature(func)
+        documentation = read_docstring(_docstring(function))
+        arguments = Arguments(name, signature.given, documentation.parameters)
+        output = Output(name, signature.returns, documentation.returns)
+        effects = frozenset(options.effects)
+        only_reads = effects == {Effect.READ}
+        return ToolSpec(
+            name=name,
+            title=options.title or name.replace("_", " ").strip().capitalize(),
+            description=documentation.description if description is None else description,
+            input_schema=arguments.schema,
+            output_schema=output.schema,
+            scope=options.scope,
+            effects=effects,
+            validate=arguments.validate,
+            invoke=_Invocation(func, signature, output, abandon=only_reads),
+            destructive=options.destructive,
+            idempotent=options.idempotent,
+            confirmation=options.confirmation,
+            tags=options.tags,
+            capabilities=options.capabilities,
+            aliases=options.aliases,
+            source=source,
+            timeout=options.timeout,
+        )
+
+
+class _Invocation:
+    """One function, callable with what validation made of the arguments."""
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature, output: Output, *, abandon: bool
+    ) -> None:
+        self._function = function
+        self._signature = signature
+        self._output = output
+        self._abandon = abandon
+        called = underlying(function)
+        self._is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
+            getattr(called, "__call__", None)  # noqa: B004  # its kind is asked, not whether it is
+        )
+
+    async def __call__(self, values: dict[str, Any], context: RequestContext) -> ToolResult:
+        positional, named = self._signature.bind(values, context)
+        call = functools.partial(self._function, *positional, **named)
+        try:
+            value = await self._value(call)
+        except ValidationError:  # the function's own mistake, although a ValueError
+            raise
+        except ValueError as error:
+            raise InvalidArgumentsError(str(error) or "The tool refused the arguments.") from error
+        return self._output.result(value)
+
+    async def _value(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401  # whatever it returns
+        if self._is_async:
+            return await call()
+        # A write that is abandoned could still land after the caller was told that it did not.
+        value = await anyio.to_thread.run_sync(call, abandon_on_cancel=self._abandon)
+        return await value if inspect.isawaitable(value) else value
+
+
+def _check_name(name: str, function: Callable[..., Any]) -> None:
+    if not NAME.fullmatch(name):
+        raise ToolDefinitionError(
+            f"{name!r} cannot be the name of a tool ({function!r}); give it a name of 1 to 64 "
+            "small letters, digits and underscores: convert(..., name='…')."
+        )
+
+
+def _refuse_streams(name: str, function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolDefinitionError(f"{name} yields its results one by one; return a list of them.")
+
+
+def _docstring(function: Callable[..., Any]) -> str | None:
+    """A function's own docstring; of a callable object its `__call__`'s, else its class's."""
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return inspect.getdoc(function)
+    return inspect.getdoc(type(function).__call__) or inspect.getdoc(function)

@@ -1,0 +1,160 @@
+"""JSON Schema (2020-12) as clients want it: no titles, no null unions, no dead words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+from pydantic_core import core_schema
+
+from tools.core.docstrings import read_docstring
+
+__all__ = ["SchemaGenerator", "branches", "child", "resolve", "tidy", "types"]
+
+ONE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames"}
+MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+NAMED_SCHEMAS = {"$defs", "patternProperties", "properties"}
+UNIONS = ("anyOf", "oneOf")
+NOISE = {"discriminator", "title"}
+"""`discriminator` is OpenAPI's; strict validators refuse a word that JSON Schema does not have."""
+
+
+class SchemaGenerator(GenerateJsonSchema):
+    """Pydantic's generator, true to `tools.core.plain` about what results look like.
+
+    It is silent about a default that JSON cannot say: the schema just does not show it.
+    """
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012  # as pydantic declares it
+        "non-serializable-default",
+        "skipped-choice",
+    }
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
+        """Bytes are Base64 in a result, and UTF-8 in an argument."""
+        if self.mode == "validation":
+            return super().bytes_schema(schema)
+        return {"type": "string", "contentEncoding": "base64"}
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        """A float in a result may be null, for NaN and the infinities, if its type has these."""
+        generated = super().float_schema(schema)
+        if self.mode == "serialization" and schema.get("allow_inf_nan", True):
+            generated["type"] = ["number", "null"]
+        return generated
+
+
+def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
+    """A schema without noise, with the attribute texts of class docstrings at the attributes.
+
+    Args:
+        schema: What pydantic generated; it is not changed.
+        nulls: Whether null may stay beside other types. Clients reject such unions in arguments.
+    """
+    tidied = {
+        key: _tidy_value(key, value, nulls=nulls)
+        for key, value in schema.items()
+        if key not in NOISE and not _says_nothing(key, value)
+    }
+    if not nulls:
+        tidied = _without_null(tidied)
+    return _with_attribute_texts(tidied)
+
+
+def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema itself, or the one in the root's `$defs` that it refers to."""
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    return schema
+
+
+def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The alternatives of a union, resolved and flat; a plain schema is its own only one."""
+    schema = resolve(schema, root)
+    union = next((schema[key] for key in UNIONS if key in schema), None)
+    if union is None:
+        yield schema
+        return
+    for branch in union:
+        yield from branches(branch, root)
+
+
+def child(
+    schema: Mapping[str, Any], key: str | int, root: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The schema of one property or item, or None where no branch has it."""
+    for branch in branches(schema, root):
+        found = _item(branch, key) if isinstance(key, int) else _property(branch, key)
+        if found is not None:
+            return found
+    return None
+
+
+def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a schema names at its top; empty where any of its branches names none."""
+    named: set[str] = set()
+    for branch in branches(schema, root):
+        if "type" not in branch:
+            return set()
+        named.add(branch["type"])
+    return named
+
+
+def _tidy_value(key: str, value: Any, *, nulls: bool) -> Any:  # noqa: ANN401  # any JSON
+    if key in ONE_SCHEMA and isinstance(value, Mapping):
+        return tidy(value, nulls=nulls)
+    if key in MANY_SCHEMAS:
+        return [tidy(part, nulls=nulls) for part in value]
+    if key in NAMED_SCHEMAS:
+        return {name: tidy(part, nulls=nulls) for name, part in value.items()}
+    return value
+
+
+def _says_nothing(key: str, value: object) -> bool:
+    if key == "default":
+        return value is None or (isinstance(value, float) and not math.isfinite(value))
+    return key == "additionalProperties" and value is True
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "enum" in schema:
+        schema["enum"] = [value for value in schema["enum"] if value is not None]
+        if all(isinstance(value, str) for value in schema["enum"]):
+            schema["type"] = "string"  # pydantic leaves it out where null was among them
+    for key in UNIONS:
+        kept = [part for part in schema.get(key, ()) if part.get("type") != "null"]
+        if len(kept) == 1:
+            del schema[key]
+            return {**kept[0], **schema}
+        if kept:
+            schema[key] = kept
+    return schema
+
+
+def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    if not properties or not isinstance(schema.get("description"), str):
+        return schema
+    documentation = read_docstring(schema.pop("description"))
+    for name, text in documentation.parameters.items():
+        if name in properties:
+            properties[name].setdefault("description", text)
+    if documentation.description:
+        schema["description"] = documentation.description
+    return schema
+
+
+def _item(schema: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
+    fixed = schema.get("prefixItems", ())
+    found = fixed[index] if index < len(fixed) else schema.get("items")
+    return found if isinstance(found, Mapping) else None
+
+
+def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    if name in schema.get("properties", ()):
+        found = schema["properties"][name]
+    else:
+        found = schema.get("additionalProperties")
+    return found if isinstance(found, Mapping) else None
