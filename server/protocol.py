@@ -16,6 +16,7 @@ from server.resources import DocumentResources
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
+from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolResult, ToolSpec
@@ -107,7 +108,10 @@ class _ToolBridge:
         """
         context = RequestContext(self._identity, _progress_reporter(ctx))
         result = await self._manager.execute(params.name, params.arguments or {}, context)
-        return _call_result(result)
+        try:
+            return _call_result(result)
+        except InternalError as error:
+            return _call_result(ToolResult.failure(error))
 
 
 def _describe(spec: ToolSpec) -> types.Tool:

@@ -1,10 +1,15 @@
-"""What may go over the wire: JSON that UTF-8 can carry."""
+"""What may go over the wire: JSON that UTF-8 can carry and that clients can parse."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["utf8_json", "utf8_text"]
+from tools.core.errors import InternalError
+
+__all__ = ["MAX_LEVELS", "utf8_json", "utf8_text"]
+
+MAX_LEVELS = 128
+"""Levels of nesting in a result; parsers give up at 200, and the caller would wait for ever."""
 
 
 def utf8_text(text: str) -> str:
@@ -16,12 +21,18 @@ def utf8_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def utf8_json(value: Any) -> Any:  # noqa: ANN401  # any JSON value, as decoded
-    """The JSON value with each text in it, keys included, made safe as by `utf8_text`."""
+def utf8_json(value: Any, levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401  # any JSON value, as decoded
+    """The JSON value with each text in it, keys included, made safe as by `utf8_text`.
+
+    Raises:
+        InternalError: If it is nested deeper than `levels`.
+    """
     if isinstance(value, str):
         return utf8_text(value)
+    if not isinstance(value, dict | list):
+        return value
+    if levels == 0:
+        raise InternalError(f"The answer is nested deeper than {MAX_LEVELS} levels.")
     if isinstance(value, dict):
-        return {utf8_text(key): utf8_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [utf8_json(item) for item in value]
-    return value
+        return {utf8_text(key): utf8_json(item, levels - 1) for key, item in value.items()}
+    return [utf8_json(item, levels - 1) for item in value]

@@ -14,9 +14,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import BaseModel
+from pydantic_core import from_json, to_json
 
 from server.protocol import build_server
 from server.resources import DocumentResources
+from server.wire import MAX_LEVELS
 from storage.embed import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
@@ -102,6 +104,19 @@ def odd_name() -> str:
 def whose(context: RequestContext) -> str:
     """Says whose call it is."""
     return context.identity.user_id
+
+
+@tool(scope=ToolScope.SANDBOXED, effects=READ)
+def dig(levels: int) -> Any:
+    """Digs a hole.
+
+    Args:
+        levels: How deep.
+    """
+    hole: Any = 0
+    for _ in range(levels):
+        hole = [hole]
+    return hole
 
 
 ALL = (count_words, drop, ask_far_away, crash, odd_name, whose)
@@ -345,6 +360,18 @@ async def test_text_that_utf8_cannot_carry_does_not_reach_the_wire(
         result = await client.call_tool("odd_name", {})
     assert "caf?.txt" in _text(result)
     assert "caf?.txt" in result.structured_content.values()
+
+
+@pytest.mark.anyio
+@BY_ERA
+@pytest.mark.parametrize(("levels", "failed"), [(MAX_LEVELS - 1, False), (MAX_LEVELS, True)])
+async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
+    server_of: ServerOf, mode: str, levels: int, failed: bool
+) -> None:
+    async with Client(server_of(dig), mode=mode) as client:
+        result = await client.call_tool("dig", {"levels": levels})
+    assert result.is_error is failed
+    from_json(to_json(result.structured_content))
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ import anyio
 from storage.library import Library
 from tools.core.budget import fit_text
 from tools.core.context import RequestContext
-from tools.core.errors import DeadlineError, InvalidArgumentsError, PermissionDeniedError
+from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
@@ -107,7 +107,7 @@ class SandboxToolManager:
     ) -> ToolResult:
         """The steps of a call, in their order."""
         spec = self._registry.find(name)
-        checked = _validate(spec, arguments)
+        checked = spec.validate(arguments)
         granted = self._grant(spec, context)
         async with self._turns.of(spec):
             result = await _run(spec, checked, granted)
@@ -144,15 +144,6 @@ class SandboxToolManager:
     def _writes(self, call: ToolCall) -> bool:
         spec = self._registry.get(call.name)
         return spec is not None and Effect.WRITE in spec.effects
-
-
-def _validate(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(arguments, Mapping):
-        raise InvalidArgumentsError(
-            f"The arguments of {spec.name} must be an object, not {type(arguments).__name__}.",
-            next_actions=['Pass a JSON object, for example {"name": "value"}.'],
-        )
-    return spec.validate(arguments)
 
 
 async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:

@@ -57,11 +57,13 @@ class ToolRegistry:
         """Adds the marked functions of each public module directly under a package.
 
         Raises:
+            ToolDefinitionError: If one of them cannot be converted.
             ValueError: If two of them claim one name.
         """
         for module in pkgutil.iter_modules(package.__path__):
             if not module.ispkg and not module.name.startswith("_"):
-                self._add_module(importlib.import_module(f"{package.__name__}.{module.name}"))
+                found = importlib.import_module(f"{package.__name__}.{module.name}")
+                self._add_module(found, "builtin")
 
     def discover_installed(self) -> None:
         """Adds the tools that other distributions announce under `toolcrib.tools`.
@@ -95,17 +97,18 @@ class ToolRegistry:
         """All tools, in the order of their names."""
         return tuple(self._specs[name] for name in sorted(self._specs))
 
-    def _add_module(self, module: ModuleType) -> None:
+    def _add_module(self, module: ModuleType, source: str) -> None:
         for function in _marked_functions(module):
-            self.add(FunctionToMCP.convert(function))
+            self.add(FunctionToMCP.convert(function, source=source))
 
     def _add_entry_point(self, entry: EntryPoint) -> None:
+        source = f"function:{entry.value}"
         try:
             found = entry.load()
             if inspect.ismodule(found):
-                self._add_module(found)
+                self._add_module(found, source)
             else:
-                self.add(FunctionToMCP.convert(found))
+                self.add(FunctionToMCP.convert(found, source=source))
         except Exception:
             logger.exception(
                 "The tools of entry point %s (%s) are left out", entry.name, entry.value

@@ -102,7 +102,7 @@ async def test_an_argument_of_the_wrong_type_is_named(toolbox: Toolbox, wrong: A
 async def test_arguments_that_are_no_object_are_refused(toolbox: Toolbox, wrong: Any) -> None:
     result = await toolbox(double).execute("double", wrong, CONTEXT)
     assert _error_type(result) == "invalid_arguments"
-    assert type(wrong).__name__ in result.structured["message"]
+    assert "object" in result.structured["message"]
 
 
 json_values = st.recursive(
@@ -189,7 +189,7 @@ async def test_a_failure_of_storage_reaches_the_caller_in_the_tool_tree(toolbox:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("crash", [ValueError("hunter2"), SystemExit("hunter2")])
+@pytest.mark.parametrize("crash", [KeyError("hunter2"), SystemExit("hunter2")])
 async def test_a_crash_is_an_internal_error_without_details(
     toolbox: Toolbox, crash: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -459,4 +459,4 @@ async def test_arguments_nested_without_end_are_answered(toolbox: Toolbox) -> No
     for _ in range(sys.getrecursionlimit() * 2):
         nested = [nested]
     result = await toolbox(double).execute("double", {"number": nested}, CONTEXT)
-    assert _error_type(result) in {"invalid_arguments", "internal"}
+    assert _error_type(result) == "invalid_arguments"

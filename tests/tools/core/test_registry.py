@@ -163,7 +163,7 @@ def test_any_unknown_name_gets_a_short_answer_with_three_suggestions_at_most(nam
 def _announce(site: Path, name: str, announced: str, module: str, source: str) -> None:
     """Installs a distribution, as an installer would leave it on the path."""
     (site / f"{module}.py").write_text(textwrap.dedent(source))
-    info = site / f"{name}-1.0.dist-info"
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[toolcrib.tools]\n{name} = {announced}\n")
@@ -179,5 +179,8 @@ def test_tools_of_other_distributions_are_found_and_a_broken_one_is_left_out(
     monkeypatch.syspath_prepend(tmp_path)
     registry = ToolRegistry()
     registry.discover_installed()
-    assert [spec.name for spec in registry.specs()] == ["count_lines", "count_words"]
+    assert {spec.name: spec.source for spec in registry.specs()} == {
+        "count_lines": "function:crib_one:count_lines",
+        "count_words": "function:crib_words",
+    }
     assert "crib-broken" in caplog.text
