@@ -1,0 +1,50 @@
+"""How a failure looks on the command line: its message on stderr and exit code 1, no traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from server.settings import SettingsError
+from storage.errors import StorageError
+from tools.core.errors import ToolError
+
+__all__ = ["reported"]
+
+_KNOWN = (SettingsError, StorageError, ToolError)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turns a failure that a person can act on into lines on stderr.
+
+    Raises:
+        SystemExit: With 1, in place of a SettingsError, a StorageError or a ToolError; also where
+            it is alone in a task group's ExceptionGroup.
+    """
+    try:
+        yield
+    except Exception as error:
+        cause = _innermost(error)
+        if not isinstance(cause, _KNOWN):
+            raise
+        sys.stderr.write("".join(f"{line}\n" for line in _lines(cause)))
+        sys.exit(1)
+
+
+def _innermost(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _lines(error: SettingsError | StorageError | ToolError) -> Iterator[str]:
+    yield f"Error: {error.message}"
+    match error:
+        case StorageError():
+            yield from error.suggestions
+        case ToolError():
+            if error.suggestions:
+                yield "Did you mean: " + ", ".join(error.suggestions)
+            yield from error.next_actions

@@ -1,0 +1,51 @@
+"""`toolcrib serve`: the server."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import anyio
+import typer
+
+from server.cli.options import ConfigOption, DataDirOption, RootOption
+
+__all__ = ["Transport", "serve"]
+
+
+class Transport(StrEnum):
+    """How clients reach the server."""
+
+    STDIO = "stdio"
+    SSE = "sse"
+    HTTP = "http"
+
+
+def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
+    transport: Annotated[
+        Transport, typer.Option(help="stdio for one client, sse or http for any number.")
+    ] = Transport.STDIO,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (sse, http).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on (sse, http).")] = None,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Serve tools and context to MCP clients."""
+    from server import logs, transports  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.app import build  # noqa: PLC0415  # the same
+    from server.settings_sources import load  # noqa: PLC0415  # the same
+
+    flags = {"http.host": host, "http.port": port, "root": root, "data_dir": data_dir}
+    settings = load(flags, config_file=config)
+    logs.configure(settings)
+    app = build(settings)
+    match transport:
+        case Transport.STDIO:
+            run = partial(transports.serve_stdio, app.server, app.running())
+        case Transport.SSE:
+            run = partial(transports.serve_sse, app.server, settings.http, app.running())
+        case Transport.HTTP:
+            run = partial(transports.serve_http, app.server, settings.http, app.running())
+    anyio.run(run)

@@ -1,0 +1,57 @@
+"""Logs: to stderr and to a rotating file, never to stdout, which belongs to the protocol."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from typing import cast
+
+from server.settings import Settings
+
+__all__ = ["configure"]
+
+_FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
+
+
+class _PrivateFileHandler(RotatingFileHandler):
+    """A rotating file that only its owner reads: arguments of calls may stand in it."""
+
+    def _open(self) -> TextIOWrapper:
+        opener = partial(os.open, mode=0o600)
+        stream = open(self.baseFilename, self.mode, encoding="utf-8", opener=opener)  # noqa: SIM115  # only open() takes an opener; the handler closes it
+        return cast("TextIOWrapper", stream)
+
+
+def configure(settings: Settings) -> None:
+    """Sends Toolcrib's log, and what libraries warn of, to stderr and the log file.
+
+    Without a writable log file it is stderr alone, with a warning that says so.
+
+    Args:
+        settings: Level, place and size of the log.
+    """
+    formatter = logging.Formatter(_FORMAT)
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    _add(root, logging.StreamHandler(), formatter)
+    logger = logging.getLogger("toolcrib")
+    logger.setLevel(settings.log.level)
+    logging.captureWarnings(capture=True)
+    path = settings.log_file
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handler = _PrivateFileHandler(
+            path, maxBytes=settings.log.max_bytes, backupCount=settings.log.backups
+        )
+    except OSError as error:
+        logger.warning("The log file %s cannot be written: %s.", path, error.strerror)
+    else:
+        _add(root, handler, formatter)
+
+
+def _add(root: logging.Logger, handler: logging.Handler, formatter: logging.Formatter) -> None:
+    handler.setFormatter(formatter)
+    root.addHandler(handler)

@@ -1,0 +1,263 @@
+"""What can be set: defaults, limits and meaning. `settings_sources` says where from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+)
+from pydantic.fields import FieldInfo
+
+__all__ = [
+    "HttpSettings",
+    "IdentitySettings",
+    "LimitSettings",
+    "LogSettings",
+    "SearchSettings",
+    "Settings",
+    "SettingsError",
+]
+
+DEFAULT_SOURCE = "default"
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the message names it, its source and what is allowed.
+
+    Attributes:
+        message: What was wrong, with the value.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def _refuse_empty(value: object) -> object:
+    if value == "":
+        raise ValueError("is empty")
+    return value
+
+
+def _expand(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_data_dir(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ValueError("is not a directory")
+    return path
+
+
+def _check_root(path: Path) -> Path:
+    resolved = path.resolve()
+    if not resolved.is_dir():
+        raise ValueError("is not an existing directory")
+    if resolved == Path(resolved.anchor):
+        raise ValueError("is the whole file system; choose the directory that agents may work in")
+    return resolved
+
+
+def _split_commas(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part for part in map(str.strip, value.split(",")) if part)
+    return value
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _check_token(token: SecretStr) -> SecretStr:
+    # RFC 6750, section 2.1: anything else cannot stand in the header.
+    if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
+        raise ValueError("may hold letters, digits and . _ ~ + / - only")
+    return token
+
+
+_GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(_expand)]
+_Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+
+
+def _default_data_dir() -> Path:
+    path = Path(platformdirs.user_data_dir("toolcrib", appauthor=False))
+    if not path.is_absolute():  # "~" stays where the user has no home directory
+        raise SettingsError(
+            "This user has no home directory: name a place to keep data with data_dir."
+        )
+    return path
+
+
+def _default_root(values: Mapping[str, Any]) -> Path:
+    """The working directory if somebody works there, else `<data_dir>/files`.
+
+    Clients with a window start their servers in `/`, in the home directory or in the folder of the
+    program: none of them is meant to be handed to an agent.
+    """
+    fallback: Path = values["data_dir"] / "files"
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return fallback
+    system = here == Path(here.anchor) or not os.access(here, os.W_OK)
+    return fallback if system or _holds_home(here) else here
+
+
+def _holds_home(path: Path) -> bool:
+    try:
+        return Path.home().resolve().is_relative_to(path)
+    except RuntimeError:  # the user has none
+        return False
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class IdentitySettings(_Group):
+    """Whose context is read and written when a call does not say."""
+
+    user_id: str = Field("local", min_length=1, description="The person; at least one character.")
+    device_id: str = Field("", description="The device; empty means any of the user's.")
+    agent_id: str = Field("", description="The agent; empty means any of the user's.")
+
+
+class HttpSettings(_Group):
+    """Where the HTTP and SSE transports listen, and whom they answer."""
+
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="Address to listen on; any but a loopback address needs http.token.",
+    )
+    port: int = Field(
+        8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
+    )
+    token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
+        None, description="Bearer token that every request must carry; without it none is asked."
+    )
+    allowed_hosts: _Names = Field(
+        (),
+        description="Host headers to answer besides loopback ones and http.host, as name:port; "
+        "name:* means any port. Separated by commas in the environment.",
+    )
+    allowed_origins: _Names = Field(
+        (),
+        description="Origin headers to answer besides loopback ones, as https://name; "
+        "https://name:* means any port. Separated by commas in the environment.",
+    )
+
+
+class LogSettings(_Group):
+    """What is logged, and where it is kept."""
+
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+        BeforeValidator(_upper),
+    ] = Field("INFO", description="Least severity that is logged: DEBUG, INFO, WARNING or ERROR.")
+    file: Annotated[Path, BeforeValidator(_refuse_empty)] = Field(
+        Path("logs/toolcrib.log"), description="Log file; a relative path is taken from data_dir."
+    )
+    max_bytes: int = Field(
+        5_000_000, ge=10_000, description="Bytes after which the log file is rotated, from 10000."
+    )
+    backups: int = Field(3, ge=1, le=100, description="Rotated log files to keep, 1 to 100.")
+
+
+class LimitSettings(_Group):
+    """How much of anything."""
+
+    max_document_bytes: int = Field(
+        50_000_000, ge=1, description="Largest file that becomes a document, in bytes, from 1."
+    )
+    text_budget: int = Field(
+        24_000, ge=1_000, description="Characters of text in one result, from 1000."
+    )
+
+
+class SearchSettings(_Group):
+    """How stored context is found."""
+
+    alpha: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Weight of meaning against words, 0 (words only) to 1 (meaning only).",
+    )
+
+
+class Settings(_Group):
+    """Everything that can be set; immutable, and built from its arguments alone."""
+
+    data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
+        default_factory=_default_data_dir,
+        description="Directory in which everything is kept; created when it is missing.",
+    )
+    root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
+        default_factory=_default_root,
+        description="Directory that file tools see, an existing one; by default the working "
+        "directory, or <data_dir>/files where that is nobody's work.",
+    )
+    identity: IdentitySettings = Field(IdentitySettings(), description="Default identity.")
+    http: HttpSettings = Field(HttpSettings(), description="HTTP and SSE transports.")
+    log: LogSettings = Field(LogSettings(), description="Logs.")
+    limits: LimitSettings = Field(LimitSettings(), description="Limits.")
+    search: SearchSettings = Field(SearchSettings(), description="Search.")
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def log_file(self) -> Path:
+        """The log file's absolute path."""
+        return self.data_dir / self.log.file.expanduser()
+
+    @classmethod
+    def fields(cls) -> Iterator[tuple[str, FieldInfo]]:
+        """Every single setting as its dotted key and its field, in the order of declaration."""
+        for name, field in cls.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                for inner, inner_field in field.annotation.model_fields.items():
+                    yield f"{name}.{inner}", inner_field
+            else:
+                yield name, field
+
+    def attributed(self, sources: Mapping[str, str]) -> Settings:
+        """The same settings, knowing which dotted key came from where."""
+        copy = self.model_copy()
+        copy._sources = dict(sources)  # noqa: SLF001  # our own private attribute
+        return copy
+
+    def source_of(self, key: str) -> str:
+        """Where a dotted key's value came from: "default", a file, a variable or a flag."""
+        return self._sources.get(key, DEFAULT_SOURCE)
+
+    def create_directories(self) -> None:
+        """Creates the data directory, private to its user, and the root where it is the default.
+
+        Raises:
+            SettingsError: If one cannot be created.
+        """
+        for key, path, mode in (("data_dir", self.data_dir, 0o700), ("root", self.root, 0o755)):
+            try:
+                path.mkdir(mode=mode, parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingsError(
+                    f"{key} = {str(path)!r} (from {self.source_of(key)}) cannot be created: "
+                    f"{error.strerror}. Choose another directory with --{key.replace('_', '-')}."
+                ) from error

@@ -1,0 +1,210 @@
+"""Where settings come from: defaults < TOML file < environment < flags."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import SecretStr, ValidationError
+
+from server.settings import Settings, SettingsError
+
+__all__ = ["SettingRow", "explain", "load"]
+
+_PREFIX = "TOOLCRIB_"
+_CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
+_FIELDS = dict(Settings.fields())
+_KEYS = {key: key for key in _FIELDS}
+_VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
+_MASK = "**********"
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One effective setting.
+
+    Attributes:
+        key: Dotted name, as in the TOML file.
+        value: Effective value in JSON's types; a secret is masked.
+        source: "default", the file, the environment variable or the flag.
+        description: Its meaning and what is allowed.
+    """
+
+    key: str
+    value: Any
+    source: str
+    description: str
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    config_file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Reads the settings from every source, the later ones winning.
+
+    Args:
+        flags: Values from the command line by dotted key; None means that the flag was not given.
+        config_file: The file that `--config` names.
+        environ: The environment; by default the process's own.
+
+    Returns:
+        The settings, which know where each value came from.
+
+    Raises:
+        SettingsError: If a source cannot be read, or a key or a value in it is wrong.
+    """
+    environ = os.environ if environ is None else environ
+    given = {
+        **_from_file(config_file, environ),
+        **_from_environment(environ),
+        **_from_flags(flags or {}),
+    }
+    try:
+        settings = Settings.model_validate(_nested(given))
+    except ValidationError as error:
+        raise SettingsError("\n".join(_complaints(error, given))) from None
+    return settings.attributed({key: item.source for key, item in given.items()})
+
+
+def explain(settings: Settings) -> list[SettingRow]:
+    """Every effective setting and where it came from, in the order of declaration."""
+    values = _flat(settings.model_dump(mode="json"))
+    return [
+        SettingRow(key, values[key], settings.source_of(key), field.description or "")
+        for key, field in _FIELDS.items()
+    ]
+
+
+def _from_file(config_file: Path | None, environ: Mapping[str, str]) -> dict[str, _Given]:
+    path, namer = config_file, "--config"
+    if path is None and environ.get(_CONFIG_VARIABLE):
+        path, namer = Path(environ[_CONFIG_VARIABLE]), _CONFIG_VARIABLE
+    if path is None:
+        path = Path(platformdirs.user_config_dir("toolcrib", appauthor=False), "config.toml")
+        namer = ""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = _flat(tomllib.loads(text))
+    except FileNotFoundError:
+        if not namer:
+            return {}
+        raise SettingsError(
+            f"The settings file {path}, named by {namer}, does not exist."
+        ) from None
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} is not UTF-8 text (byte {error.start})."
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} is not TOML: {_place(error, text)}."
+        ) from error
+    unknown = [
+        f"Unknown setting {key!r} in {path}. {_advice(key, _KEYS)}"
+        for key in values
+        if key not in _FIELDS
+    ]
+    if unknown:
+        raise SettingsError("\n".join(unknown))
+    return {key: _Given(value, str(path)) for key, value in values.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
+    ours = {
+        name: value
+        for name, value in environ.items()
+        # An empty variable is how shells and clients write one that is not set.
+        if name.startswith(_PREFIX) and name != _CONFIG_VARIABLE and value
+    }
+    unknown = [
+        f"Unknown environment variable {name}. {_advice(_as_key(name), _VARIABLES)}"
+        for name in ours
+        if _as_key(name) not in _VARIABLES
+    ]
+    if unknown:
+        raise SettingsError("\n".join(unknown))
+    return {
+        _as_key(name): _Given(value, f"environment variable {name}") for name, value in ours.items()
+    }
+
+
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, _Given]:
+    return {
+        key: _Given(value, "--" + key.rpartition(".")[2].replace("_", "-"))
+        for key, value in flags.items()
+        if value is not None
+    }
+
+
+def _as_key(variable: str) -> str:
+    return variable.removeprefix(_PREFIX).lower().replace("__", ".")
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _nested(given: Mapping[str, _Given]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, item in given.items():
+        group, _, name = key.rpartition(".")
+        table = nested.setdefault(group, {}) if group else nested
+        table[name] = item.value
+    return nested
+
+
+def _place(error: tomllib.TOMLDecodeError, text: str) -> str:
+    lines = text.split("\n")
+    end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
+    return str(error).replace("at end of document", end)
+
+
+def _advice(key: str, names: Mapping[str, str]) -> str:
+    """What to write in place of an unknown key, by the name that each known key has there."""
+    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if nearest:
+        return f"Did you mean {names[nearest[0]]!r}?"
+    return f"There are: {', '.join(names.values())}."
+
+
+def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
+    for detail in error.errors(include_url=False, include_input=False):
+        path = [str(part) for part in detail["loc"]]
+        key = next(
+            (key for key in (".".join(path[:2]), path[0]) if key in given),
+            None,
+        )
+        if key is None:  # a default that could not be made because of another wrong value
+            continue
+        secret = "SecretStr" in str(_FIELDS[key].annotation)
+        value = _MASK if secret else repr(_plain(given[key].value))
+        reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
+        yield f"{key} = {value} (from {given[key].source}): {reason}. {_FIELDS[key].description}"
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path | SecretStr) else value
