@@ -95,8 +95,13 @@ def byte_order_mark(data: bytes) -> tuple[bytes, str]:
 
 
 def _codec(encoding: str) -> str:
-    name = codecs.lookup(encoding).name
-    b"".decode(name)  # LookupError for codecs that are not of text, such as "hex".
+    try:
+        name = codecs.lookup(encoding).name
+        b" ".decode(name)  # LookupError for codecs that are not of text, such as "hex".
+    except UnicodeDecodeError:
+        return name  # One in which a space is not a byte, such as "utf-16".
+    except ValueError as error:  # A NUL in the name, or a codec that always refuses.
+        raise LookupError(encoding) from error
     return name
 
 

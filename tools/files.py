@@ -177,7 +177,7 @@ def read_file(
 ) -> FileText:
     """Reads a text file, or some of its lines."""
     found = context.sandbox.read(file_path, max_bytes=MAX_READ_BYTES)
-    decoded = read_text(file_path, found.data, encoding, partial=found.truncated)
+    decoded = read_text(file_path, found, encoding)
     lines = split_lines(decoded.text)
     first, last = _span(ranges, len(lines), found)
     shown = excerpt(lines, first, last, limit=MAX_SHOWN_CHARACTERS)

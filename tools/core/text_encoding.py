@@ -5,32 +5,31 @@ from __future__ import annotations
 from storage.decode import Decoded, byte_order_mark, decode
 from storage.errors import UnreadableDocumentError
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.sandbox import Sandbox
+from tools.core.sandbox import FileContent, Sandbox
 
 __all__ = ["editable_text", "encode_text", "present_encoding", "read_text"]
 
 _MARK_BYTES = 4
 
 
-def read_text(path: str, data: bytes, encoding: str | None, *, partial: bool = False) -> Decoded:
+def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
     """The text of a file.
 
     Args:
         path: The file, for the error.
-        data: Its bytes.
+        found: Its bytes, or the first of them.
         encoding: Name of a codec, if the caller gave one.
-        partial: Whether the file has more bytes.
 
     Raises:
         InvalidArgumentsError: If it is binary, in another encoding, or in one that is uncertain.
     """
     try:
-        return decode(data, encoding, partial=partial)
+        return decode(found.data, encoding, partial=found.truncated)
     except LookupError:
         raise _no_such_encoding(encoding) from None
     except UnreadableDocumentError as error:
         raise InvalidArgumentsError(
-            f"The file {path!r} cannot be read as text. {error.message}",
+            f"The file {path!r} ({found.size} bytes) cannot be read as text. {error.message}",
             next_actions=error.suggestions,
         ) from error
 
@@ -46,7 +45,7 @@ def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
     Raises:
         InvalidArgumentsError: As `read_text`, and if the encoding is a guess or loses bytes.
     """
-    decoded = read_text(path, data, encoding)
+    decoded = read_text(path, FileContent(data, len(data), 0.0, truncated=False), encoding)
     if not decoded.certain or decoded.encode(decoded.text) != data:
         raise InvalidArgumentsError(
             f"The file {path!r} is not written back under an encoding that is only a guess or does "
@@ -79,13 +78,13 @@ def encode_text(text: str, encoding: str) -> bytes:
     """
     try:
         return text.encode(encoding)
-    except LookupError:
-        raise _no_such_encoding(encoding) from None
     except UnicodeEncodeError as error:
         raise InvalidArgumentsError(
             f"The content has {text[error.start]!r}, which {encoding!r} cannot say.",
             next_actions=["Leave the character out, or write the whole file in 'utf-8'."],
         ) from None
+    except (LookupError, ValueError):
+        raise _no_such_encoding(encoding) from None
 
 
 def _no_such_encoding(encoding: str | None) -> InvalidArgumentsError:
