@@ -221,6 +221,7 @@ class Settings(_Group):
     search: SearchSettings = Field(SearchSettings(), description="Search.")
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _config_file: Path | None = PrivateAttr(None)
 
     @property
     def log_file(self) -> Path:
@@ -237,10 +238,16 @@ class Settings(_Group):
             else:
                 yield name, field
 
-    def attributed(self, sources: Mapping[str, str]) -> Settings:
+    @property
+    def config_file(self) -> Path | None:
+        """The TOML file that was read, or would be if it existed; None if none was looked for."""
+        return self._config_file
+
+    def attributed(self, sources: Mapping[str, str], config_file: Path) -> Settings:
         """The same settings, knowing which dotted key came from where."""
         copy = self.model_copy()
         copy._sources = dict(sources)  # noqa: SLF001  # our own private attribute
+        copy._config_file = config_file  # noqa: SLF001  # the same
         return copy
 
     def source_of(self, key: str) -> str:

@@ -68,8 +68,9 @@ def load(
         SettingsError: If a source cannot be read, or a key or a value in it is wrong.
     """
     environ = os.environ if environ is None else environ
+    path, namer = _find_file(config_file, environ)
     given = {
-        **_from_file(config_file, environ),
+        **_from_file(path, namer),
         **_from_environment(environ),
         **_from_flags(flags or {}),
     }
@@ -77,7 +78,7 @@ def load(
         settings = Settings.model_validate(_nested(given))
     except ValidationError as error:
         raise SettingsError("\n".join(_complaints(error, given))) from None
-    return settings.attributed({key: item.source for key, item in given.items()})
+    return settings.attributed({key: item.source for key, item in given.items()}, path)
 
 
 def explain(settings: Settings) -> list[SettingRow]:
@@ -89,13 +90,17 @@ def explain(settings: Settings) -> list[SettingRow]:
     ]
 
 
-def _from_file(config_file: Path | None, environ: Mapping[str, str]) -> dict[str, _Given]:
-    path, namer = config_file, "--config"
-    if path is None and environ.get(_CONFIG_VARIABLE):
-        path, namer = Path(environ[_CONFIG_VARIABLE]), _CONFIG_VARIABLE
-    if path is None:
-        path = Path(platformdirs.user_config_dir("toolcrib", appauthor=False), "config.toml")
-        namer = ""
+def _find_file(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """The settings file, and what named it; nothing did when it is the usual one."""
+    if config_file is not None:
+        return config_file.absolute(), "--config"
+    if environ.get(_CONFIG_VARIABLE):
+        return Path(environ[_CONFIG_VARIABLE]).absolute(), _CONFIG_VARIABLE
+    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
+    return Path(directory, "config.toml").absolute(), ""
+
+
+def _from_file(path: Path, namer: str) -> dict[str, _Given]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         values = _flat(tomllib.loads(text))

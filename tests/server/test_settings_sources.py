@@ -35,7 +35,7 @@ def complaint(
 
 def test_without_any_source_everything_is_the_default() -> None:
     settings = load(environ={})
-    assert settings == Settings()
+    assert settings.model_dump() == Settings().model_dump()
     assert {row.source for row in explain(settings)} == {"default"}
 
 
@@ -63,7 +63,9 @@ def test_explain_tells_where_each_value_comes_from(tmp_path: Path) -> None:
 def test_the_file_of_the_user_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("platformdirs.user_config_dir", lambda *_, **__: str(tmp_path))
     written(tmp_path, "[http]\nport = 7")
-    assert load(environ={}).http.port == 7
+    settings = load(environ={})
+    assert settings.http.port == 7
+    assert settings.config_file == tmp_path / "config.toml"
 
 
 def test_the_file_that_the_environment_names_is_read(tmp_path: Path) -> None:

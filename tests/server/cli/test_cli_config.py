@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from server.cli import COMMANDS, app, main
+from server.settings import Settings
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    """The exit code of the command line with these arguments."""
+    monkeypatch.setattr(sys, "argv", ["toolcrib", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return caught.value.code
+
+
+def test_config_shows_every_setting_and_where_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_HTTP__PORT", "7")
+    monkeypatch.setenv("COLUMNS", "240")
+    result = RUNNER.invoke(app, ["config", "--data-dir", str(tmp_path)])
+    assert result.exit_code == 0
+    rows = {line.split()[1]: line for line in result.output.splitlines() if line.startswith("│")}
+    assert set(rows) >= {key for key, _ in Settings.fields()}
+    assert "environment variable TOOLCRIB_HTTP__PORT" in rows["http.port"]
+    assert "--data-dir" in rows["data_dir"]
+
+
+def test_config_as_json_is_json(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("[http]\ntoken = 'sesame'\nallowed_hosts = ['[red]a[/red]']\n")
+    result = RUNNER.invoke(app, ["config", "--json", "--config", str(file)])
+    rows = {row["key"]: row for row in json.loads(result.output)}
+    assert list(rows) == [key for key, _ in Settings.fields()]
+    assert rows["http.token"]["value"] == "**********"
+    assert rows["http.allowed_hosts"]["value"] == ["[red]a[/red]"]
+    assert rows["http.token"]["source"] == str(file)
+
+
+def test_a_value_that_looks_like_markup_is_shown_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
+    monkeypatch.setenv("TOOLCRIB_IDENTITY__USER_ID", "[red]ann[/red]")
+    assert "[red]ann[/red]" in RUNNER.invoke(app, ["config"]).output
+
+
+def test_a_wrong_setting_is_one_line_on_stderr_and_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_HTTP__PORT", "web")
+    assert ended(monkeypatch, "config") == 1
+    written, complaint = capsys.readouterr()
+    assert written == ""
+    assert complaint.startswith("Error: http.port = 'web' (from environment variable TOOLCRIB_")
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["confg"], ["config", "--nope"], ["config", "--root"], ["serve", "--transport", "smoke"]],
+)
+def test_a_wrong_usage_is_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert ended(monkeypatch, *arguments) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_answered_with_the_nearest_known_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "confg") == 2
+    assert "Did you mean 'config'?" in capsys.readouterr().err
+
+
+def test_the_version_is_the_distributions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"toolcrib {version('toolcrib')}\n"
+
+
+def test_the_help_names_every_command() -> None:
+    output = RUNNER.invoke(app, ["--help"]).output
+    assert [name for name in COMMANDS if f" {name} " not in output] == []
+
+
+def test_the_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from server.cli import app\n"
+        "app(['--help'], standalone_mode=False)\n"
+        "heavy = {'mcp', 'uvicorn', 'chromadb', 'numpy', 'onnxruntime'} & set(sys.modules)\n"
+        "sys.exit(' '.join(heavy) or None)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
