@@ -36,6 +36,15 @@ CURSOR_PREFIX = "documents:"
 LAST_OFFSET = 2**31
 """Beyond what a cursor of ours can say; the database counts rows in 64 bits."""
 
+MARKDOWN_SOURCES = frozenset(
+    {
+        "text/markdown",
+        "text/html",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    }
+)
+"""Media types whose stored text is Markdown; of every other it is plain."""
+
 RESOURCE_NOT_FOUND = -32002
 """The code of protocols up to 2025-11-25; 2026-07-28 retired it for invalid params (SEP-2164)."""
 
@@ -178,7 +187,7 @@ def _text_of(chunks: Sequence[Chunk]) -> str:
 
 
 def _media_type_of(document: Document) -> str:
-    return "text/plain" if document.media_type == "text/plain" else "text/markdown"
+    return "text/markdown" if document.media_type in MARKDOWN_SOURCES else "text/plain"
 
 
 def _describe(document: Document) -> types.Resource:

@@ -47,8 +47,14 @@ def server(tmp_path: Path, library: Library) -> Server[None]:
     )
 
 
-def _add(
-    library: Library, raw_id: str, text: str, *, raw_type: str = "file", whose: Identity = IDENTITY
+def _add(  # noqa: PLR0913  # what a test does not say is not what it is about
+    library: Library,
+    raw_id: str,
+    text: str,
+    *,
+    raw_type: str = "file",
+    media_type: str = "text/markdown",
+    whose: Identity = IDENTITY,
 ) -> None:
     library.shelf(whose).add_document(
         NewDocument(
@@ -57,7 +63,7 @@ def _add(
             title=f"About {raw_id}",
             text=text,
             markdown=True,
-            media_type="text/markdown",
+            media_type=media_type,
             sha256=sha256(text.encode()).hexdigest(),
         )
     )
@@ -92,6 +98,25 @@ async def test_a_document_is_listed_and_read_at_its_address(
     assert resource.mime_type == contents.mime_type == "text/markdown"
     assert contents.uri == resource.uri
     assert contents.text == "# Tea\n\nBoil the water."
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("text/html", "text/markdown"),
+        ("application/pdf", "text/plain"),
+        ("text/csv", "text/plain"),
+        ("text/plain", "text/plain"),
+    ],
+)
+async def test_a_documents_text_has_its_own_type_and_not_its_sources(
+    server: Server[None], library: Library, source: str, shown: str
+) -> None:
+    _add(library, "a", "Text.", media_type=source)
+    async with Client(server) as client:
+        contents = _contents(await client.read_resource(document_uri("file", "a")))
+    assert contents.mime_type == shown
 
 
 @pytest.mark.anyio
