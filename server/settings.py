@@ -255,14 +255,14 @@ class Settings(_Group):
         return self._sources.get(key, DEFAULT_SOURCE)
 
     def create_directories(self) -> None:
-        """Creates the data directory, private to its user, and the root where it is the default.
+        """Creates the data directory and the root where they are missing, private to their user.
 
         Raises:
             SettingsError: If one cannot be created.
         """
-        for key, path, mode in (("data_dir", self.data_dir, 0o700), ("root", self.root, 0o755)):
+        for key, path in (("data_dir", self.data_dir), ("root", self.root)):
             try:
-                path.mkdir(mode=mode, parents=True, exist_ok=True)
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise SettingsError(
                     f"{key} = {str(path)!r} (from {self.source_of(key)}) cannot be created: "

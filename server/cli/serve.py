@@ -39,6 +39,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     flags = {"http.host": host, "http.port": port, "root": root, "data_dir": data_dir}
     settings = load(flags, config_file=config)
+    settings.create_directories()
     logs.configure(settings)
     app = build(settings)
     match transport:
