@@ -19,7 +19,7 @@ def test_an_address_that_others_can_reach_needs_a_token(host: str) -> None:
     assert "TOOLCRIB_HTTP__TOKEN" in caught.value.message
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "127.8.8.8"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1"])
 def test_a_loopback_address_needs_no_token(host: str) -> None:
     with listen(HttpSettings(host=host, port=0)) as listener:
         assert listener.getsockname()[0].startswith("127.")
@@ -38,7 +38,7 @@ def test_a_port_in_use_is_named() -> None:
 
 
 def test_an_address_of_another_machine_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"192\.0\.2\.1 port 0 failed: Cannot assign"):
+    with pytest.raises(SettingsError, match=r"192\.0\.2\.1 port 0 failed: "):
         listen(HttpSettings(host="192.0.2.1", port=0, token=TOKEN))
 
 
@@ -51,15 +51,15 @@ def test_a_host_that_is_no_address_is_named(host: str) -> None:
 
 def test_loopback_names_the_own_address_and_those_of_the_settings_are_answered() -> None:
     http = HttpSettings(
-        host="127.8.8.8",
+        host="127.1",
         port=0,
         allowed_hosts=("crib.example",),
         allowed_origins=("https://app.example",),
     )
     with listen(http) as listener:
         callers = allowed_callers(http, listener)
-    for host in ("localhost", "localhost:*", "[::1]:*", "127.0.0.1", "127.8.8.8:*", "crib.example"):
+    for host in ("localhost", "localhost:*", "[::1]:*", "127.0.0.1", "127.1:*", "crib.example"):
         assert host in callers.allowed_hosts
-    for origin in ("http://localhost:*", "http://127.8.8.8", "https://app.example"):
+    for origin in ("http://localhost:*", "http://127.1", "https://app.example"):
         assert origin in callers.allowed_origins
     assert callers.enable_dns_rebinding_protection
