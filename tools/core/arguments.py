@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     PydanticUndefinedAnnotation,
     PydanticUserError,
@@ -16,7 +15,7 @@ from pydantic import (
     create_model,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import from_json
+from pydantic_core import ErrorDetails, from_json
 
 from tools.core.complaints import complaint, nearest, show, unknown
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
@@ -25,8 +24,8 @@ from tools.core.signature import NOTHING, Parameter
 
 __all__ = ["Arguments"]
 
-REPORTED = 20
-"""Wrong values that one error lists; a list of thousands can be wrong in each of its items."""
+REPORTED = 5
+"""Wrong values that are listed of one argument; thousands of a list's items can be wrong."""
 UNSAYABLE = (PydanticUndefinedAnnotation, PydanticUserError, TypeError)
 """What pydantic raises for a type that it cannot validate, or that JSON Schema cannot say."""
 
@@ -71,7 +70,7 @@ class Arguments:
         self._tool = tool
         self._model, generated, kept = _build(tool, parameters)
         infos = self._model.model_fields
-        names = {infos[field].alias or each.name: field for field, each in kept.items()}
+        names = {str(infos[field].alias): field for field in kept}
         for name, field in names.items():
             text = _own_text(infos[field]) or texts.get(kept[field].name)
             if text:
@@ -131,10 +130,14 @@ class Arguments:
         return prepared
 
     def _complaints(self, error: ValidationError) -> list[str]:
-        found = error.errors(include_url=False)
-        lines = list(dict.fromkeys(complaint(each, self.schema) for each in found[:REPORTED]))
-        if len(found) > REPORTED:
-            lines.append(f"{len(found) - REPORTED} more values are wrong.")
+        by_argument: dict[int | str, list[ErrorDetails]] = {}
+        for each in error.errors(include_url=False):
+            by_argument.setdefault(each["loc"][0], []).append(each)
+        lines: list[str] = []
+        for name, found in by_argument.items():
+            lines += dict.fromkeys(complaint(each, self.schema) for each in found[:REPORTED])
+            if len(found) > REPORTED:
+                lines.append(f"`{name}` has {len(found) - REPORTED} more wrong values.")
         return lines
 
     def _error(
@@ -177,25 +180,22 @@ def _model(
 ) -> tuple[type[BaseModel], dict[str, Any], dict[str, Parameter]]:
     # Fields bear numbers because models have methods called `schema`, `json` and `copy`.
     fields = {f"p{place}": parameter for place, parameter in enumerate(parameters)}
-    names = {field: parameter.name for field, parameter in fields.items()}
     definitions: dict[str, Any] = {field: _field(each) for field, each in fields.items()}
-    config = ConfigDict(alias_generator=names.__getitem__)
-    model: type[BaseModel] = create_model(tool, __config__=config, **definitions)
+    model: type[BaseModel] = create_model(tool, **definitions)
     return model, model.model_json_schema(schema_generator=SchemaGenerator), fields
 
 
 def _field(parameter: Parameter) -> tuple[Any, Any]:
     annotation, default = parameter.annotation, parameter.default
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[annotation, default], NOTHING
+    own = FieldInfo.from_annotation(annotation)
+    if default is NOTHING and own.is_required() and parameter.nullable:
+        default = None
+    alias = own.alias or parameter.name
     if default is NOTHING:
-        own = FieldInfo.from_annotation(annotation)
-    elif isinstance(default, FieldInfo):
-        own = default
-        annotation = Annotated[annotation, own]
-    else:
-        return annotation, Field(default=default)
-    if own.is_required():
-        return annotation, None if parameter.nullable else ...
-    return parameter.annotation, own
+        return annotation, Field(alias=alias)
+    return annotation, Field(default=default, alias=alias)
 
 
 def _own_text(info: FieldInfo) -> str | None:
@@ -224,6 +224,6 @@ def _decoded(value: object) -> object:
         return value
     try:
         decoded = from_json(value)
-    except ValueError:
+    except (TypeError, ValueError):  # TypeError: half of a surrogate pair
         return value
     return decoded if isinstance(decoded, list | dict) else value

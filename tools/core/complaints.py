@@ -126,7 +126,7 @@ def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
         return f"an object with {_listed(names)}" if names else "an object"
     if kind == "string":
         return _expected_string(schema)
-    return PLAIN.get(str(kind), "another value") + _number_bounds(schema)
+    return PLAIN.get(str(kind), "a value") + _number_bounds(schema)
 
 
 def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
