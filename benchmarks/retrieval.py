@@ -1,4 +1,4 @@
-"""Retrieval quality and speed on a folder in BEIR form, through the product's own ingest and search.
+"""Retrieval quality and speed on a folder in BEIR form, through the product's ingest and search.
 
     python -m benchmarks.retrieval --data DIR [--mode bm25|dense|hybrid] [--json]
 

@@ -97,9 +97,7 @@ class ContextRepository:
             stored = _find_document(connection, identity, document.raw_type, document.raw_id)
         return _document(stored), earlier is not None
 
-    def find_document(
-        self, identity: Identity, raw_type: str, raw_id: str
-    ) -> Document | None:
+    def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Document | None:
         """The document under exactly this identity, or None."""
         with self._database.read() as connection:
             row = connection.execute(

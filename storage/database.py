@@ -108,7 +108,11 @@ class Database:
 
     def _migrate(self) -> None:
         migrations = sorted(
-            (item for item in (resources.files("storage") / "migrations").iterdir() if item.name.endswith(".sql")),
+            (
+                item
+                for item in (resources.files("storage") / "migrations").iterdir()
+                if item.name.endswith(".sql")
+            ),
             key=lambda item: item.name,
         )
         with self._connection() as connection:
@@ -161,7 +165,12 @@ def _advice(problem: str) -> str:
     problem = problem.casefold()
     if "full" in problem or "no space" in problem:
         return "Free some disk space and try again; nothing was changed."
-    if "read-only" in problem or "readonly" in problem or "denied" in problem or "unable to open" in problem:
+    if (
+        "read-only" in problem
+        or "readonly" in problem
+        or "denied" in problem
+        or "unable to open" in problem
+    ):
         return "Give yourself write permission on the data directory, or choose another one."
     if "locked" in problem or "busy" in problem:
         return "Another process is writing; try again in a moment."

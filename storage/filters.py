@@ -61,8 +61,6 @@ def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
         values.append(wanted.raw_type)
     if wanted.entities:
         marks = ", ".join("?" * len(wanted.entities))
-        clauses.append(
-            f"c.seq IN (SELECT context_seq FROM mentions WHERE folded IN ({marks}))"  # noqa: S608  # only placeholders are put in
-        )
+        clauses.append(f"c.seq IN (SELECT context_seq FROM mentions WHERE folded IN ({marks}))")
         values.extend(wanted.entities)
     return Where(" AND ".join(clauses), tuple(values), whose.narrows or len(clauses) > 1)

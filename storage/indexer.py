@@ -144,8 +144,9 @@ class Indexer:
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT c.seq, d.title, c.heading, c.content FROM embed_queue q"
-                " JOIN contexts c ON c.seq = q.context_seq JOIN documents d ON d.seq = c.document_seq"
-                " ORDER BY q.context_seq LIMIT ?",
+                " JOIN contexts c ON c.seq = q.context_seq"
+                " JOIN documents d ON d.seq = c.document_seq"
+                " ORDER BY c.seq LIMIT ?",
                 (EMBED_BATCH,),
             ).fetchall()
         if not rows:
@@ -186,7 +187,7 @@ class Indexer:
         return True
 
     def _deliver(self, user_id: str, rows: Sequence[sqlite3.Row]) -> None:
-        """Brings one user's vectors to what the record says now, in whatever order it was queued."""
+        """Brings one user's vectors to what the record says now, whatever was queued."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
         touched = sorted({row["context_seq"] for row in rows})
@@ -213,8 +214,8 @@ class Indexer:
             if connection.execute("SELECT EXISTS (SELECT 1 FROM vector_outbox)").fetchone()[0]:
                 return True
             counts = connection.execute(
-                "SELECT c.user_id, count(*) FROM embeddings e JOIN contexts c ON c.seq = e.context_seq"
-                " GROUP BY c.user_id"
+                "SELECT c.user_id, count(*) FROM embeddings e"
+                " JOIN contexts c ON c.seq = e.context_seq GROUP BY c.user_id"
             ).fetchall()
             self._vectors.follow(generation(connection))
         with self._rebuilding_on_failure():

@@ -14,7 +14,7 @@ from storage.filters import Where
 
 __all__ = ["MAX_QUERY_TERMS", "add_terms", "best_matches", "score_matches"]
 
-TITLE_WEIGHT = 1.0
+TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 
 MAX_QUERY_TERMS = 64

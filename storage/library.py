@@ -56,6 +56,7 @@ class Library:
         directory: The data directory; made, readable by its owner only, if it does not exist.
         embedder: Makes the vectors; a directory keeps to the one that it began with.
         alpha: Weight of meaning against words in a search, 0 to 1.
+        max_document_bytes: Largest document that is taken.
 
     Raises:
         ModelMismatchError: If the stored vectors were made by another embedder.
@@ -63,20 +64,32 @@ class Library:
         StorageUnavailableError: If the directory cannot be used.
     """
 
-    def __init__(self, directory: Path, embedder: Embedder, *, alpha: float = 0.5) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        embedder: Embedder,
+        *,
+        alpha: float = 0.5,
+        max_document_bytes: int = 50_000_000,
+    ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
         _check_embedder(self.database, embedder)
         self.vectors = VectorIndex(directory / "chroma", model_id=embedder.model_id)
         self.indexer = Indexer(self.database, embedder, self.vectors, directory / "indexer.lock")
-        self.engine = SearchEngine(
-            self.database, embedder, self.vectors, self.indexer, alpha=alpha
-        )
+        self.engine = SearchEngine(self.database, embedder, self.vectors, self.indexer, alpha=alpha)
         self._contexts = ContextRepository(self.database)
+        self._max_document_bytes = max_document_bytes
 
     def shelf(self, identity: Identity) -> Shelf:
         """What one identity sees and changes."""
-        return Shelf(identity, self._contexts, self.engine, self.indexer)
+        return Shelf(
+            identity,
+            self._contexts,
+            self.engine,
+            self.indexer,
+            max_document_bytes=self._max_document_bytes,
+        )
 
     def close(self) -> None:
         """Ends the background work and lets go of the files."""
@@ -93,6 +106,7 @@ class Shelf:
         contexts: The repository.
         engine: The search engine.
         indexer: The background worker.
+        max_document_bytes: Largest document that is taken.
     """
 
     def __init__(
@@ -101,8 +115,11 @@ class Shelf:
         contexts: ContextRepository,
         engine: SearchEngine,
         indexer: Indexer,
+        *,
+        max_document_bytes: int,
     ) -> None:
         self.identity = identity
+        self.max_document_bytes = max_document_bytes
         self._contexts = contexts
         self._engine = engine
         self._indexer = indexer

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import takewhile
 
-__all__ = ["Block", "Section", "sections_of"]
+__all__ = ["Block", "Section", "first_heading", "sections_of"]
 
 MAX_HEADING_CHARS = 200
 """Characters of one heading in a path; the text itself keeps it whole."""
+
+_TITLE_CHARS = 20_000  # a heading further on is no title
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FRONT_MATTER = re.compile(
@@ -105,6 +107,12 @@ def sections_of(text: str, *, markdown: bool) -> list[Section]:
     else:
         _append_headings(sections, _titles(path), Block(heading_start, len(text), prose=True))
     return sections
+
+
+def first_heading(text: str) -> str:
+    """The first heading near the beginning of a Markdown text, or nothing."""
+    marks = _markdown_marks(text[:_TITLE_CHARS])
+    return next((mark.title[:MAX_HEADING_CHARS] for mark in marks if mark.title), "")
 
 
 def _append_headings(sections: list[Section], path: tuple[str, ...], headings: Block) -> None:

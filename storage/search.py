@@ -170,7 +170,7 @@ def fuse(
     return fused
 
 
-def _hits(
+def _hits(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     connection: sqlite3.Connection,
     seqs: Sequence[int],
     query: str,

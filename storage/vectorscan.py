@@ -35,9 +35,7 @@ def similarities(
     return _compare(rows, vector)
 
 
-def undelivered(
-    connection: sqlite3.Connection, vector: Vectors, where: Where
-) -> dict[int, float]:
+def undelivered(connection: sqlite3.Connection, vector: Vectors, where: Where) -> dict[int, float]:
     """Those of contexts that the vector index has yet to hear of."""
     rows = connection.execute(
         f"{_SELECT} WHERE c.seq IN (SELECT context_seq FROM vector_outbox) AND {where.sql}",

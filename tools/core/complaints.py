@@ -162,10 +162,10 @@ def _span(low: float | None, high: float | None, word: str) -> str:
     if low is None and high is None:
         return ""
     if high is None:
-        return f" {word} at least {low}"
+        return f" of at least {low}"
     if low is None:
-        return f" {word} at most {high}"
-    return f" {word} {low}" if low == high else f" {word} {low} to {high}"
+        return f" of at most {high}"
+    return f" of {low}" if low == high else f" {word} {low} to {high}"
 
 
 def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import anyio
 
@@ -14,7 +15,7 @@ from tools.core.sandbox import Sandbox
 
 __all__ = ["ProgressReporter", "RequestContext"]
 
-ProgressReporter = Callable[[float, float | None, str | None], Awaitable[None]]
+ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Reports (done, total, message) to the caller."""
 
 
@@ -30,10 +31,10 @@ class RequestContext:
 
     Attributes:
         identity: Whose call it is.
-        report_progress: Reports (done, total, message) to the caller; does nothing when nobody asked.
+        report_progress: Reports (done, total, message) to whoever asked, else does nothing.
     """
 
-    identity: Identity = Identity()
+    identity: Identity = field(default_factory=Identity)
     report_progress: ProgressReporter = _report_nothing
     _sandbox: Sandbox | None = None
     _library: Library | None = None

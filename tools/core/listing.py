@@ -79,7 +79,9 @@ def list_entries(
         room = limit - len(listing.entries)
         try:
             with _opened(top, parts) as fd:
-                found = [] if parts and hides(os.fstat(fd)) else _entries(fd, room + 1)
+                if parts and hides(os.fstat(fd)):
+                    raise PermissionError
+                found = _entries(fd, room + 1)
         except OSError:
             if not parts:
                 raise

@@ -68,6 +68,8 @@ class Place:
 
         Replacing it would need rights on the directory only; a read-only file is meant to stay.
         """
+        if os.fstatvfs(self.directory).f_flag & os.ST_RDONLY:
+            return  # Making the new file fails with the better reason.
         effective = os.access in os.supports_effective_ids
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=effective):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

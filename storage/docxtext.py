@@ -1,0 +1,96 @@
+"""DOCX to Markdown: headings, lists and tables in the document's order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+from storage.errors import UnreadableDocumentError
+
+if TYPE_CHECKING:
+    from docx.blkcntnr import BlockItemContainer
+    from docx.document import Document
+    from docx.table import Table
+    from docx.text.paragraph import Paragraph
+
+__all__ = ["MAX_UNPACKED_BYTES", "read"]
+
+MAX_UNPACKED_BYTES = 300_000_000
+"""Bytes that an archive's files may have together. A file never unpacks to more than it declares,
+because zipfile stops there."""
+
+_MAIN_PART = "word/document.xml"
+_HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
+_DEEPEST_HEADING = 6
+
+
+def read(data: bytes) -> tuple[str, str]:
+    """The title that the file's metadata give, or nothing, and its text as Markdown.
+
+    Raises:
+        UnreadableDocumentError: If it is an archive of another kind, or unpacks to too much.
+    """
+    _check_archive(data)
+    import docx  # noqa: PLC0415  # imported on first use
+
+    document = docx.Document(BytesIO(data))
+    text = "\n".join(_lines(document))
+    return document.core_properties.title, re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def _check_archive(data: bytes) -> None:
+    with ZipFile(BytesIO(data)) as archive:
+        files = archive.infolist()
+    if not any(file.filename == _MAIN_PART for file in files):
+        raise UnreadableDocumentError(
+            "It is an archive or an Office file other than a Word document.",
+            suggestions=("Unpack it, or save it as .docx, .pdf, .csv or plain text.",),
+        )
+    size = sum(file.file_size for file in files)
+    if size > MAX_UNPACKED_BYTES:
+        raise UnreadableDocumentError(
+            f"It unpacks to {size:,} bytes; at most {MAX_UNPACKED_BYTES:,} are read.",
+            suggestions=("Save the document without its pictures, or as plain text.",),
+        )
+
+
+def _lines(container: Document | BlockItemContainer) -> Iterator[str]:
+    """The container's lines, with a blank one around everything but the items of a list."""
+    from docx.table import Table  # noqa: PLC0415  # imported on first use
+
+    in_list = False
+    for block in container.iter_inner_content():
+        if isinstance(block, Table):
+            yield from ("", *_rows(block), "")
+            continue
+        prefix = _prefix(block)
+        if in_list and prefix != "- ":
+            yield ""
+        in_list = prefix == "- "
+        text = block.text.strip()
+        if text:
+            yield prefix + (" ".join(text.split()) if prefix else text)
+        if not in_list:
+            yield ""
+
+
+def _prefix(paragraph: Paragraph) -> str:
+    style = (paragraph.style and paragraph.style.name) or ""
+    if heading := _HEADING.match(style):
+        return "#" * min(max(int(heading[1]), 1), _DEEPEST_HEADING) + " "
+    if style == "Title":
+        return "# "
+    properties = paragraph._p.pPr  # noqa: SLF001  # python-docx has no public name for numbering
+    is_item = properties is not None and properties.numPr is not None
+    return "- " if is_item or style.startswith("List") else ""
+
+
+def _rows(table: Table) -> Iterator[str]:
+    for row in table.rows:
+        # A merged cell is given once for each column that it spans.
+        cells = {id(cell._tc): cell for cell in row.cells}  # noqa: SLF001  # the cell's identity
+        texts = (" ".join(" ".join(_lines(cell)).split()) for cell in cells.values())
+        yield "| " + " | ".join(texts) + " |"

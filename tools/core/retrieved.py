@@ -1,0 +1,128 @@
+"""What retrieval tools answer: the hits, with their scores, and how complete the search was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pydantic import BaseModel
+
+from storage.models import IndexStatus, SearchHit, SearchResult
+
+__all__ = ["Coverage", "Hit", "Retrieved"]
+
+
+class Hit(BaseModel):
+    """One found context and why it was found.
+
+    Attributes:
+        id: Stable identifier of the chunk.
+        context_type: Its kind.
+        raw_type: Kind of its source.
+        raw_id: Its source's own name.
+        title: The source's title.
+        heading: The headings it stands under.
+        content: The text.
+        event_time: The source's own date, ISO 8601, UTC.
+        score: Fused score, 0 to 1.
+        dense: Cosine similarity; absent while the chunk is not embedded.
+        lexical: BM25 score.
+        matched: The query's words that stand in it.
+    """
+
+    id: str
+    context_type: str
+    raw_type: str
+    raw_id: str
+    title: str
+    heading: str
+    content: str
+    event_time: str
+    score: float
+    dense: float | None
+    lexical: float
+    matched: list[str]
+
+    @classmethod
+    def of(cls, hit: SearchHit) -> Hit:
+        """The hit as a tool answers it; scores to four digits."""
+        return cls(
+            id=hit.chunk.id,
+            context_type=hit.context_type,
+            raw_type=hit.document.raw_type,
+            raw_id=hit.document.raw_id,
+            title=hit.document.title,
+            heading=hit.chunk.heading,
+            content=hit.chunk.content,
+            event_time=datetime.fromtimestamp(hit.document.event_time, UTC).isoformat(),
+            score=round(hit.score, 4),
+            dense=None if hit.dense is None else round(hit.dense, 4),
+            lexical=round(hit.lexical, 4),
+            matched=list(hit.matched_terms),
+        )
+
+
+class Coverage(BaseModel):
+    """How much of what is stored can be found by meaning.
+
+    Attributes:
+        total: Stored chunks.
+        embedded: Those with a vector; the rest is found by its words alone.
+        problem: Why embedding stands still, or empty.
+    """
+
+    total: int
+    embedded: int
+    problem: str = ""
+
+    @classmethod
+    def of(cls, status: IndexStatus) -> Coverage:
+        """The coverage as a tool answers it."""
+        return cls(total=status.total, embedded=status.embedded, problem=status.problem)
+
+    def to_text(self) -> str:
+        """One line; empty when everything is embedded."""
+        if self.embedded >= self.total:
+            return ""
+        why = f" ({self.problem})" if self.problem else ""
+        return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
+
+
+class Retrieved(BaseModel):
+    """The hits, best first.
+
+    Attributes:
+        mode: "hybrid", "lexical" (nothing is embedded yet) or "listing" (no query).
+        hits: Best first; empty when nothing is close enough.
+        coverage: How complete the search was.
+    """
+
+    mode: str
+    hits: list[Hit]
+    coverage: Coverage
+
+    @classmethod
+    def of(cls, result: SearchResult) -> Retrieved:
+        """A search's result as a tool answers it."""
+        return cls(
+            mode=result.mode,
+            hits=[Hit.of(hit) for hit in result.hits],
+            coverage=Coverage.of(result.status),
+        )
+
+    def to_text(self) -> str:
+        """The hits for the model, each with its source, its scores and its text."""
+        count = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
+        head = [count if self.hits else "Nothing stored is close enough.", self.coverage.to_text()]
+        blocks = [" ".join(filter(None, head))]
+        blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
+        return "\n\n".join(blocks)
+
+
+def _block(rank: int, hit: Hit, mode: str) -> str:
+    place = " > ".join(filter(None, (hit.title, hit.heading)))
+    lines = [f"[{rank}] {place} ({hit.raw_type}: {hit.raw_id})"]
+    if mode != "listing":
+        dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
+        matched = f"; matched: {', '.join(hit.matched)}" if hit.matched else ""
+        lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{matched}")
+    return "\n".join([*lines, hit.content])

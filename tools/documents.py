@@ -1,0 +1,312 @@
+"""Documents: add, find, read and delete them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import Annotated, Any
+
+import anyio.from_thread
+import anyio.to_thread
+from pydantic import BaseModel, Field
+from storage.parse import parse_isolated
+
+from storage.library import StoredDocument
+from storage.models import Chunk, Document, NewDocument, SearchFilter
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.params import AgentId, DeviceId, TimeWindow, TopK, UserId
+from tools.core.retrieved import Coverage, Retrieved
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+__all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]
+
+PARSE_SECONDS = 120.0
+PROGRESS_EVERY = 50
+
+RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
+RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
+
+
+class AddedDocument(BaseModel):
+    """What adding did."""
+
+    raw_type: str
+    raw_id: str
+    title: str
+    chunks: int
+    outcome: str
+    coverage: Coverage
+
+    def to_text(self) -> str:
+        """One line for the model."""
+        line = (
+            f"{self.outcome}: {self.title} ({self.raw_type}: {self.raw_id}), {self.chunks} chunks."
+        )
+        return " ".join(filter(None, (line, self.coverage.to_text())))
+
+
+class DocumentChunk(BaseModel):
+    """One chunk, in document order."""
+
+    id: str
+    heading: str
+    content: str
+
+
+class StoredText(BaseModel):
+    """A stored document."""
+
+    raw_type: str
+    raw_id: str
+    title: str
+    media_type: str
+    sha256: str
+    create_time: float
+    update_time: float
+    event_time: float
+    entities: list[str]
+    metadata: dict[str, Any]
+    chunk_count: int
+    chunks: list[DocumentChunk]
+
+    def to_text(self) -> str:
+        """The document's head and its chunks."""
+        head = f"{self.title} ({self.raw_type}: {self.raw_id}), {self.chunk_count} chunks"
+        return "\n\n".join([head, *(chunk.content for chunk in self.chunks)])
+
+
+class DeletedDocument(BaseModel):
+    """What went."""
+
+    raw_type: str
+    raw_id: str
+    chunks_deleted: int
+
+    def to_text(self) -> str:
+        """One line for the model."""
+        return f"Deleted {self.raw_type}: {self.raw_id} with {self.chunks_deleted} chunks."
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ, Effect.WRITE},
+    idempotent=True,
+    tags=("context", "documents"),
+    capabilities=("store a file or a text so that it can be found again",),
+    timeout=600,
+)
+async def add_document(
+    context: RequestContext,
+    path: Annotated[str | None, Field(description="A file beneath the root")] = None,
+    text: Annotated[str | None, Field(description="The text itself, instead of path")] = None,
+    title: Annotated[
+        str | None, Field(max_length=512, description="Default: from the document")
+    ] = None,
+    raw_type: Annotated[
+        RawType | None, Field(description='Kind of source; default "file" or "text"')
+    ] = None,
+    raw_id: Annotated[
+        RawId | None, Field(description="Its own name; default: the path or the title")
+    ] = None,
+    metadata: Annotated[
+        dict[str, Any] | None, Field(description="Anything to keep with it")
+    ] = None,
+    entities: Annotated[
+        list[str] | None, Field(max_length=100, description="Names it is about")
+    ] = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> AddedDocument:
+    """Stores a document (Markdown, text, HTML, PDF, DOCX) so that it is found by meaning and words.
+
+    Replaces the earlier version with the same raw_type and raw_id.
+    """
+    if (path is None) == (text is None):
+        raise InvalidArgumentsError(
+            "path and text: give exactly one of them.",
+            next_actions=("Give path for a file beneath the root, or text (with a title).",),
+        )
+    shelf = context.shelf(user_id, device_id, agent_id)
+    document = await (
+        _from_file(context, path, shelf.max_document_bytes)
+        if path is not None
+        else _from_text(text or "", title, shelf.max_document_bytes)
+    )
+    given: dict[str, Any] = {"title": title, "raw_type": raw_type, "raw_id": raw_id}
+    document = replace(
+        document,
+        entities=tuple(entities or ()),
+        metadata=metadata or {},
+        **{key: value for key, value in given.items() if value is not None},
+    )
+    stored = await anyio.to_thread.run_sync(
+        partial(shelf.add_document, document, partial(_report, context))
+    )
+    status = await anyio.to_thread.run_sync(shelf.index_status)
+    return AddedDocument(
+        raw_type=stored.document.raw_type,
+        raw_id=stored.document.raw_id,
+        title=stored.document.title,
+        chunks=stored.document.chunk_count,
+        outcome=_outcome(stored),
+        coverage=Coverage.of(status),
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "documents", "retrieval"),
+    capabilities=("search stored documents", "list stored documents"),
+)
+def retrieve_document_context(
+    context: RequestContext,
+    query: Annotated[
+        str | None,
+        Field(max_length=10_000, description="What to look for; without it, the newest are listed"),
+    ] = None,
+    entities: Annotated[
+        list[str] | None,
+        Field(max_length=100, description="Only documents about one of these names"),
+    ] = None,
+    time_range: Annotated[
+        TimeWindow | None, Field(description="Only documents of this time")
+    ] = None,
+    top_k: TopK = 5,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> Retrieved:
+    """Finds passages of the stored documents by meaning and words, with their scores."""
+    wanted = SearchFilter(
+        time_range=None if time_range is None else time_range.to_range(),
+        entities=tuple(entities or ()),
+    )
+    return Retrieved.of(
+        context.shelf(user_id, device_id, agent_id).search(
+            (query or "").strip() or None, wanted, top_k
+        )
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "documents"),
+    capabilities=("read a stored document",),
+)
+def get_document(
+    context: RequestContext,
+    raw_type: RawType,
+    raw_id: RawId,
+    return_chunks: Annotated[bool, Field(description="With its text")] = True,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> StoredText:
+    """Reads a stored document: what is known of it and its chunks in order."""
+    document, chunks = context.shelf(user_id, device_id, agent_id).get_document(raw_type, raw_id)
+    return _stored_text(document, chunks if return_chunks else [])
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    confirmation=Confirmation.RECOMMENDED,
+    tags=("context", "documents"),
+    capabilities=("forget a stored document",),
+)
+def delete_document(
+    context: RequestContext,
+    raw_type: RawType,
+    raw_id: RawId,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> DeletedDocument:
+    """Deletes a stored document for good, from every index; the file itself stays."""
+    removed = context.shelf(user_id, device_id, agent_id).delete_document(raw_type, raw_id)
+    return DeletedDocument(raw_type=raw_type, raw_id=raw_id, chunks_deleted=removed)
+
+
+async def _from_file(context: RequestContext, path: str, max_bytes: int) -> NewDocument:
+    content = await anyio.to_thread.run_sync(
+        partial(context.sandbox.read, path, max_bytes=max_bytes)
+    )
+    if content.truncated:
+        raise InvalidArgumentsError(
+            f"path: {path!r} has {content.size} bytes; a document may have {max_bytes}.",
+            next_actions=("Split it into smaller files.",),
+        )
+    await context.report_progress(0, None, f"reading {path}")
+    parsed = await parse_isolated(content.data, name=path, timeout=PARSE_SECONDS)
+    relative = context.sandbox.relative(path)
+    return NewDocument(
+        raw_type="file",
+        raw_id=relative,
+        title=parsed.title,
+        text=parsed.text,
+        markdown=parsed.markdown,
+        media_type=parsed.media_type,
+        sha256=sha256(content.data).hexdigest(),
+        file_path=relative,
+        event_time=content.mtime,
+    )
+
+
+async def _from_text(text: str, title: str | None, max_bytes: int) -> NewDocument:
+    data = text.encode(errors="replace")
+    if len(data) > max_bytes:
+        raise InvalidArgumentsError(
+            f"text: has {len(data)} bytes; a document may have {max_bytes}.",
+            next_actions=("Split it into smaller texts.",),
+        )
+    parsed = await parse_isolated(data, name=f"{title or 'text'}.md", timeout=PARSE_SECONDS)
+    digest = sha256(data).hexdigest()
+    return NewDocument(
+        raw_type="text",
+        raw_id=title or digest[:16],
+        title=parsed.title,
+        text=parsed.text,
+        markdown=parsed.markdown,
+        media_type=parsed.media_type,
+        sha256=digest,
+    )
+
+
+def _report(context: RequestContext, done: int, total: int) -> None:
+    """Runs in the worker thread: a cancelled call stops here, before anything is written."""
+    if done % PROGRESS_EVERY == 0:
+        anyio.from_thread.check_cancelled()
+        anyio.from_thread.run(context.report_progress, done, total, f"{done} of {total} chunks")
+
+
+def _outcome(stored: StoredDocument) -> str:
+    if stored.unchanged:
+        return "unchanged"
+    return "replaced" if stored.replaced else "added"
+
+
+def _stored_text(document: Document, chunks: list[Chunk]) -> StoredText:
+    return StoredText(
+        raw_type=document.raw_type,
+        raw_id=document.raw_id,
+        title=document.title,
+        media_type=document.media_type,
+        sha256=document.sha256,
+        create_time=document.create_time,
+        update_time=document.update_time,
+        event_time=document.event_time,
+        entities=list(document.entities),
+        metadata=dict(document.metadata),
+        chunk_count=document.chunk_count,
+        chunks=[
+            DocumentChunk(id=piece.id, heading=piece.heading, content=piece.content)
+            for piece in chunks
+        ],
+    )
