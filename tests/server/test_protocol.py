@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from mcp import Client
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -16,18 +13,9 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-import tools
-from server.protocol import build_server
-from server.resources import DocumentResources
 from server.wire import MAX_LEVELS
-from storage.embed import MiniLMEmbedder
-from storage.library import Library
 from storage.models import Identity
 from tools.core.context import RequestContext
-from tools.core.function_to_mcp import FunctionToMCP
-from tools.core.manager import SandboxToolManager
-from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolScope, tool
 
 READ = {Effect.READ}
@@ -121,32 +109,6 @@ def dig(levels: int) -> Any:
 
 
 ALL = (count_words, drop, ask_far_away, crash, odd_name, whose)
-
-
-@pytest.fixture
-def server_of(tmp_path: Path) -> Iterator[ServerOf]:
-    """Makes the real server around some functions."""
-    library = Library(tmp_path / "data", MiniLMEmbedder())
-
-    def make(*functions: Callable[..., Any], builtin: bool = False) -> Server[Any]:
-        registry = ToolRegistry()
-        if builtin:
-            registry.discover(tools)
-        for function in functions:
-            registry.add(FunctionToMCP.convert(function))
-        manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library)
-        return build_server(
-            registry,
-            manager,
-            name="toolcrib",
-            version="1.2.3",
-            instructions="Ask the crib.",
-            identity=IDENTITY,
-            resources=DocumentResources(library, IDENTITY),
-        )
-
-    yield make
-    library.close()
 
 
 def _text(result: CallToolResult) -> str:
@@ -382,63 +344,6 @@ async def test_an_answer_too_deep_for_clients_to_parse_is_a_failure(
 async def test_a_call_is_the_servers_own_users(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(whose), mode=mode) as client:
         assert "ann" in _text(await client.call_tool("whose", {}))
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-# Values that get past a schema here and there, so that the tools themselves are tried as well.
-likely_values = st.sampled_from(
-    [
-        ".",
-        "../a",
-        "a.md",
-        "file",
-        "a\0b",
-        1,
-        0,
-        -1,
-        10**30,
-        [[1, 2]],
-        [],
-        {"start": 1},
-        {"start": ""},
-    ]
-)
-
-
-@st.composite
-def calls(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
-    """One call of each tool, with arguments of its own names and values of any kind."""
-    registry = ToolRegistry()
-    registry.discover(tools)
-    drawn = []
-    for spec in [*registry.specs(), *map(FunctionToMCP.convert, ALL)]:
-        names = st.sampled_from([*spec.input_schema["properties"], "other"])
-        values = draw(st.sampled_from([likely_values, json_values]))
-        drawn.append((spec.name, draw(st.dictionaries(names, values))))
-    return drawn
-
-
-@pytest.mark.anyio
-@BY_ERA
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None
-)
-@given(drawn=calls())
-async def test_every_tool_answers_any_arguments(
-    server_of: ServerOf, mode: str, drawn: list[tuple[str, dict[str, Any]]]
-) -> None:
-    async with Client(server_of(*ALL, builtin=True), mode=mode) as client:
-        for name, arguments in drawn:
-            with anyio.fail_after(30):
-                result = await client.call_tool(name, arguments)
-            assert _text(result)
-            assert isinstance(result.structured_content, dict)
-            if result.is_error and name != "crash":
-                assert result.structured_content["error_type"] != "internal", arguments
 
 
 @pytest.mark.anyio

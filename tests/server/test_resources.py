@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -13,38 +12,17 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ReadResourceResult, TextResourceContents
 
-from server.protocol import build_server
-from server.resources import PAGE_SIZE, DocumentResources, document_uri
-from storage.embed import MiniLMEmbedder
+from server.resources import PAGE_SIZE, document_uri
 from storage.library import Library
 from storage.models import Identity, NewDocument
-from tools.core.manager import SandboxToolManager
-from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    library = Library(tmp_path / "data", MiniLMEmbedder())
-    yield library
-    library.close()
-
-
-@pytest.fixture
-def server(tmp_path: Path, library: Library) -> Server[None]:
-    registry = ToolRegistry()
-    return build_server(
-        registry,
-        SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library),
-        name="toolcrib",
-        version="1",
-        instructions="",
-        identity=IDENTITY,
-        resources=DocumentResources(library, IDENTITY),
-    )
+def server(server_of: Callable[[], Server[None]]) -> Server[None]:
+    return server_of()
 
 
 def _add(  # noqa: PLR0913  # what a test does not say is not what it is about

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -10,14 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.embed import MiniLMEmbedder
-from storage.library import Library
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager, ToolCall
-from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolResult, ToolScope, tool
 
 READ = {Effect.READ}
@@ -25,26 +19,6 @@ WRITE = {Effect.WRITE}
 CONTEXT = RequestContext()
 
 Toolbox = Callable[..., SandboxToolManager]
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    library = Library(tmp_path / "data", MiniLMEmbedder())
-    yield library
-    library.close()
-
-
-@pytest.fixture
-def toolbox(tmp_path: Path, library: Library) -> Toolbox:
-    """Makes a manager of some functions, with a real sandbox and a real library."""
-
-    def make(*functions: Callable[..., Any], **options: int) -> SandboxToolManager:
-        registry = ToolRegistry()
-        for function in functions:
-            registry.add(FunctionToMCP.convert(function))
-        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, **options)
-
-    return make
 
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ, aliases=("twice",))
@@ -238,131 +212,6 @@ async def test_a_tools_own_timeout_is_not_the_calls_deadline(toolbox: Toolbox) -
         raise TimeoutError
 
     assert _error_type(await toolbox(connect).execute("connect", {}, CONTEXT)) == "internal"
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("effects", [READ, WRITE])
-async def test_cancellation_passes_through_and_frees_the_place(
-    toolbox: Toolbox, effects: set[Effect]
-) -> None:
-    started = anyio.Event()
-
-    @tool(scope=ToolScope.SANDBOXED, effects=effects)
-    async def work(forever: bool) -> None:
-        """Works.
-
-        Args:
-            forever: Whether it never ends.
-        """
-        started.set()
-        await anyio.sleep(60 if forever else 0)
-
-    manager = toolbox(work)
-    with anyio.fail_after(5):
-        for _ in range(20):
-            async with anyio.create_task_group() as group:
-                group.start_soon(manager.execute, "work", {"forever": True}, CONTEXT)
-                await started.wait()
-                group.cancel_scope.cancel()
-        assert not (await manager.execute("work", {"forever": False}, CONTEXT)).is_error
-
-
-@pytest.mark.anyio
-async def test_a_cancelled_wait_for_a_turn_gives_it_up(toolbox: Toolbox) -> None:
-    started, go = anyio.Event(), anyio.Event()
-
-    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
-    async def write() -> None:
-        """Writes when told."""
-        started.set()
-        await go.wait()
-
-    manager = toolbox(write)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            group.start_soon(manager.execute, "write", {}, CONTEXT)
-            await started.wait()
-            async with anyio.create_task_group() as waiting:
-                waiting.start_soon(manager.execute, "write", {}, CONTEXT)
-                await anyio.wait_all_tasks_blocked()
-                waiting.cancel_scope.cancel()
-            go.set()
-        assert not (await manager.execute("write", {}, CONTEXT)).is_error
-
-
-@pytest.mark.anyio
-async def test_reads_run_side_by_side_and_do_not_wait_for_a_write(toolbox: Toolbox) -> None:
-    inside = 0
-    everyone = anyio.Event()
-
-    async def enter() -> None:
-        nonlocal inside
-        inside += 1
-        if inside == 5:
-            everyone.set()
-        await everyone.wait()
-
-    @tool(scope=ToolScope.SANDBOXED, effects=READ)
-    async def read() -> None:
-        """Reads until all are there."""
-        await enter()
-
-    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
-    async def write() -> None:
-        """Writes until all are there."""
-        await enter()
-
-    manager = toolbox(read, write)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            for name in ("write", "read", "read", "read", "read"):
-                group.start_soon(manager.execute, name, {}, CONTEXT)
-
-
-@pytest.mark.anyio
-async def test_writes_of_one_scope_run_one_after_another_in_their_order(toolbox: Toolbox) -> None:
-    order: list[str] = []
-
-    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ, Effect.WRITE})
-    async def write(number: int) -> None:
-        """Writes.
-
-        Args:
-            number: What.
-        """
-        order.append(f"begin {number}")
-        await anyio.wait_all_tasks_blocked()
-        order.append(f"end {number}")
-
-    manager = toolbox(write)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            for number in range(4):
-                group.start_soon(manager.execute, "write", {"number": number}, CONTEXT)
-    assert order == [f"{edge} {number}" for number in range(4) for edge in ("begin", "end")]
-
-
-@pytest.mark.anyio
-async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox) -> None:
-    filed, kept = anyio.Event(), anyio.Event()
-
-    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
-    async def file() -> None:
-        """Writes a file once the context is kept."""
-        filed.set()
-        await kept.wait()
-
-    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
-    async def keep() -> None:
-        """Keeps a context once the file is written."""
-        kept.set()
-        await filed.wait()
-
-    manager = toolbox(file, keep)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            group.start_soon(manager.execute, "file", {}, CONTEXT)
-            group.start_soon(manager.execute, "keep", {}, CONTEXT)
 
 
 @pytest.mark.anyio

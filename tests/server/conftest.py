@@ -1,0 +1,54 @@
+"""The real server around some functions, on a real library, for the user ann."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server.lowlevel import Server
+
+import tools
+from server.protocol import build_server
+from server.resources import DocumentResources
+from storage.embed import MiniLMEmbedder
+from storage.library import Library
+from storage.models import Identity
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.manager import SandboxToolManager
+from tools.core.registry import ToolRegistry
+from tools.core.sandbox import Sandbox
+
+IDENTITY = Identity(user_id="ann")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    library = Library(tmp_path / "data", MiniLMEmbedder())
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
+    """Makes the real server around some functions."""
+
+    def make(*functions: Callable[..., Any], builtin: bool = False) -> Server[Any]:
+        registry = ToolRegistry()
+        if builtin:
+            registry.discover(tools)
+        for function in functions:
+            registry.add(FunctionToMCP.convert(function))
+        manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library)
+        return build_server(
+            registry,
+            manager,
+            name="toolcrib",
+            version="1.2.3",
+            instructions="Ask the crib.",
+            identity=IDENTITY,
+            resources=DocumentResources(library, IDENTITY),
+        )
+
+    return make

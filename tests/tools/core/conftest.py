@@ -1,0 +1,36 @@
+"""A manager of some functions, with a real sandbox and a real library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.embed import MiniLMEmbedder
+from storage.library import Library
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.manager import SandboxToolManager
+from tools.core.registry import ToolRegistry
+from tools.core.sandbox import Sandbox
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    library = Library(tmp_path / "data", MiniLMEmbedder())
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManager]:
+    """Makes a manager of some functions, with a real sandbox and a real library."""
+
+    def make(*functions: Callable[..., Any], **options: int) -> SandboxToolManager:
+        registry = ToolRegistry()
+        for function in functions:
+            registry.add(FunctionToMCP.convert(function))
+        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, **options)
+
+    return make
