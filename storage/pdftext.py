@@ -30,7 +30,7 @@ def read(data: bytes) -> tuple[str, str]:
     text = "\n\n".join(page for page in pages if page)
     if not text:
         raise UnreadableDocumentError(
-            f"Its {len(pages)} pages hold pictures and no text.",
+            "Its pages hold pictures and no text.",
             suggestions=("Run text recognition (OCR) on it first, for example with ocrmypdf.",),
         )
     title = (reader.metadata and reader.metadata.title) or ""
