@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -18,11 +19,12 @@ from server.settings import Settings
 from storage.embed import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tools.core.context import RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
 
-__all__ = ["App", "build", "open_library"]
+__all__ = ["App", "build"]
 
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
@@ -42,6 +44,8 @@ class App:
         library: What is stored.
         registry: The tools.
         manager: The call path.
+        personal: The call path of the person at the keyboard, whose files are the root.
+        identity: Whose calls these are when a call does not say.
         server: The MCP server that every transport runs.
     """
 
@@ -49,12 +53,14 @@ class App:
     library: Library
     registry: ToolRegistry
     manager: SandboxToolManager
+    personal: SandboxToolManager
+    identity: Identity
     server: Server[Any]
 
     @property
-    def identity(self) -> Identity:
-        """Whose calls these are when a call does not say."""
-        return identity_of(self.settings)
+    def context(self) -> RequestContext:
+        """The context of a call from the command line."""
+        return RequestContext(self.identity)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -74,18 +80,20 @@ def build(settings: Settings) -> App:
         SettingsError: If a directory of the settings cannot be made.
         StorageError: If the data directory cannot be used.
     """
-    library = open_library(settings)
+    library = _open_library(settings)
     registry = ToolRegistry()
     registry.discover(tools)
     registry.discover_installed()
-    protected = (settings.data_dir, settings.log_file)
-    manager = SandboxToolManager(
-        registry,
-        sandbox=Sandbox(settings.root, protected=protected),
-        library=library,
-        text_budget=settings.limits.text_budget,
+    manager, personal = (
+        SandboxToolManager(
+            registry,
+            sandbox=Sandbox(root, protected=_protected(settings)),
+            library=library,
+            text_budget=settings.limits.text_budget,
+        )
+        for root in (settings.root, Path(settings.root.anchor))
     )
-    identity = identity_of(settings)
+    identity = Identity(**settings.identity.model_dump())
     server = build_server(
         registry,
         manager,
@@ -95,16 +103,10 @@ def build(settings: Settings) -> App:
         identity=identity,
         resources=DocumentResources(library, identity),
     )
-    return App(settings, library, registry, manager, server)
+    return App(settings, library, registry, manager, personal, identity, server)
 
 
-def open_library(settings: Settings) -> Library:
-    """Opens what is stored.
-
-    Raises:
-        SettingsError: If a directory of the settings cannot be made.
-        StorageError: If the data directory cannot be used.
-    """
+def _open_library(settings: Settings) -> Library:
     settings.create_directories()
     return Library(
         settings.data_dir,
@@ -114,6 +116,7 @@ def open_library(settings: Settings) -> Library:
     )
 
 
-def identity_of(settings: Settings) -> Identity:
-    """The default identity of the settings."""
-    return Identity(**settings.identity.model_dump())
+def _protected(settings: Settings) -> tuple[Path, ...]:
+    """What no tool may touch, wherever the root lies."""
+    own = (settings.data_dir, settings.log_file, settings.config_file)
+    return tuple(path for path in own if path is not None)

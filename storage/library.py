@@ -231,10 +231,11 @@ def _prepare(
     for done, piece in enumerate(pieces):
         if on_progress is not None:
             on_progress(done, len(pieces))
+        heading = piece.heading.removeprefix(title).removeprefix(" > ")
         yield PreparedChunk(
-            heading=piece.heading,
+            heading=heading,
             content=piece.content,
-            title_terms=tuple(tokenize(f"{title}\n{piece.heading}")),
+            title_terms=tuple(tokenize(f"{title}\n{heading}")),
             body_terms=tuple(tokenize(piece.content)),
         )
 

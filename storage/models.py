@@ -88,7 +88,7 @@ class Chunk:
     Attributes:
         id: Stable identifier.
         position: Place in the document, from 0.
-        heading: The headings it stands under, outermost first, joined by " > ".
+        heading: The headings it stands under below the title, outermost first, joined by " > ".
         content: The text itself.
     """
 

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-COMMANDS = ("serve", "config")
+COMMANDS = ("serve", "demo", "call", "tools", "add", "query", "delete", "doctor", "config")
 """In the order of the help; each is a function of that name in `server.cli.NAME`."""
 
 

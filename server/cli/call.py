@@ -1,0 +1,62 @@
+"""`toolcrib call`: one tool call, as a client would make it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from server.cli.options import ConfigOption, DataDirOption, RootOption
+
+__all__ = ["call"]
+
+
+def call(  # noqa: PLR0913, PLR0917  # one parameter an option
+    name: Annotated[str, typer.Argument(help="Name or alias of the tool.")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Arguments; lists and objects as JSON."),
+    ] = None,
+    as_json: Annotated[
+        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as JSON instead.")
+    ] = None,
+    structured: Annotated[
+        bool, typer.Option("--structured", help="Print the structured result, as JSON.")
+    ] = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Call a tool and print its result; exits with 1 if the call fails."""
+    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+
+    given = _parse(arguments or [], as_json)
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        result = anyio.run(app.manager.execute, name, given, app.context)
+    text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
+    typer.echo(text, err=result.is_error and not structured)
+    if result.is_error:
+        sys.exit(1)
+
+
+def _parse(pairs: list[str], as_json: str | None) -> dict[str, Any]:
+    if as_json is not None:
+        if pairs:
+            raise typer.BadParameter("give KEY=VALUE arguments or --json, not both")
+        try:
+            value = json.loads(as_json)
+        except ValueError as error:
+            raise typer.BadParameter(f"--json is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise typer.BadParameter("--json must be an object")
+        return value
+    given: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE")
+        given[key] = value
+    return given

@@ -1,0 +1,37 @@
+"""The product, put together for one command and closed after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from server.app import App, build
+from server.settings_sources import load
+
+__all__ = ["opened"]
+
+
+@contextmanager
+def opened(
+    *,
+    root: Path | None = None,
+    data_dir: Path | None = None,
+    config_file: Path | None = None,
+) -> Iterator[App]:
+    """The product as the settings have it, without its background work.
+
+    Args:
+        root: The directory that file tools see, if not the settings'.
+        data_dir: Where everything is kept, if not where the settings say.
+        config_file: The TOML file with the settings.
+
+    Raises:
+        SettingsError: If the settings cannot be used.
+        StorageError: If the data directory cannot be used.
+    """
+    app = build(load({"root": root, "data_dir": data_dir}, config_file=config_file))
+    try:
+        yield app
+    finally:
+        app.library.close()

@@ -1,0 +1,59 @@
+"""`toolcrib tools`: what there is to call."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from server.cli.options import ConfigOption, DataDirOption, RootOption
+from tools.core.spec import ToolSpec
+
+__all__ = ["tools"]
+
+
+def tools(
+    name: Annotated[str | None, typer.Argument(help="Show this tool's schemas.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """List the tools, or show one."""
+    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        specs = app.registry.specs() if name is None else (app.registry.find(name),)
+    if as_json or name is not None:
+        shown = [_described(spec) for spec in specs]
+        typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
+    else:
+        _print_table(specs)
+
+
+def _described(spec: ToolSpec) -> dict[str, object]:
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "description": spec.description,
+        "scope": spec.scope,
+        "effects": sorted(spec.effects),
+        "aliases": list(spec.aliases),
+        "tags": list(spec.tags),
+        "source": spec.source,
+        "input_schema": spec.input_schema,
+        "output_schema": spec.output_schema,
+    }
+
+
+def _print_table(specs: tuple[ToolSpec, ...]) -> None:
+    from rich.console import Console  # noqa: PLC0415  # JSON needs none
+    from rich.table import Column, Table  # noqa: PLC0415  # the same
+
+    table = Table(Column("Tool", no_wrap=True), "Scope", "Effects", "What it does", box=None)
+    for spec in specs:
+        also = f" (also {', '.join(spec.aliases)})" if spec.aliases else ""
+        summary = spec.description.partition("\n")[0] + also
+        table.add_row(spec.name, spec.scope, ", ".join(sorted(spec.effects)), summary)
+    Console().print(table)
