@@ -107,7 +107,7 @@ def excerpt(lines: Sequence[str], first: int, last: int, *, limit: int) -> Excer
 def replace_lines(text: str, start: int, end: int, content: str) -> str:
     r"""A text with some lines replaced and every other character kept.
 
-    The new lines end as the text's own do (as most of them, where they are mixed), and the last
+    A new line ends as the line that it replaces did, further ones as the last of them; the last
     line of the text keeps having or lacking its end.
 
     Args:
@@ -117,16 +117,26 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
         content: The new lines, ended by `\n` or `\r\n`; nothing removes the lines.
     """
     lines = split_lines(text)
-    new = content.replace("\r\n", "\n").replace("\n", _usual_end(text))
-    if new and not new.endswith(("\n", "\r")):
-        new += _usual_end(text)
-    if new and end == len(lines) and not lines[-1].endswith(("\n", "\r")):
-        new = new.removesuffix(_usual_end(text))
-    return "".join((*lines[: start - 1], new, *lines[end:]))
+    ends = [_end(line) for line in lines[start - 1 : end]]
+    usual = _usual_end(text)
+    plain = content.replace("\r\n", "\n")
+    parts = (plain.replace("\r", "\n") if usual == "\r" else plain).split("\n")
+    if not parts[-1]:
+        parts.pop()
+    new = [part + (ends[min(i, len(ends) - 1)] or usual) for i, part in enumerate(parts)]
+    if new and end == len(lines) and not ends[-1]:
+        new[-1] = parts[-1]
+    return "".join((*lines[: start - 1], *new, *lines[end:]))
+
+
+def _end(line: str) -> str:
+    if line.endswith("\r\n"):
+        return "\r\n"
+    return line[-1] if line.endswith(("\n", "\r")) else ""
 
 
 def _usual_end(text: str) -> str:
     style = newline_style(text)
     if style == "mixed":
-        style = "crlf" if text.count("\r\n") * 2 > text.count("\n") else "lf"
+        return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     return _ENDS.get(style, "\n")

@@ -56,13 +56,37 @@ class StrayDirectoryError(Exception):
     """The directory is no longer beneath the root."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchor:
-    """A directory that exists, and the names below it that lead to what is protected."""
+@dataclass(slots=True)
+class _Judged:
+    """A place that is judged.
 
-    directory: Identity
+    Attributes:
+        bottom: The deepest directory that exists.
+        names: What follows below it, case folded.
+        chain: The directories from there up as far as looked at, and the file if it exists.
+    """
+
+    bottom: Identity
     names: tuple[str, ...]
-    reason: str
+    chain: set[Identity]
+
+    def is_at_or_below(self, top: int, parts: Sequence[str]) -> bool:
+        """Whether it is what a path from an open directory leads to, or is inside of that."""
+        for count in range(len(parts) + 1):
+            found = _identity_of("/".join(parts[:count]) or ".", top)
+            if found is None:
+                return False
+            rest = tuple(part.casefold() for part in parts[count:])
+            # The rest are names that need not exist yet; folded, because some systems ignore case.
+            if found == self.bottom and rest and self.names[: len(rest)] == rest:
+                return True
+        return found in self.chain
+
+    def has_names(self, parts: Sequence[str]) -> bool:
+        """Whether it has these names, one after another, below the deepest directory."""
+        folded = tuple(part.casefold() for part in parts)
+        starts = range(len(self.names) - len(folded) + 1)
+        return any(self.names[start : start + len(folded)] == folded for start in starts)
 
 
 class Guard:
@@ -96,45 +120,22 @@ class Guard:
             OSError: If a directory on the way up cannot be opened.
         """
         bottom = identity(os.fstat(directory))
-        below = {bottom}
-        if (
-            len(names) == 1
-        ):  # The file itself may exist, perhaps as another name of a protected one.
-            below.update(_identities(directory, names[0]))
-        folded = tuple(name.casefold() for name in names)
+        place = _Judged(bottom, tuple(name.casefold() for name in names), {bottom})
+        if len(names) == 1 and (file := _identity_of(names[0], directory)):
+            place.chain.add(file)  # It may be another name of a protected one.
         for ancestor in _ancestors(root, directory):
-            below.add(identity(os.fstat(ancestor)))
-            if writing:
-                for rule in self._closed:
-                    _refuse(_anchors(ancestor, rule), below, bottom, folded)
+            place.chain.add(identity(os.fstat(ancestor)))
+            for rule in self._closed if writing else ():
+                if place.is_at_or_below(ancestor, rule) or place.has_names(rule):
+                    raise ProtectedPathError("/".join(rule))
         for path in self._protected:
             with _opened(path.anchor) as top:
-                _refuse(_anchors(top, path.parts[1:]), below, bottom, folded)
+                if place.is_at_or_below(top, path.parts[1:]):
+                    raise ProtectedPathError(str(path))
 
     def hides(self, status: os.stat_result) -> bool:
         """Whether a directory met while listing is closed to reads."""
-        return any(identity(status) in _identities(None, path) for path in self._protected)
-
-
-def _refuse(
-    anchors: Iterable[_Anchor], below: set[Identity], bottom: Identity, folded: tuple[str, ...]
-) -> None:
-    for anchor in anchors:
-        if not anchor.names:
-            hit = anchor.directory in below
-        else:
-            # A name that need not exist yet; systems that ignore case would find it by either.
-            names = tuple(name.casefold() for name in anchor.names)
-            hit = anchor.directory == bottom and folded[: len(names)] == names
-        if hit:
-            raise ProtectedPathError(anchor.reason)
-
-
-def _anchors(top: int, parts: tuple[str, ...]) -> Iterator[_Anchor]:
-    """What exists on the way to a protected path, each with the names that remain from there."""
-    for count in range(len(parts) + 1):
-        for found in _identities(top, "/".join(parts[:count]) or "."):
-            yield _Anchor(found, parts[count:], "/".join(parts))
+        return any(identity(status) == _identity_of(path) for path in self._protected)
 
 
 def _ancestors(root: Root, directory: int) -> Iterator[int]:
@@ -156,12 +157,12 @@ def _ancestors(root: Root, directory: int) -> Iterator[int]:
         os.close(current)
 
 
-def _identities(directory: int | None, path: str | Path) -> tuple[Identity, ...]:
-    """The identity of what a name leads to, if it exists."""
+def _identity_of(path: str | Path, directory: int | None = None) -> Identity | None:
+    """The identity of what a path leads to, or None if that does not exist."""
     try:
-        return (identity(os.stat(path, dir_fd=directory)),)
+        return identity(os.stat(path, dir_fd=directory))
     except OSError:
-        return ()
+        return None
 
 
 @contextmanager
