@@ -61,6 +61,7 @@ class Indexer:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._check_wanted = False
+        self._inherited = True
         self.problem = ""
 
     def start(self) -> None:
@@ -178,8 +179,17 @@ class Indexer:
             self._vectors.follow(generation(connection))
         if not rows:
             return False
+        users = {row["user_id"] for row in rows}
         with self._rebuilding_on_failure():
-            for user_id in {row["user_id"] for row in rows}:
+            if self._inherited:  # from an earlier run or another process, in whatever state
+                self._inherited, self._check_wanted = False, True
+                if not all(self._is_whole(user_id) for user_id in users):
+                    self._rebuild()
+                    return True
+            with self._database.write() as connection:
+                # Counted before the first vector too: who dies on the way has changed the index.
+                self._vectors.wrote(_next_generation(connection))
+            for user_id in users:
                 self._deliver(user_id, [row for row in rows if row["user_id"] == user_id])
             with self._database.write() as connection:
                 connection.execute("DELETE FROM vector_outbox WHERE seq <= ?", (rows[-1]["seq"],))
@@ -219,11 +229,19 @@ class Indexer:
             ).fetchall()
             self._vectors.follow(generation(connection))
         with self._rebuilding_on_failure():
-            if any(self._vectors.count(user_id) != count for user_id, count in counts):
+            if any(
+                self._vectors.count(user_id) != count or not self._is_whole(user_id)
+                for user_id, count in counts
+            ):
                 log.warning("The vector index differs from the record: rebuilding it")
                 self._rebuild()
         self._check_wanted = False
         return True
+
+    def _is_whole(self, user_id: str) -> bool:
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        return self._vectors.is_whole(user_id, np.ones(self._embedder.dimensions, dtype=np.float32))
 
     @contextmanager
     def _rebuilding_on_failure(self) -> Iterator[None]:
@@ -234,7 +252,6 @@ class Indexer:
             raise
 
     def _rebuild(self) -> None:
-        self._vectors.drop()
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
             connection.execute(
@@ -242,7 +259,8 @@ class Indexer:
                 " SELECT c.seq, c.user_id, 'upsert' FROM embeddings e"
                 " JOIN contexts c ON c.seq = e.context_seq"
             )
-            self._vectors.wrote(_next_generation(connection))
+            _next_generation(connection)
+        self._vectors.drop()  # only now: who dies before this rebuilds again, from a full queue
 
 
 def generation(connection: sqlite3.Connection) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ __all__ = ["VectorIndex"]
 
 MAX_BATCH = 1000
 """Rows a call; Chroma refuses more than 5,461."""
+
+PROBE = 100
+"""Neighbours that are asked for to see whether the index still has what it counts."""
 
 
 class VectorIndex:
@@ -77,6 +80,12 @@ class VectorIndex:
         with self._collection(user_id) as collection:
             return int(collection.count())
 
+    def is_whole(self, user_id: str, vector: Vectors) -> bool:
+        """Whether it finds as many neighbours as it counts, which it does not without its graph."""
+        with self._collection(user_id) as collection:
+            wanted = min(int(collection.count()), PROBE)
+        return not wanted or len(self.nearest(user_id, vector, wanted)) == wanted
+
     def drop(self) -> None:
         """Removes the index and its files; the record can fill it again."""
         with self._turn:
@@ -104,12 +113,21 @@ class VectorIndex:
 
     def _open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
         import chromadb  # noqa: PLC0415  # imported on first use
+        from chromadb.api.shared_system_client import (  # noqa: PLC0415  # imported on first use
+            SharedSystemClient,
+        )
         from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
 
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return chromadb.PersistentClient(
-            path=str(self.directory), settings=Settings(anonymized_telemetry=False)
-        )
+        path = str(self.directory)
+        try:
+            return chromadb.PersistentClient(
+                path=path, settings=Settings(anonymized_telemetry=False)
+            )
+        except BaseException:
+            # Chroma would answer the next attempt with the system that did not start.
+            SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
+            raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -118,7 +136,10 @@ class VectorIndex:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # a panic of Chroma's Rust core is no Exception
-            self._client = None
+            with suppress(
+                Exception
+            ):  # what is broken need not close well, but is shared until then
+                self.close()
             raise VectorIndexError(
                 f"The vector index in {self.directory} failed: {error}.",
                 suggestions=("It is rebuilt from the record; searches go on without it.",),
