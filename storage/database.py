@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -40,8 +41,12 @@ class Database:
         self._write_turn = threading.Lock()
         with self._translated():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._migrate()
+            _create(path)
+            try:
+                self._migrate()
+            except BaseException:
+                self.close()
+                raise
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -151,6 +156,18 @@ class Database:
             ) from error
 
 
+def _create(path: Path) -> None:
+    """Makes the file private before SQLite would make it for all to read.
+
+    A file that exists is not opened: closing it would drop the locks that this process may hold on
+    it (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script, one by one: `executescript` would commit our transaction."""
     statement = ""
@@ -174,6 +191,8 @@ def _advice(problem: str) -> str:
         return "Give yourself write permission on the data directory, or choose another one."
     if "locked" in problem or "busy" in problem:
         return "Another process is writing; try again in a moment."
+    if "is a directory" in problem or "not a directory" in problem or "file exists" in problem:
+        return "Move away what stands in its place, or choose another data directory."
     if "malformed" in problem or "not a database" in problem:
         return "The file is damaged: move it away or restore a backup."
     return "Check the disk and the data directory's permissions."
