@@ -94,7 +94,9 @@ class ContextRepository:
             connection.executemany(
                 "INSERT INTO embed_queue (context_seq) VALUES (?)", ((seq,) for seq in seqs)
             )
-            stored = _find_document(connection, identity, document.raw_type, document.raw_id)
+            stored = connection.execute(
+                f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE d.seq = ?", (document_seq,)
+            ).fetchone()
         return _document(stored), earlier is not None
 
     def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Document | None:
@@ -116,7 +118,7 @@ class ContextRepository:
             DocumentNotFoundError: If the identity has no such document.
         """
         with self._database.read() as connection:
-            row = _find_document(connection, identity, raw_type, raw_id)
+            row = _find_documents(connection, identity, raw_type, raw_id)[0]
             chunks = connection.execute(
                 "SELECT id, position, heading, content FROM contexts"
                 " WHERE document_seq = ? ORDER BY position",
@@ -127,6 +129,9 @@ class ContextRepository:
     def delete_document(self, identity: Identity, raw_type: str, raw_id: str) -> int:
         """Deletes a document from the record and, by way of its queue, from every index.
 
+        Where the identity sees several under that source, of several devices or agents, all go:
+        what was deleted is not found again.
+
         Returns:
             How many chunks went.
 
@@ -134,9 +139,9 @@ class ContextRepository:
             DocumentNotFoundError: If the identity has no such document.
         """
         with self._database.write() as connection:
-            row = _find_document(connection, identity, raw_type, raw_id)
-            _delete_documents(connection, [row["seq"]])
-        return int(row["chunk_count"])
+            rows = _find_documents(connection, identity, raw_type, raw_id)
+            _delete_documents(connection, [row["seq"] for row in rows])
+        return sum(row["chunk_count"] for row in rows)
 
     def documents(self, identity: Identity, limit: int, offset: int = 0) -> list[Document]:
         """Documents, newest first."""
@@ -195,22 +200,23 @@ def _key(identity: Identity) -> tuple[str, str, str]:
     return identity.user_id, identity.device_id, identity.agent_id
 
 
-def _find_document(
+def _find_documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
-) -> sqlite3.Row:
+) -> list[sqlite3.Row]:
+    """What the identity sees under a source, newest first; never empty."""
     whose = identity_clause(identity, "d")
-    row: sqlite3.Row | None = connection.execute(
+    rows = connection.execute(
         f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE {whose.sql}"
-        " AND d.raw_type = ? AND d.raw_id = ? ORDER BY d.update_time DESC LIMIT 1",
+        " AND d.raw_type = ? AND d.raw_id = ? ORDER BY d.update_time DESC, d.seq DESC",
         (*whose.values, raw_type, raw_id),
-    ).fetchone()
-    if row is None:
+    ).fetchall()
+    if not rows:
         raise DocumentNotFoundError(
             f"No document with raw_type {raw_type!r} and raw_id {raw_id!r} is stored for user"
             f" {identity.user_id!r}.",
             suggestions=("List the documents with retrieve_document_context without a query.",),
         )
-    return row
+    return rows
 
 
 def _delete_documents(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
