@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,7 +74,11 @@ class Library:
     ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
-        _check_embedder(self.database, embedder)
+        try:
+            _check_embedder(self.database, embedder)
+        except BaseException:
+            self.database.close()
+            raise
         self.vectors = VectorIndex(directory / "chroma", model_id=embedder.model_id)
         self.indexer = Indexer(self.database, embedder, self.vectors, directory / "indexer.lock")
         self.engine = SearchEngine(self.database, embedder, self.vectors, self.indexer, alpha=alpha)
@@ -143,7 +147,7 @@ class Shelf:
             raise InvalidSourceError(
                 f"{document.title!r} has no text.", suggestions=("Give a text with words in it.",)
             )
-        entities = tuple(dict.fromkeys(name.strip() for name in document.entities if name.strip()))
+        entities = _names(document.entities)
         stored, replaced = self._contexts.replace_document(
             self.identity,
             replace(document, entities=entities),
@@ -208,7 +212,9 @@ class Shelf:
         same = (
             earlier.sha256 == document.sha256
             and earlier.title == document.title
-            and set(earlier.entities) == {name.strip() for name in document.entities}
+            and earlier.media_type == document.media_type
+            and earlier.file_path == document.file_path
+            and set(earlier.entities) == set(_names(document.entities))
             and dict(earlier.metadata) == dict(document.metadata)
             and document.event_time in (None, earlier.event_time)
         )
@@ -223,6 +229,11 @@ class Shelf:
                 folded[fold(match.name)] = None
             folded[fold(name)] = None
         return tuple(folded)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    """The names without blanks around them, none empty, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
 
 
 def _prepare(
@@ -249,7 +260,8 @@ def _check_embedder(database: Database, embedder: Embedder) -> None:
             connection.execute(
                 "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (_EMBEDDER, scheme)
             )
-    elif recorded != scheme:
+        recorded = database.get_meta(_EMBEDDER)  # another process may have been first
+    if recorded != scheme:
         raise ModelMismatchError(
             f"The vectors in {database.path.parent} were made by {recorded}, not by {scheme}.",
             suggestions=("Choose another data directory, or the embedder it began with.",),
