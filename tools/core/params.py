@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated
+import math
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +27,7 @@ class TimeWindow(BaseModel):
 
     Attributes:
         start: Unix seconds or ISO 8601.
-        end: Unix seconds or ISO 8601.
+        end: Unix seconds or ISO 8601; a day is meant to its end.
         timezone: IANA zone of ISO times that name none; UTC by default.
         time_type: Which of a context's times is meant.
     """
@@ -36,7 +37,7 @@ class TimeWindow(BaseModel):
     start: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
     end: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
     timezone: Annotated[str, Field(description="IANA zone of ISO times without one")] = "UTC"
-    time_type: TimeType = TimeType.EVENT
+    time_type: Literal["event_time_ts", "create_time_ts", "update_time_ts"] = "event_time_ts"
 
     def to_range(self) -> TimeRange:
         """The range in Unix seconds.
@@ -44,37 +45,61 @@ class TimeWindow(BaseModel):
         Raises:
             InvalidArgumentsError: If a time or the zone cannot be read, or the range is empty.
         """
-        start, end = (
-            _seconds(name, value, self.timezone)
-            for name, value in (("start", self.start), ("end", self.end))
-        )
+        zone = _zone(self.timezone)
+        start, end = _seconds("start", self.start, zone), _seconds("end", self.end, zone)
         if start is not None and end is not None and start > end:
             raise InvalidArgumentsError(
                 f"time_range.start ({self.start!r}) lies after time_range.end ({self.end!r}).",
                 next_actions=("Swap them.",),
             )
-        return TimeRange(start, end, self.time_type)
+        return TimeRange(start, end, TimeType(self.time_type))
 
 
-def _seconds(name: str, value: Instant | None, timezone: str) -> float | None:
-    if value is None or isinstance(value, int | float):
-        return value
+def _zone(name: str) -> tzinfo:
     try:
-        return float(value)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC if timezone == "UTC" else ZoneInfo(timezone))
-        return moment.timestamp()
-    except (ZoneInfoNotFoundError, OSError) as error:
+        return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
         raise InvalidArgumentsError(
-            f"time_range.timezone: {timezone!r} is not a time zone.",
+            f"time_range.timezone: {name!r} is not a time zone.",
             next_actions=('Give an IANA name such as "Europe/Paris", or leave it out for UTC.',),
         ) from error
+
+
+def _seconds(name: str, value: Instant | None, zone: tzinfo) -> float | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return _parsed(value, zone, whole_day=name == "end")
+        return _finite(value)
     except (ValueError, OverflowError) as error:
         raise InvalidArgumentsError(
             f"time_range.{name}: {value!r} is not a time.",
             next_actions=('Give Unix seconds, or ISO 8601 such as "2026-11-21T09:00".',),
         ) from error
+
+
+def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
+    try:
+        return _finite(float(text))
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    if whole_day and _is_day(text):  # an end that is a day includes that day
+        moment += timedelta(days=1, microseconds=-1)
+    return moment.timestamp()
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(seconds: float) -> float:
+    if not math.isfinite(seconds):
+        raise ValueError
+    return float(seconds)
