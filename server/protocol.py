@@ -19,6 +19,7 @@ from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
+from tools.core.schema import outline
 from tools.core.spec import ToolResult, ToolSpec
 
 __all__ = ["build_server"]
@@ -120,28 +121,31 @@ def _describe(spec: ToolSpec) -> types.Tool:
         title=spec.title,
         description=spec.description,
         input_schema=dict(spec.input_schema),
-        output_schema=_or_failure(spec.output_schema),
-        annotations=types.ToolAnnotations(
-            read_only_hint=spec.read_only,
-            destructive_hint=spec.destructive,
-            idempotent_hint=spec.idempotent or spec.read_only,
-            open_world_hint=spec.open_world,
-        ),
+        output_schema=_listed_output(spec.output_schema),
+        annotations=_annotations(spec),
     )
 
 
-def _or_failure(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The output schema, widened so that a failure fits it too.
+def _annotations(spec: ToolSpec) -> types.ToolAnnotations:
+    """The hints; the specification gives two of them a meaning for tools that write only."""
+    if spec.read_only:
+        return types.ToolAnnotations(read_only_hint=True, open_world_hint=spec.open_world)
+    return types.ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=spec.destructive,
+        idempotent_hint=spec.idempotent,
+        open_world_hint=spec.open_world,
+    )
 
-    Clients of the TypeScript SDK check the structured content of failures as well and would replace
-    our message by their own (modelcontextprotocol/typescript-sdk issue 1943). The definitions stay
-    at the root, where references look for them.
+
+def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a result looks like, at its top level: models pay for every character of the list.
+
+    Nothing is required, so that a failure fits as well: clients of the TypeScript SDK check the
+    structured content of failures too and would replace our message by their own
+    (modelcontextprotocol/typescript-sdk issue 1943).
     """
-    if schema is None:
-        return None
-    success = {key: value for key, value in schema.items() if key != "$defs"}
-    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
-    return {"type": "object", "anyOf": [success, {"required": ["error_type"]}], **definitions}
+    return None if schema is None else outline(schema)
 
 
 def _call_result(result: ToolResult) -> types.CallToolResult:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import anyio.from_thread
 import anyio.to_thread
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FiniteFloat
 from storage.parse import parse_isolated
 
 from storage.library import StoredDocument
@@ -63,9 +63,9 @@ class StoredText(BaseModel):
     title: str
     media_type: str
     sha256: str
-    create_time: float
-    update_time: float
-    event_time: float
+    create_time: FiniteFloat
+    update_time: FiniteFloat
+    event_time: FiniteFloat
     entities: list[str]
     metadata: dict[str, Any]
     chunk_count: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, FiniteFloat
 
 from storage.models import IndexStatus, SearchHit, SearchResult
 
@@ -37,9 +37,9 @@ class Hit(BaseModel):
     heading: str
     content: str
     event_time: str
-    score: float
-    dense: float | None
-    lexical: float
+    score: FiniteFloat
+    dense: FiniteFloat | None
+    lexical: FiniteFloat
     matched: list[str]
 
     @classmethod

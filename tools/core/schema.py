@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
@@ -11,7 +12,7 @@ from pydantic_core import core_schema
 
 from tools.core.docstrings import read_docstring
 
-__all__ = ["SchemaGenerator", "branches", "child", "resolve", "tidy", "types"]
+__all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types"]
 
 ONE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames"}
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
@@ -54,13 +55,22 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
         nulls: Whether null may stay beside other types. Clients reject such unions in arguments.
     """
     tidied = {
-        key: _tidy_value(key, value, nulls=nulls)
+        key: _each(key, value, partial(tidy, nulls=nulls))
         for key, value in schema.items()
         if key not in NOISE and not _says_nothing(key, value)
     }
     if not nulls:
         tidied = _without_null(tidied)
     return _with_attribute_texts(tidied)
+
+
+def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """An object's schema cut down to its properties and their types."""
+    properties = resolve(schema, schema).get("properties", {})
+    return {
+        "type": "object",
+        "properties": {name: _kind(part, schema) for name, part in properties.items()},
+    }
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -98,17 +108,19 @@ def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
     for branch in branches(schema, root):
         if "type" not in branch:
             return set()
-        named.add(branch["type"])
+        kinds = branch["type"]
+        named |= {kinds} if isinstance(kinds, str) else set(kinds)
     return named
 
 
-def _tidy_value(key: str, value: Any, *, nulls: bool) -> Any:  # noqa: ANN401  # any JSON
+def _each(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:  # noqa: ANN401  # any JSON
+    """The value of a keyword, with the schemas in it changed."""
     if key in ONE_SCHEMA and isinstance(value, Mapping):
-        return tidy(value, nulls=nulls)
+        return change(value)
     if key in MANY_SCHEMAS:
-        return [tidy(part, nulls=nulls) for part in value]
+        return [change(part) for part in value]
     if key in NAMED_SCHEMAS:
-        return {name: tidy(part, nulls=nulls) for name, part in value.items()}
+        return {name: change(part) for name, part in value.items()}
     return value
 
 
@@ -144,6 +156,11 @@ def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:
     if documentation.description:
         schema["description"] = documentation.description
     return schema
+
+
+def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    named = types(schema, root)
+    return {"type": named.pop()} if len(named) == 1 else {}
 
 
 def _item(schema: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
