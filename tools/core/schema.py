@@ -46,6 +46,12 @@ class SchemaGenerator(GenerateJsonSchema):
             generated["type"] = ["number", "null"]
         return generated
 
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """A type or null; a float of a result says null already."""
+        generated = super().nullable_schema(schema)
+        inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
+        return inner if isinstance(inner.get("type"), list) else generated
+
 
 def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     """A schema without noise, with the attribute texts of class docstrings at the attributes.

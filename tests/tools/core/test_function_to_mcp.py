@@ -287,7 +287,7 @@ SHAPES = [
         {},
         5,
         {"x": 0},
-        "`x` is 0; send an integer from at least 1.",
+        "`x` is 0; send an integer of at least 1.",
     ),
     Shape(
         optional,

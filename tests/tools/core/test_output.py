@@ -137,6 +137,12 @@ def test_the_text_is_the_values_own_or_the_string_or_compact_json() -> None:
     assert Output("tool", None).result(None).text == "null"
 
 
+def test_an_optional_float_says_null_once() -> None:
+    schema = Output("tool", float | None).schema
+    assert schema is not None
+    assert schema["properties"]["result"] == {"type": ["number", "null"]}
+
+
 def test_a_tool_result_is_the_answer_already() -> None:
     answer = ToolResult({"a": 1}, "text")
     assert Output("tool", ToolResult).result(answer) is answer
