@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.output import Output
 from tools.core.plain import plain
+from tools.core.schema import types
 from tools.core.signature import NOTHING
 from tools.core.spec import ToolResult
 
@@ -140,7 +141,9 @@ def test_the_text_is_the_values_own_or_the_string_or_compact_json() -> None:
 def test_an_optional_float_says_null_once() -> None:
     schema = Output("tool", float | None).schema
     assert schema is not None
-    assert schema["properties"]["result"] == {"type": ["number", "null"]}
+    result = schema["properties"]["result"]
+    assert result == {"type": ["number", "null"]}
+    assert types(result, schema) == {"number", "null"}
 
 
 def test_a_tool_result_is_the_answer_already() -> None:
