@@ -1,0 +1,1 @@
+"""What the product costs and how well it finds, measured: `python -m benchmarks.NAME`."""

@@ -1,0 +1,1 @@
+"""The servers that Toolcrib's start is compared with."""

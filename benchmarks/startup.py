@@ -1,0 +1,220 @@
+"""What a start costs until the first list of tools: Toolcrib, a bare SDK server and FastMCP.
+
+    python -m benchmarks.startup [--runs N] [--json]
+
+The servers take turns, so that what else the machine does meets all of them alike. The client is
+three lines of JSON written by hand; what it costs is not in the figures, nor is a server's exit:
+its clock and its peak of memory are read from outside when its list of tools arrives (Linux only).
+Modules are counted in a start of their own, which `-X importtime` makes slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import mcp_types as types
+
+HEAVY = (
+    "charset_normalizer",
+    "chromadb",
+    "ddgs",
+    "docx",
+    "lxml",
+    "numpy",
+    "onnxruntime",
+    "pypdf",
+    "rapidfuzz",
+    "rich",
+    "snowballstemmer",
+    "tokenizers",
+    "trafilatura",
+    "uvicorn",
+)
+"""What no list of tools needs."""
+
+TARGET = 1.35
+"""How many times the bare server's CPU time and memory Toolcrib may take."""
+
+SERVERS = Path(__file__).with_name("servers")
+CLIENT = {"name": "benchmark", "version": "1"}
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+ERAS = (MODERN, LEGACY)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One start until the list of tools; memory is the peak of what was resident."""
+
+    cpu_seconds: float
+    wall_ms: float
+    memory_mb: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One server: medians over all starts, and what it had imported when it answered."""
+
+    server: str
+    median: Sample
+    ratio: Sample
+    modules: int
+    heavy: list[str]
+
+
+def main() -> None:
+    """Runs the benchmark that the command line asks for."""
+    parser = argparse.ArgumentParser(description="The cost of a start until the first reply.")
+    parser.add_argument("--runs", type=int, default=5, help="starts of each server in each era")
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="toolcrib-startup-") as directory:
+        reports = measure(_commands(Path(directory)), arguments.runs)
+    if arguments.json:
+        print(json.dumps([asdict(report) for report in reports], indent=2))
+    else:
+        _print_table(reports)
+
+
+def measure(commands: Mapping[str, Sequence[str]], runs: int) -> list[Report]:
+    """Starts every server in turn, so many times in each era.
+
+    Args:
+        commands: The servers by name; the one called "bare" is what the others are compared with.
+        runs: How many starts of each server in each era.
+    """
+    # This start also compiles what is not compiled yet, so it comes first.
+    modules = {name: modules_at_reply(command) for name, command in commands.items()}
+    samples: dict[str, list[Sample]] = {name: [] for name in commands}
+    for _ in range(runs):
+        for era in ERAS:
+            for name, command in commands.items():
+                samples[name].append(sample(command, era))
+    medians = {name: _combined(statistics.median, *taken) for name, taken in samples.items()}
+    return [
+        Report(
+            server=name,
+            median=medians[name],
+            ratio=_combined(lambda pair: pair[0] / pair[1], medians[name], medians["bare"]),
+            modules=len(modules[name]),
+            heavy=[package for package in HEAVY if package in modules[name]],
+        )
+        for name in commands
+    ]
+
+
+def sample(command: Sequence[str], era: str) -> Sample:
+    """Starts a server, asks for its tools in one era, and looks at it when they arrive."""
+    started = time.perf_counter()
+    with _served(command, subprocess.DEVNULL, dict(os.environ)) as process:
+        _list_tools(process, era)
+        wall = time.perf_counter() - started
+        return Sample(_cpu_seconds(process.pid), wall * 1000, _peak_mb(process.pid))
+
+
+def modules_at_reply(command: Sequence[str]) -> set[str]:
+    """The modules that a server has imported when its list of tools arrives."""
+    environ = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    with tempfile.TemporaryFile() as log, _served(command, log, environ) as process:
+        _list_tools(process, MODERN)
+        log.seek(0)
+        lines = log.read().decode().splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
+def _commands(directory: Path) -> dict[str, list[str]]:
+    toolcrib = str(Path(sysconfig.get_path("scripts"), "toolcrib"))
+    places = ["--root", str(directory), "--data-dir", str(directory / "data")]
+    return {
+        "bare": [sys.executable, str(SERVERS / "bare.py")],
+        "toolcrib": [toolcrib, "serve", *places],
+        "fastmcp": [sys.executable, str(SERVERS / "fast.py")],
+    }
+
+
+@contextmanager
+def _served(
+    command: Sequence[str], log: BinaryIO | int, environ: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environ
+    ) as process:
+        yield process  # leaving closes stdin, which ends the server, and waits for it
+
+
+def _list_tools(process: subprocess.Popen[bytes], era: str) -> None:
+    params: dict[str, Any] = {}
+    if era == MODERN:
+        params["_meta"] = {
+            types.PROTOCOL_VERSION_META_KEY: era,
+            types.CLIENT_INFO_META_KEY: CLIENT,
+            types.CLIENT_CAPABILITIES_META_KEY: {},
+        }
+    else:
+        hello = {"protocolVersion": era, "capabilities": {}, "clientInfo": CLIENT}
+        _send(process, id=0, method="initialize", params=hello)
+        _receive(process)
+        _send(process, method="notifications/initialized")
+    _send(process, id=1, method="tools/list", params=params)
+    assert _receive(process)["result"]["tools"], "a server listed no tools"
+
+
+def _send(process: subprocess.Popen[bytes], **message: object) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def _receive(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise SystemExit(f"{process.args!r} ended without a reply; run it to see why.")
+    reply: dict[str, Any] = json.loads(line)
+    return reply
+
+
+def _cpu_seconds(pid: int) -> float:
+    # The process's own CPU clock in nanoseconds, by the formula of clock_getcpuclockid(3) on
+    # Linux: /proc/PID/stat counts in hundredths of a second.
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def _peak_mb(pid: int) -> float:
+    status = Path("/proc", str(pid), "status").read_text(encoding="ascii")
+    kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(kilobytes) / 1024
+
+
+def _combined(combine: Any, *samples: Sample) -> Sample:  # noqa: ANN401  # of floats, one a sample
+    values = ([getattr(one, field.name) for one in samples] for field in fields(Sample))
+    return Sample(*map(combine, values))
+
+
+def _print_table(reports: Sequence[Report]) -> None:
+    print(f"{'':10}{'CPU s':>16}{'wall ms':>16}{'peak MB':>16}{'modules':>9}  of the heavy ones")
+    for one in reports:
+        figures = (
+            f"{one.median.cpu_seconds:.3f} ({one.ratio.cpu_seconds:.2f})",
+            f"{one.median.wall_ms:.0f} ({one.ratio.wall_ms:.2f})",
+            f"{one.median.memory_mb:.1f} ({one.ratio.memory_mb:.2f})",
+        )
+        columns = "".join(f"{figure:>16}" for figure in figures)
+        print(f"{one.server:10}{columns}{one.modules:>9}  {', '.join(one.heavy) or 'none'}")
+    print(f"In brackets: times the bare server's; Toolcrib's CPU and memory may be {TARGET} times.")
+
+
+if __name__ == "__main__":
+    main()
