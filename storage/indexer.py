@@ -87,6 +87,11 @@ class Indexer:
         self._check_wanted = True
         self._wake.set()
 
+    def consulted(self) -> None:
+        """Says that the vector index is used: what earlier runs left is compared once."""
+        if self._inherited:
+            self.check()
+
     def status(self, identity: Identity) -> IndexStatus:
         """How much of the user's contexts have a vector."""
         with self._database.read() as connection:
@@ -235,7 +240,7 @@ class Indexer:
             ):
                 log.warning("The vector index differs from the record: rebuilding it")
                 self._rebuild()
-        self._check_wanted = False
+        self._inherited = self._check_wanted = False
         return True
 
     def _is_whole(self, user_id: str) -> bool:

@@ -129,6 +129,7 @@ class SearchEngine:
     ) -> dict[int, float]:
         """The nearest contexts under a condition: seq → cosine similarity."""
         if embedded > EXACT_LIMIT:
+            self._indexer.consulted()
             wanted = CANDIDATES * OVERSAMPLE if where.narrows else CANDIDATES
             try:
                 self._vectors.follow(generation(connection))

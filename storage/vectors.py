@@ -25,8 +25,9 @@ __all__ = ["VectorIndex"]
 MAX_BATCH = 1000
 """Rows a call; Chroma refuses more than 5,461."""
 
-PROBE = 100
-"""Neighbours that are asked for to see whether the index still has what it counts."""
+PROBE = 2500
+"""Neighbours asked for to see whether the index has what it counts: more than Chroma's log holds
+(`sync_threshold`, 1,000, and a batch), which still answers where the graph is lost."""
 
 
 class VectorIndex:
