@@ -183,7 +183,13 @@ def _source_of(uri: str) -> tuple[str, str]:
 
 
 def _text_of(chunks: Sequence[Chunk]) -> str:
-    return "\n\n".join(chunk.content for chunk in chunks)
+    """The document's text: what a chunk repeats of the one before is left out again."""
+    parts, end = [], 0
+    for chunk in chunks:
+        parts.append("\n" * min(chunk.start - end, 2))  # white space, which no chunk ends with
+        parts.append(chunk.content[max(0, end - chunk.start) :])
+        end = max(end, chunk.start + len(chunk.content))
+    return "".join(parts).strip()
 
 
 def _media_type_of(document: Document) -> str:

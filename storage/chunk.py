@@ -43,10 +43,12 @@ class TextChunk:
         heading: The headings it stands under, outermost first, joined by " > "; of joined sections
             those that they share.
         content: The source's own text, its heading lines included.
+        start: Where the content begins in the text; it may overlap the piece before.
     """
 
     heading: str
     content: str
+    start: int
 
 
 def weigh(text: str) -> int:
@@ -86,17 +88,22 @@ def chunk(
     for section in _join_tiny(text, sections_of(text, markdown=markdown), max_chars):
         heading = " > ".join(section.path)
         for start, end in _cut(text, section, max_chars, overlap):
-            content = _without_blank_lines(text[start:end])
+            skipped, content = _without_blank_lines(text[start:end])
             if content:
-                chunks.append(TextChunk(heading, content))
+                chunks.append(TextChunk(heading, content, start + skipped))
     return chunks
 
 
-def _without_blank_lines(text: str) -> str:
-    """The text from its first line that says something, its indentation kept, to its last."""
+def _without_blank_lines(text: str) -> tuple[int, str]:
+    """The text from its first line that says something, its indentation kept, to its last.
+
+    Returns:
+        How many characters were left out before it, and the text.
+    """
     text = text.rstrip()
     indent = len(text) - len(text.lstrip())
-    return text[text.rfind("\n", 0, indent) + 1 :]
+    first = text.rfind("\n", 0, indent) + 1
+    return first, text[first:]
 
 
 def _join_tiny(text: str, sections: list[Section], max_chars: int) -> Iterator[Section]:

@@ -17,6 +17,7 @@ from storage.models import Chunk, ContextType, Document, Identity, NewDocument
 
 __all__ = ["ContextRepository", "PreparedChunk"]
 
+_CHUNK_COLUMNS = ("id", "position", "start", "heading", "content")
 _DOCUMENT_COLUMNS = (
     "d.*, (SELECT count(*) FROM contexts n WHERE n.document_seq = d.seq) AS chunk_count"
 )
@@ -29,12 +30,14 @@ class PreparedChunk:
     Attributes:
         heading: The headings it stands under.
         content: Its text.
+        start: Where the text begins in the document's.
         title_terms: Terms of the document's title and the headings.
         body_terms: Terms of the text.
     """
 
     heading: str
     content: str
+    start: int
     title_terms: tuple[str, ...]
     body_terms: tuple[str, ...]
 
@@ -120,7 +123,7 @@ class ContextRepository:
         with self._database.read() as connection:
             row = _find_documents(connection, identity, raw_type, raw_id)[0]
             chunks = connection.execute(
-                "SELECT id, position, heading, content FROM contexts"
+                f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM contexts"
                 " WHERE document_seq = ? ORDER BY position",
                 (row["seq"],),
             ).fetchall()
@@ -182,14 +185,14 @@ def load_contexts(
     """Contexts with their documents: seq → (type, chunk, document)."""
     rows = connection.execute(
         f"SELECT {_DOCUMENT_COLUMNS}, c.seq AS context_seq, c.context_type, c.id, c.position,"
-        " c.heading, c.content FROM contexts c JOIN documents d ON d.seq = c.document_seq"
+        " c.start, c.heading, c.content FROM contexts c JOIN documents d ON d.seq = c.document_seq"
         " WHERE c.seq IN (SELECT value FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
     return {
         row["context_seq"]: (
             ContextType(row["context_type"]),
-            Chunk(row["id"], row["position"], row["heading"], row["content"]),
+            Chunk(*(row[column] for column in _CHUNK_COLUMNS)),
             _document(row),
         )
         for row in rows
@@ -258,14 +261,15 @@ def _insert_contexts(
     return [
         int(
             connection.execute(
-                "INSERT INTO contexts (id, context_type, document_seq, position, heading, content,"
+                "INSERT INTO contexts (id, context_type, document_seq, position, start, heading, content,"
                 " user_id, device_id, agent_id, create_time, update_time, event_time)"
-                " SELECT ?, ?, seq, ?, ?, ?, user_id, device_id, agent_id, create_time,"
+                " SELECT ?, ?, seq, ?, ?, ?, ?, user_id, device_id, agent_id, create_time,"
                 " update_time, event_time FROM documents WHERE seq = ? RETURNING seq",
                 (
                     uuid.uuid4().hex,
                     ContextType.DOCUMENT,
                     position,
+                    chunk.start,
                     chunk.heading,
                     chunk.content,
                     document_seq,

@@ -246,6 +246,7 @@ def _prepare(
         yield PreparedChunk(
             heading=heading,
             content=piece.content,
+            start=piece.start,
             title_terms=tuple(tokenize(f"{title}\n{heading}")),
             body_terms=tuple(tokenize(piece.content)),
         )

@@ -88,12 +88,14 @@ class Chunk:
     Attributes:
         id: Stable identifier.
         position: Place in the document, from 0.
+        start: Where the content begins in the document's text; it may overlap the chunk before.
         heading: The headings it stands under below the title, outermost first, joined by " > ".
         content: The text itself.
     """
 
     id: str
     position: int
+    start: int
     heading: str
     content: str
 

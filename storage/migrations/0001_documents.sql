@@ -31,6 +31,7 @@ CREATE TABLE contexts (
     context_type TEXT NOT NULL,
     document_seq INTEGER NOT NULL REFERENCES documents (seq) ON DELETE CASCADE,
     position     INTEGER NOT NULL,
+    start        INTEGER NOT NULL,  -- where the content begins in the document's text
     heading      TEXT NOT NULL,
     content      TEXT NOT NULL,
     user_id      TEXT NOT NULL,
