@@ -151,7 +151,8 @@ def fuse(
     """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
 
     Args:
-        dense: Cosine similarities, scaled from their minimum and maximum to 0..1.
+        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate that
+            has none is not embedded yet, and its words speak for both.
         lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
         alpha: Weight of the dense score, 0 to 1.
 
@@ -163,11 +164,15 @@ def fuse(
     top = max(lexical.values(), default=0.0)
     fused = {}
     for seq in dense.keys() | lexical.keys():
-        similarity, words = dense.get(seq, low), lexical.get(seq, 0.0)
-        if words <= 0 and similarity < DENSE_FLOOR:
+        similarity, words = dense.get(seq), lexical.get(seq, 0.0)
+        if words <= 0 and (similarity is None or similarity < DENSE_FLOOR):
             continue
-        near = (similarity - low) / (high - low) if high > low else float(seq in dense)
-        fused[seq] = alpha * near + (1 - alpha) * (words / top if top > 0 else 0.0)
+        share = words / top if top > 0 else 0.0
+        if similarity is None:
+            fused[seq] = share
+        else:
+            near = (similarity - low) / (high - low) if high > low else 1.0
+            fused[seq] = alpha * near + (1 - alpha) * share
     return fused
 
 
