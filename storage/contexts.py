@@ -261,8 +261,8 @@ def _insert_contexts(
     return [
         int(
             connection.execute(
-                "INSERT INTO contexts (id, context_type, document_seq, position, start, heading, content,"
-                " user_id, device_id, agent_id, create_time, update_time, event_time)"
+                "INSERT INTO contexts (id, context_type, document_seq, position, start, heading,"
+                " content, user_id, device_id, agent_id, create_time, update_time, event_time)"
                 " SELECT ?, ?, seq, ?, ?, ?, ?, user_id, device_id, agent_id, create_time,"
                 " update_time, event_time FROM documents WHERE seq = ? RETURNING seq",
                 (
