@@ -1,0 +1,179 @@
+"""Another process on a data directory, told on stdin what to do; it answers each line with one.
+
+The tests import its embedder and its documents, so that both processes speak of the same things.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storage.contexts import ContextRepository, PreparedChunk
+from storage.library import Library
+from storage.models import Identity, NewDocument, SearchFilter
+from storage.tokenize import tokenize
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+ANN = Identity(user_id="ann")
+
+
+class HashEmbedder:
+    """A vector for each word, by its hash; a text's is their sum. Thousands a second."""
+
+    model_id = "hash"
+    dimensions = 64
+    cjk = True
+
+    def __init__(self, model_id: str = "hash") -> None:
+        self.model_id = model_id
+        self.embedded = 0
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np  # noqa: PLC0415  # as in the real embedder
+
+        self.embedded += len(texts)
+        sums = np.array(
+            [np.sum([_vector_of(word) for word in text.split() or [""]], axis=0) for text in texts],
+            dtype=np.float32,
+        )
+        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return unit
+
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self.embed_passages([text])[0]
+        self.embedded -= 1
+        return vector
+
+
+@lru_cache(maxsize=1 << 16)
+def _vector_of(word: str) -> Vectors:
+    import numpy as np  # noqa: PLC0415  # as in the real embedder
+
+    seed = int.from_bytes(sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=HashEmbedder.dimensions).astype(np.float32)
+
+
+def new_document(raw_id: str, text: str, **given: Any) -> NewDocument:
+    """A document that is what its text says."""
+    return NewDocument(
+        **{
+            "raw_type": "text",
+            "raw_id": raw_id,
+            "title": raw_id,
+            "text": text,
+            "markdown": True,
+            "media_type": "text/markdown",
+            "sha256": sha256(text.encode()).hexdigest(),
+            **given,
+        }
+    )
+
+
+def content_of(prefix: str, number: int) -> str:
+    return f"{prefix}x{number} lies beside {prefix}y{number // 7} and {prefix}z{number // 50}"
+
+
+def add_many(library: Library, prefix: str, count: int, identity: Identity = ANN) -> None:
+    """Stores one document of that many chunks: `content_of(prefix, 0)` and so on."""
+    chunks = [
+        PreparedChunk(
+            heading="",
+            content=content,
+            start=0,
+            title_terms=(),
+            body_terms=tuple(tokenize(content)),
+        )
+        for content in (content_of(prefix, number) for number in range(count))
+    ]
+    document = new_document(prefix, prefix, title="")
+    ContextRepository(library.database).replace_document(identity, document, chunks, [])
+
+
+def drain(library: Library) -> None:
+    """Does all the work that is queued."""
+    while library.indexer.step():
+        pass
+
+
+def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
+    """Which of the chunks are not their own nearest neighbour in the vector index, of every nth."""
+    with library.database.read() as connection:
+        rows = connection.execute(
+            "SELECT content, seq FROM contexts WHERE user_id = ?", (ANN.user_id,)
+        )
+        seq_of = {str(row[0]): int(row[1]) for row in rows}
+    missing = []
+    for number in range(0, count, every):
+        content = content_of(prefix, number)
+        vector = library.engine._embedder.embed_query(content)
+        if library.vectors.nearest(ANN.user_id, vector, 1) != [seq_of[content]]:
+            missing.append(content)
+    return missing
+
+
+def _ingest(library: Library, prefix: str, count: int) -> None:
+    """Acknowledges each addition, replacement and deletion on a line of its own."""
+    shelf = library.shelf(ANN)
+    library.indexer.start()
+    for number in range(count):
+        raw_id = f"{prefix}{number}"
+        text = f"{raw_id} first. " + " ".join(f"{raw_id}w{word}" for word in range(400))
+        shelf.add_document(new_document(raw_id, text))
+        _say({"added": raw_id})
+        if number % 3 == 1:
+            shelf.add_document(new_document(raw_id, f"{raw_id} second"))
+            _say({"replaced": raw_id})
+        if number % 5 == 4:
+            shelf.delete_document("text", raw_id)
+            _say({"deleted": raw_id})
+
+
+def _find(library: Library, query: str) -> dict[str, Any]:
+    result = library.shelf(ANN).search(query, SearchFilter(), 100)
+    return {
+        "mode": result.mode,
+        "hits": [[hit.document.raw_id, hit.chunk.content, hit.dense] for hit in result.hits],
+    }
+
+
+def _say(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def main(directory: str) -> None:
+    library = Library(Path(directory), HashEmbedder())
+    _say("ready")
+    for line in sys.stdin:
+        command, *given = json.loads(line)
+        match command:
+            case "add":
+                add_many(library, *given)
+                _say("added")
+            case "drain":
+                drain(library)
+                _say("drained")
+            case "count":
+                _say(library.vectors.count(ANN.user_id))
+            case "lost":
+                _say(lost(library, *given))
+            case "find":
+                _say(_find(library, *given))
+            case "ingest":
+                _ingest(library, *given)
+                _say("ingested")
+    library.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

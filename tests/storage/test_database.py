@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.database import Database
+from storage.errors import SchemaTooNewError, StorageUnavailableError
+
+OPEN_AND_WRITE = """
+import sys
+from pathlib import Path
+from storage.database import Database
+from storage.errors import StorageError
+try:
+    database = Database(Path(sys.argv[1]))
+    with database.write() as connection:
+        connection.execute("INSERT INTO meta VALUES (?, '1')", (str(__import__("os").getpid()),))
+except StorageError as error:
+    print(type(error).__name__, error.message, *error.suggestions)
+else:
+    print("written")
+"""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def _count(database: Database) -> int:
+    with database.read() as connection:
+        return int(connection.execute("SELECT count(*) FROM meta").fetchone()[0])
+
+
+def _put(database: Database, *keys: str) -> None:
+    with database.write() as connection:
+        for key in keys:
+            connection.execute("INSERT INTO meta VALUES (?, '1')", (key,))
+
+
+def _advice(error: pytest.ExceptionInfo[StorageUnavailableError]) -> str:
+    (advice,) = error.value.suggestions
+    return advice
+
+
+def test_a_new_database_has_the_newest_schema_in_wal_mode(database: Database) -> None:
+    with database.read() as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] >= 1
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+        assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "toolcrib.db"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN_AND_WRITE, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(5)
+    ]
+    assert [child.communicate()[0].strip() for child in children] == ["written"] * 5
+    database = Database(path)
+    assert _count(database) == 5
+    database.close()
+
+
+def test_a_newer_schema_is_refused_by_its_version_and_left_alone(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute("PRAGMA user_version = 999")
+    database.close()
+    before = database.path.read_bytes()
+    with pytest.raises(SchemaTooNewError, match=r"has schema 999; .* knows up to 1\.") as error:
+        Database(database.path)
+    assert "Upgrade Toolcrib" in error.value.suggestions[0]
+    assert database.path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.db"
+    path.write_bytes(b"not a database, though somebody's only copy of it" * 100)
+    before = path.read_bytes()
+    with pytest.raises(StorageUnavailableError, match="not a database") as error:
+        Database(path)
+    assert "restore a backup" in _advice(error)
+    assert path.read_bytes() == before
+
+
+def test_a_database_damaged_in_the_middle_is_said_to_be(database: Database) -> None:
+    _put(database, *(f"{number}{'x' * 500}" for number in range(200)))
+    database.close()
+    with database.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(database.path.stat().st_size - 4096))
+    damaged = Database(database.path)
+    with pytest.raises(StorageUnavailableError, match="malformed") as error:
+        _count(damaged)
+    assert "damaged" in _advice(error)
+    damaged.close()
+
+
+def test_a_directory_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "toolcrib.db"
+    path.mkdir()
+    with pytest.raises(StorageUnavailableError, match="Is a directory") as error:
+        Database(path)
+    assert "Move away what stands in its place" in _advice(error)
+
+
+def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(StorageUnavailableError, match="File exists") as error:
+        Database(tmp_path / "data" / "toolcrib.db")
+    assert "Move away what stands in its place" in _advice(error)
+
+
+def test_a_directory_without_the_right_to_write_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "toolcrib.db"
+    Database(path).close()
+    # Root may write anywhere by two capabilities, which the child goes without.
+    powers = "-dac_override,-dac_read_search"
+    drop = ["setpriv", "--bounding-set", powers, "--inh-caps", powers] if os.geteuid() == 0 else []
+    if drop and shutil.which("setpriv") is None:
+        pytest.skip("root cannot be kept from writing without setpriv")
+    for mode in (0o555, 0o000):
+        path.parent.chmod(mode)
+        child = subprocess.run(
+            [*drop, sys.executable, "-c", OPEN_AND_WRITE, str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        path.parent.chmod(0o700)
+        assert child.stdout.startswith("StorageUnavailableError"), child.stderr
+        assert "Give yourself write permission" in child.stdout
+
+
+def test_a_full_disk_is_told_and_nothing_of_the_write_stays(database: Database) -> None:
+    _put(database, "before")
+    with database.read() as connection:  # the one idle connection, which the next write takes
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(StorageUnavailableError, match="full") as error:
+        _put(database, *(f"{number}{'x' * 4000}" for number in range(100)))
+    assert "Free some disk space" in _advice(error)
+    assert _count(database) == 1
+    with database.write() as connection:
+        connection.execute("PRAGMA max_page_count = 100000")
+    _put(database, "after")
+    assert _count(database) == 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["/bin/mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+    )
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount a file system")
+    yield disk
+    subprocess.run(["/bin/umount", "-l", str(disk)], check=True)
+
+
+@as_root
+def test_a_disk_that_is_really_full_keeps_all_that_was_acknowledged(small_disk: Path) -> None:
+    database = Database(small_disk / "data" / "toolcrib.db")
+    kept = 0
+
+    def fill() -> None:
+        nonlocal kept
+        while True:
+            _put(database, f"{kept}{'x' * 20_000}")
+            kept += 1
+
+    with pytest.raises(StorageUnavailableError) as error:
+        fill()
+    assert "disk" in _advice(error)
+    assert kept > 10
+    assert _count(database) == kept
+    database.close()
+    again = Database(database.path)
+    assert _count(again) == kept
+    again.close()
+
+
+def test_what_is_written_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    earlier = os.umask(0)
+    try:
+        database = Database(tmp_path / "data" / "toolcrib.db")
+        _put(database, "one")
+    finally:
+        os.umask(earlier)
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()
+    }
+    assert modes == dict.fromkeys(("toolcrib.db", "toolcrib.db-wal", "toolcrib.db-shm"), 0o600)
+    database.close()
+
+
+def test_a_write_that_raises_leaves_nothing(database: Database) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        _put(database, "half", "half")
+    assert database.get_meta("half") is None
+
+
+def test_a_read_block_sees_one_snapshot_while_others_write(database: Database) -> None:
+    _put(database, "one")
+    with database.read() as connection:
+        first = connection.execute("SELECT count(*) FROM meta").fetchone()[0]
+        _put(database, "two", "three")
+        again = connection.execute("SELECT count(*) FROM meta").fetchone()[0]
+    assert (first, again, _count(database)) == (1, 1, 3)
+
+
+def test_no_reader_ever_sees_half_a_write(database: Database) -> None:
+    counts: set[int] = set()
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            counts.add(_count(database))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(60):
+        _put(database, *(f"{number}.{part}" for part in range(7)))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert {count % 7 for count in counts} == {0}
+    assert _count(database) == 420
+
+
+def test_writers_of_one_process_wait_for_each_other(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute("INSERT INTO meta VALUES ('sum', '0')")
+
+    def add() -> None:
+        for _ in range(25):
+            with database.write() as connection:
+                (value,) = connection.execute("SELECT value FROM meta").fetchone()
+                connection.execute("UPDATE meta SET value = ?", (str(int(value) + 1),))
+
+    writers = [threading.Thread(target=add) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert database.get_meta("sum") == "100"
+
+
+def test_a_second_database_in_the_process_leaves_the_first_ones_locks(tmp_path: Path) -> None:
+    first = Database(tmp_path / "toolcrib.db")
+    _put(first, "one")
+    second = Database(tmp_path / "toolcrib.db")
+    # A process that closes last removes the WAL: this one must see that the first still reads.
+    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM meta')"
+    subprocess.run(
+        [sys.executable, "-c", f"{code}.fetchall(); c.close()", str(first.path)], check=True
+    )
+    assert first.path.with_name("toolcrib.db-wal").exists()
+    assert _count(first) == _count(second) == 1
+    second.close()
+    first.close()
+
+
+def test_a_defect_of_ours_is_no_fault_of_the_disk(database: Database) -> None:
+    _put(database, "one")
+    with pytest.raises(sqlite3.IntegrityError):
+        _put(database, "one")

@@ -1,0 +1,164 @@
+"""FTS5's bm25() against rank-bm25.
+
+Both compute Robertson's BM25 with the same term weight, f * (k1 + 1) / (f + k1 * (1 - b + b * D /
+avgdl)), and the same inverse document frequency, log((N - n + .5) / (n + .5)). They differ where
+that is not positive, for a term in half of the texts or more: FTS5 takes 1e-6, rank-bm25 a quarter
+of the mean over all terms. And rank-bm25 counts a term as often as the query repeats it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from storage.contexts import ContextRepository, PreparedChunk
+from storage.database import Database
+from storage.filters import Where, compile_filter
+from storage.lexical import MAX_QUERY_TERMS, best_matches, score_matches
+from storage.models import Identity, NewDocument, SearchFilter
+from storage.tokenize import tokenize
+
+ANN = Identity(user_id="ann")
+BOB = Identity(user_id="bob")
+ALL = compile_filter(ANN, SearchFilter())
+FTS5_FLOOR = 1e-6
+
+
+def _store(
+    database: Database, texts: Sequence[str], title: str = "", identity: Identity = ANN
+) -> None:
+    chunks = [
+        PreparedChunk(
+            heading="",
+            content=text,
+            start=0,
+            title_terms=tuple(tokenize(title)),
+            body_terms=tuple(tokenize(text)),
+        )
+        for text in texts
+    ]
+    document = NewDocument(
+        raw_type="text",
+        raw_id=title,
+        title=title,
+        text="",
+        markdown=False,
+        media_type="text/plain",
+        sha256="",
+    )
+    ContextRepository(database).replace_document(identity, document, chunks, [])
+
+
+def _found(
+    database: Database, query: str, where: Where = ALL, limit: int = 10_000
+) -> dict[str, float]:
+    """Text → score, best first."""
+    with database.read() as connection:
+        scores = best_matches(connection, tokenize(query), where, limit)
+        contents = dict(connection.execute("SELECT seq, content FROM contexts").fetchall())
+    return {contents[seq]: score for seq, score in scores.items()}
+
+
+def _paragraphs() -> list[str]:
+    """The project's own prose: real text, a paragraph a text."""
+    folder = Path(__file__).parents[2]
+    files = sorted([*folder.glob("*.md"), *folder.glob("docs/*.md"), *folder.glob("storage/*.py")])
+    texts = [text for path in files for text in path.read_text(encoding="utf-8").split("\n\n")]
+    return [text for text in dict.fromkeys(texts) if len(tokenize(text)) > 5]
+
+
+def test_scores_and_ranks_agree_with_rank_bm25_on_real_text(database: Database) -> None:
+    texts = _paragraphs()
+    assert len(texts) > 200
+    _store(database, texts)
+    oracle = BM25Okapi([tokenize(text) for text in texts], k1=1.2, b=0.75)
+    chance = random.Random(7)  # noqa: S311  # queries, not secrets
+    for _ in range(60):
+        words = tokenize(chance.choice(texts))
+        terms = list(dict.fromkeys(chance.choices(words, k=chance.randint(1, 5))))
+        if any(oracle.idf[term] <= 0.1 for term in terms):
+            continue  # the two floors differ here
+        expected = {
+            text: score
+            for text, score in zip(texts, oracle.get_scores(terms), strict=True)
+            if score > 0
+        }
+        with database.read() as connection:
+            scores = best_matches(connection, terms, ALL, len(texts))
+            contents = dict(connection.execute("SELECT seq, content FROM contexts").fetchall())
+        found = {contents[seq]: score for seq, score in scores.items()}
+        assert found == pytest.approx(expected)
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_a_term_in_most_texts_is_all_but_worthless(database: Database) -> None:
+    _store(database, [f"common word{number}" for number in range(10)])
+    scores = _found(database, "common")
+    assert len(scores) == 10
+    assert all(0 < score < 10 * FTS5_FLOOR for score in scores.values())
+
+
+def test_a_title_counts_twice_and_lifts_every_chunk_under_it(database: Database) -> None:
+    _store(database, ["about something"], title="kestrel")
+    _store(database, ["about a kestrel"], title="something")
+    for number in range(5):
+        _store(database, ["about nothing"], title=f"other{number}")
+    scores = _found(database, "kestrel")
+    assert list(scores) == ["about something", "about a kestrel"]
+
+
+def test_given_contexts_are_scored_as_in_the_search(database: Database) -> None:
+    texts = [f"heron number{number} {'heron ' * (number % 4)} lake" for number in range(50)]
+    _store(database, [*texts, *(f"filler{number}" for number in range(60))])
+    terms = tokenize("heron lake")
+    with database.read() as connection:
+        best = best_matches(connection, terms, ALL, 1000)
+        every = [row[0] for row in connection.execute("SELECT seq FROM contexts")]
+        assert score_matches(connection, terms, every) == pytest.approx(best)
+        some = every[5:20]
+        assert score_matches(connection, terms, some) == {seq: best[seq] for seq in some}
+        assert best_matches(connection, terms, ALL, 7) == dict(list(best.items())[:7])
+
+
+def test_no_terms_and_no_contexts_find_nothing(database: Database) -> None:
+    _store(database, ["heron"])
+    with database.read() as connection:
+        assert best_matches(connection, [], ALL, 5) == {}
+        assert score_matches(connection, [], [1]) == score_matches(connection, ["heron"], []) == {}
+
+
+def test_a_pasted_text_is_cut_and_its_first_terms_count(database: Database) -> None:
+    _store(database, ["first", "last"])
+    query = " ".join(["first", *(f"w{number}" for number in range(MAX_QUERY_TERMS)), "last"])
+    assert list(_found(database, query)) == ["first"]
+    assert list(_found(database, "first " * 1000 + "last")) == ["first", "last"]
+
+
+def test_the_filter_keeps_users_apart(database: Database) -> None:
+    _store(database, ["heron of ann"])
+    _store(database, ["heron of bob"], identity=BOB)
+    assert list(_found(database, "heron")) == ["heron of ann"]
+    assert list(_found(database, "heron", compile_filter(BOB, SearchFilter()))) == ["heron of bob"]
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(query=st.text(max_size=200))
+def test_no_query_is_a_syntax_error(database: Database, query: str) -> None:
+    _found(database, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "a AND", "NEAR(a b)", "title:x", "*", "-x", "a OR (b", "{title body}: x", "^a", "' OR 1"],
+)
+def test_the_query_language_of_the_index_is_plain_text(database: Database, query: str) -> None:
+    _store(database, ["nothing of it"])
+    assert _found(database, query) == {}
