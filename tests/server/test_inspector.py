@@ -1,0 +1,74 @@
+"""The command line of the MCP Inspector (npm @modelcontextprotocol/inspector), as a client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.clients import command_path
+
+INSPECTOR = shutil.which("mcp-inspector")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(INSPECTOR is None, reason="mcp-inspector is not on PATH; .ci/run puts it"),
+]
+
+Inspect = Callable[..., Any]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> list[str]:
+    (tmp_path / "note.txt").write_text("the keys hang behind the door\n")
+    data_dir = tmp_path / "data"
+    return [str(command_path()), "serve", "--root", str(tmp_path), "--data-dir", str(data_dir)]
+
+
+@pytest.fixture(params=["stdio legacy", "stdio modern", "http legacy", "http modern", "sse legacy"])
+def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) -> Iterator[Inspect]:
+    """Runs the Inspector against the server over one transport in one era."""
+    transport, era = request.param.split()
+
+    def run(target: list[str], *options: str) -> Any:
+        shown = subprocess.run(
+            [str(INSPECTOR), "--cli", *target, "--protocol-era", era, *options],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "HOME": str(tmp_path)},
+            timeout=60,
+        )
+        return json.loads(shown.stdout)
+
+    if transport == "stdio":
+        yield lambda *options: run(serve, *options)
+        return
+    with subprocess.Popen(
+        [*serve, "--transport", transport, "--port", "0"], stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            found = filter(None, (re.search(r"http://\S+", line) for line in server.stderr))
+            url = next(found)[0]
+            yield lambda *options: run([url], *options)
+        finally:
+            server.terminate()
+
+
+def test_the_inspector_lists_portable_tools(inspect: Inspect) -> None:
+    listed = inspect("--method", "tools/list", "--strict")
+    assert {"query", "read_file"} <= {tool["name"] for tool in listed["tools"]}
+
+
+def test_the_inspector_calls_a_tool(inspect: Inspect) -> None:
+    called = inspect(
+        "--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "file_path=note.txt"
+    )
+    assert "behind the door" in called["content"][0]["text"]
