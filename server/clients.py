@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -11,6 +14,8 @@ from pathlib import Path
 
 __all__ = ["CLIENTS", "Client", "command_path"]
 
+_SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -18,64 +23,79 @@ class Client:
 
     Attributes:
         name: Name for people.
-        config: The file it reads, per user or per project.
-        snippet: What to put there (or to run), given the command's absolute path and a root.
-        marker: What exists where the client is installed or has been used.
+        where: What to do with the snippet: the file that the client reads, or where to run it.
+        snippet: What to put there, given the command's absolute path and a root.
+        marker: What exists where the client is installed or has been used; `~` is the home.
     """
 
     name: str
-    config: str
+    where: str
     snippet: Callable[[Path, Path], str]
-    marker: Path
+    marker: str
 
     @property
     def found(self) -> bool:
         """Whether the client seems to be on this machine."""
-        return self.marker.exists()
+        return os.path.exists(os.path.expanduser(self.marker))  # noqa: PTH110, PTH111  # these do not raise where there is no home
 
 
 def command_path() -> Path:
     """The installed command; written out in full, because clients with a window have no PATH."""
-    return Path(sysconfig.get_path("scripts"), "toolcrib")
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    places = os.pathsep.join(sysconfig.get_path("scripts", scheme) for scheme in schemes)
+    return Path(shutil.which("toolcrib", path=places) or sys.argv[0]).absolute()
 
 
-def _servers(command: Path, root: Path) -> str:
-    entry = {"command": str(command), "args": ["serve", "--root", str(root)]}
-    return json.dumps({"mcpServers": {"toolcrib": entry}}, indent=2)
-
-
-def _vscode(command: Path, _root: Path) -> str:
-    entry = {
-        "type": "stdio",
-        "command": str(command),
-        "args": ["serve", "--root", "${workspaceFolder}"],
-    }
-    return json.dumps({"servers": {"toolcrib": entry}}, indent=2)
+def _claude_desktop(command: Path, root: Path) -> str:
+    entry = {"command": str(command), "args": _arguments(root)}
+    return _json({"mcpServers": {"toolcrib": entry}})
 
 
 def _claude_code(command: Path, root: Path) -> str:
-    return f"claude mcp add toolcrib -- {command} serve --root {root}"
+    # --scope comes before the name: what follows `--` is the server's.
+    return "claude mcp add --scope user toolcrib -- " + shlex.join(
+        [str(command), *_arguments(root)]
+    )
+
+
+def _vscode(command: Path, _root: Path) -> str:
+    entry = {"type": "stdio", "command": str(command), "args": _arguments("${workspaceFolder}")}
+    return _json({"servers": {"toolcrib": entry}})
+
+
+def _cursor(command: Path, root: Path) -> str:
+    entry = {"type": "stdio", "command": str(command), "args": _arguments(root)}
+    return _json({"mcpServers": {"toolcrib": entry}})
 
 
 def _codex(command: Path, root: Path) -> str:
-    args = json.dumps(["serve", "--root", str(root)])
-    return f"[mcp_servers.toolcrib]\ncommand = {json.dumps(str(command))}\nargs = {args}"
+    arguments = ", ".join(map(_toml, _arguments(root)))
+    return f"[mcp_servers.toolcrib]\ncommand = {_toml(str(command))}\nargs = [{arguments}]"
 
 
-def _app_support() -> Path:
-    return Path("~/Library/Application Support" if sys.platform == "darwin" else "~/.config")
+def _arguments(root: Path | str) -> list[str]:
+    return ["serve", "--root", str(root)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _toml(text: str) -> str:
+    """A basic string of TOML: JSON's, but for surrogate pairs and the delete character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 CLIENTS = (
     Client(
         "Claude Desktop",
-        "claude_desktop_config.json (Settings > Developer > Edit Config)",
-        _servers,
-        (_app_support() / "Claude").expanduser(),
+        "in claude_desktop_config.json (Settings > Developer > Edit Config)",
+        _claude_desktop,
+        f"{_SUPPORT}/Claude",
     ),
-    Client("Claude Code", "run this", _claude_code, Path("~/.claude.json").expanduser()),
-    Client("VS Code", ".vscode/mcp.json", _vscode, (_app_support() / "Code").expanduser()),
-    Client("Cursor", "~/.cursor/mcp.json", _servers, Path("~/.cursor").expanduser()),
-    Client("Codex", "~/.codex/config.toml", _codex, Path("~/.codex").expanduser()),
+    Client("Claude Code", "in a terminal", _claude_code, "~/.claude.json"),
+    Client("VS Code", "in .vscode/mcp.json of a workspace", _vscode, f"{_SUPPORT}/Code"),
+    Client("Cursor", "in ~/.cursor/mcp.json", _cursor, "~/.cursor"),
+    Client("Codex", "in ~/.codex/config.toml", _codex, "~/.codex"),
 )
 """The clients that the README names, in its order."""

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, RootOption
 
+if TYPE_CHECKING:
+    from storage.library import Shelf
+    from storage.models import Document
+
 __all__ = ["delete"]
 
+MOST_COMPARED = 10_000
+"""Stored documents whose names are compared with one that is not stored."""
 
-def delete(  # noqa: PLR0913, PLR0917  # one parameter an option
-    raw_id: Annotated[str, typer.Argument(help="The source's own name, as `query` shows it.")],
-    raw_type: Annotated[str, typer.Option(help="Kind of source.")] = "file",
+
+def delete(
+    source: Annotated[
+        str, typer.Argument(help="A file, or another source as `query` shows it (KIND: NAME).")
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -24,11 +35,62 @@ def delete(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         shelf = app.library.shelf(app.identity)
-        document, _ = shelf.get_document(raw_type, raw_id)
+        document = _find(shelf, source, app.settings.root)
         if not yes:
-            typer.confirm(
-                f"Delete {document.title!r} with {document.chunk_count} chunks?", abort=True
-            )
-        typer.echo(f"Deleted {shelf.delete_document(raw_type, raw_id)} chunks.")
-        while app.library.indexer.step():
-            pass
+            typer.confirm(f"Delete {_shown(document)}?", abort=True, err=True)
+        shelf.delete_document(document.raw_type, document.raw_id)
+        typer.echo(f"Deleted {_shown(document)}.")
+        if shelf.index_status().complete:  # else the vectors go when the rest is embedded
+            while app.library.indexer.step():
+                pass
+
+
+def _find(shelf: Shelf, source: str, root: Path) -> Document:
+    """The document that a person means.
+
+    Raises:
+        NotFoundError: With the names that come near.
+    """
+    from storage.errors import DocumentNotFoundError  # noqa: PLC0415  # imported on first use
+
+    for raw_type, raw_id in _readings(source, root):
+        try:
+            return shelf.get_document(raw_type, raw_id)[0]
+        except DocumentNotFoundError:
+            continue
+    raise _not_stored(shelf, source)
+
+
+def _readings(source: str, root: Path) -> Iterator[tuple[str, str]]:
+    """What the words can mean: a stored name, a path on this machine, a kind and a name."""
+    yield "file", source
+    path = Path(os.path.realpath(source))
+    yield "file", (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+    kind, colon, name = source.partition(": ")
+    if colon:
+        yield kind, name
+
+
+def _not_stored(shelf: Shelf, source: str) -> Exception:
+    import difflib  # noqa: PLC0415  # imported on first use
+
+    from server.cli.hits import source_of  # noqa: PLC0415  # the same
+    from tools.core.errors import NotFoundError  # noqa: PLC0415  # the same
+
+    stored = [
+        source_of(document.raw_type, document.raw_id) for document in shelf.documents(MOST_COMPARED)
+    ]
+    return NotFoundError(
+        f"{source!r} is not stored.",
+        suggestions=difflib.get_close_matches(source, stored, n=3),
+        next_actions=["Find the document with `toolcrib query`, which shows each source."],
+    )
+
+
+def _shown(document: Document) -> str:
+    from server.cli.hits import source_of  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal import visible  # noqa: PLC0415  # the same
+
+    chunks = "1 chunk" if document.chunk_count == 1 else f"{document.chunk_count} chunks"
+    source = source_of(document.raw_type, document.raw_id)
+    return f"{visible(document.title)!r} ({source}, {chunks})"

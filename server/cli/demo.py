@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -12,8 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from mcp import Client
-    from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 __all__ = ["demo"]
 
@@ -32,113 +32,163 @@ INDEX_URI = "context://index"
 
 def demo(
     folder: Annotated[
-        Path | None, typer.Argument(help="Documents to ask; by default the project's own.")
+        Path | None,
+        typer.Argument(
+            help="Documents to ask; by default the project's own.", exists=True, file_okay=False
+        ),
     ] = None,
     ask: Annotated[
         list[str] | None, typer.Option("--ask", help="A question; can be given several times.")
     ] = None,
 ) -> None:
     """Start the real server, add a folder's documents as a client, and ask three questions."""
-    from server.settings import SettingsError  # noqa: PLC0415  # `--help` does not wait for it
+    from server.settings_sources import load  # noqa: PLC0415  # `--help` does not wait for it
 
-    folder = (folder or _bundled_documents()).absolute()
-    if not folder.is_dir():
-        raise SettingsError(f"{folder} is not a folder: name one that holds documents.")
-    with tempfile.TemporaryDirectory(prefix="toolcrib-demo-") as data_dir:
-        anyio.run(_demo, folder, Path(data_dir), ask or [])
+    root = folder.resolve() if folder else load().root
+    documents = folder.resolve() if folder else _bundled_documents()
+    # A server that is stopped in the middle may still write while its directory is removed.
+    with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
+        found = anyio.run(_demo, documents, Path(data), ask or [])
+    if not found:
+        typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
+        sys.exit(1)
+    _print_clients(root)
 
 
 def _bundled_documents() -> Path:
     """The project's documents: beside this package in a wheel, beside the floors in a checkout."""
     import server  # noqa: PLC0415  # only to learn where it is
 
-    package = Path(next(iter(server.__path__)))
+    package = Path(next(iter(server.__path__))).resolve()
     bundled = package / "docs"
     return bundled if bundled.is_dir() else package.parent / "docs"
 
 
-async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> None:
-    from mcp import Client, StdioServerParameters  # noqa: PLC0415  # `--help` does not wait for it
-    from rich.console import Console  # noqa: PLC0415  # the same
+async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
+    """Adds and asks, and says whether there was anything to ask.
+
+    Raises:
+        UnavailableError: If the server does not start or goes away.
+    """
+    from mcp import Client, MCPError, StdioServerParameters  # noqa: PLC0415  # imported on first use
 
     from server.clients import command_path  # noqa: PLC0415  # the same
+    from tools.core.errors import UnavailableError  # noqa: PLC0415  # the same
 
-    console = Console()
     arguments = ["serve", "--root", str(folder), "--data-dir", str(data_dir)]
-    server = StdioServerParameters(command=str(command_path()), args=arguments)
-    async with Client(server) as client:
-        tools = (await client.list_tools()).tools
-        console.print(
-            f"Connected over stdio, protocol {client.protocol_version}: {len(tools)} tools."
-        )
-        added = await _add_documents(client, folder, console)
-        if not added:
-            console.print(f"No documents in {folder}: nothing to ask.", markup=False)
-            sys.exit(1)
-        for question in questions or _questions(folder, added):
-            await _ask(client, question, console)
-    _print_clients(console, folder)
+    parameters = StdioServerParameters(command=str(command_path()), args=arguments)
+    try:
+        async with Client(parameters) as client:
+            tools = (await client.list_tools()).tools
+            typer.echo(
+                f"Connected over stdio, protocol {client.protocol_version}: {len(tools)} tools."
+            )
+            added = await _add_documents(client, folder)
+            if added:
+                for question in questions or _questions(folder, added):
+                    await _ask(client, question)
+            return bool(added)
+    except* (MCPError, OSError) as errors:
+        raise UnavailableError(
+            f"The server {command_path()} does not answer: {_first(errors)}.",
+            next_actions=["See what it says above, and what `toolcrib doctor` finds."],
+        ) from errors
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
-    if folder == _bundled_documents().absolute():
+    if folder == _bundled_documents():
         return list(QUESTIONS)
     largest = sorted(added, key=lambda document: -document["chunks"])[: len(QUESTIONS)]
     return [f"What is said about {document['title']}?" for document in largest]
 
 
-async def _add_documents(client: Client, folder: Path, console: Console) -> list[dict[str, Any]]:
-    from rich.progress import Progress  # noqa: PLC0415  # imported on first use
-
-    from server.cli.progress import columns  # noqa: PLC0415  # the same
+async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
+    from server.cli.progress import bars  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal import console, say, visible  # noqa: PLC0415  # the same
     from server.cli.walk import files_beneath  # noqa: PLC0415  # the same
+    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
 
     files = list(files_beneath(folder))
-    if len(files) > MOST_FILES:
-        console.print(f"Taking the first {MOST_FILES} of {len(files)} files; `add` takes all.")
     added = []
-    with Progress(*columns(), console=console) as progress:
-        task = progress.add_task("Adding documents", total=len(files[:MOST_FILES]))
+    with bars(console()) as progress:
+        if len(files) > MOST_FILES:
+            say(progress.console, f"The first {MOST_FILES} of {len(files)} files; `add` takes all.")
+        task = progress.add_task("Adding", total=len(files[:MOST_FILES]), detail="")
         for file in files[:MOST_FILES]:
-            path = file.relative_to(folder).as_posix()
-            result = await client.call_tool("add_document", {"path": path})
-            answer = result.structured_content
-            if result.is_error:
-                progress.console.print(f"skipped {path}: {answer['message']}", markup=False)
-            else:
-                added.append(answer)
+            progress.update(task, detail=visible(file.name))
+            try:
+                added.append(await _add(client, file.relative_to(folder)))
+            except InvalidArgumentsError as error:
+                say(progress.console, f"Skipped: {error.message}")
             progress.advance(task)
+        progress.update(task, detail="")
         if added:
-            await _embedded(client, progress, progress.add_task("Embedding", total=None))
+            await _embedded(client, progress)
     return added
 
 
-async def _embedded(client: Client, progress: Progress, task: TaskID) -> None:
-    """Waits until everything has its vector, or long enough; a search works at any time."""
-    import json  # noqa: PLC0415  # imported on first use
+async def _add(client: Client, name: Path) -> dict[str, Any]:
+    """Adds one file, as any client does.
 
+    Raises:
+        InvalidArgumentsError: If it cannot be read.
+    """
+    from server.cli.walk import check_name  # noqa: PLC0415  # imported on first use
+    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
+
+    check_name(name)
+    result = await client.call_tool("add_document", {"path": name.as_posix()})
+    answer: dict[str, Any] = result.structured_content or {}
+    if result.is_error:
+        raise InvalidArgumentsError(answer["message"])
+    return answer
+
+
+async def _embedded(client: Client, progress: Progress) -> None:
+    """Waits until everything has its vector, or long enough; a search works at any time."""
+    task = progress.add_task("Embedding", total=None, detail="")
     with anyio.move_on_after(WAIT_SECONDS):
         while True:
             resource = await client.read_resource(INDEX_URI)
             status = json.loads(resource.contents[0].model_dump()["text"])
             progress.update(task, total=status["total"], completed=status["embedded"])
-            if status["complete"]:
+            if status["complete"] or status["problem"]:
                 return
             await anyio.sleep(LOOK_EVERY)
 
 
-async def _ask(client: Client, question: str, console: Console) -> None:
-    from server.cli.hits import print_hits  # noqa: PLC0415  # imported on first use
+async def _ask(client: Client, question: str) -> None:
+    from rich.console import Console  # noqa: PLC0415  # imported on first use
+    from rich.text import Text  # noqa: PLC0415  # the same
 
-    console.rule(question, align="left")
+    from server.cli.hits import print_hits  # noqa: PLC0415  # the same
+    from server.cli.terminal import visible  # noqa: PLC0415  # the same
+
+    console = Console()
+    console.rule(Text(visible(question), "bold"), align="left")
     result = await client.call_tool("query", {"query": question, "top_k": 3})
-    print_hits(result.structured_content, console)
+    answer = result.structured_content or {}
+    if result.is_error:
+        console.print(Text(answer["message"], "red"))
+    else:
+        print_hits(answer, console)
 
 
-def _print_clients(console: Console, folder: Path) -> None:
-    from server.clients import CLIENTS, command_path  # noqa: PLC0415  # imported on first use
+def _print_clients(root: Path) -> None:
+    from rich.console import Console  # noqa: PLC0415  # imported on first use
+    from rich.text import Text  # noqa: PLC0415  # the same
 
-    console.rule("Connect a client", align="left")
+    from server.clients import CLIENTS, command_path  # noqa: PLC0415  # the same
+
+    console = Console()
+    console.rule(Text("Connect a client", "bold"), align="left")
     for client in CLIENTS:
-        console.print(f"{client.name}: {client.config}", style="bold", markup=False)
-        console.print(client.snippet(command_path(), folder), markup=False, soft_wrap=True)
+        console.print(Text.assemble((client.name, "bold"), f", {client.where}:"))
+        console.print(Text(client.snippet(command_path(), root)), soft_wrap=True)
+        console.print()

@@ -6,18 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, RootOption
 
-if TYPE_CHECKING:
-    from server.settings import Settings
-    from storage.embed import MiniLMEmbedder
-    from storage.library import Library
-
 __all__ = ["doctor"]
+
+LEAST_FREE_BYTES = 20_000_000
+PROBE = "Is anybody there?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +40,36 @@ def doctor(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Check the installation and the data; exits with 1 if something does not work."""
-    from server.settings_sources import load  # noqa: PLC0415  # `--help` does not wait for it
-
-    settings = load({"root": root, "data_dir": data_dir}, config_file=config)
-    findings = list(_findings(settings))
+    """Check the installation and the data; exits with 1 if something fails."""
+    findings = []
+    for finding in _findings({"root": root, "data_dir": data_dir}, config):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
-    else:
-        _print(findings)
     if any(finding.ok is False for finding in findings):
         sys.exit(1)
 
 
-def _findings(settings: Settings) -> Iterator[Finding]:
-    from server.clients import CLIENTS  # noqa: PLC0415  # imported on first use
-    from storage.embed import MiniLMEmbedder  # noqa: PLC0415  # the same
-    from storage.library import Library  # noqa: PLC0415  # the same
+def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
+    from server.clients import CLIENTS, command_path  # noqa: PLC0415  # imported on first use
+    from server.settings_sources import load  # noqa: PLC0415  # the same
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
-    yield Finding("Root", ok=True, detail=str(settings.root))
-    yield _judged("Data directory", lambda: _data_directory(settings))
-    embedder = MiniLMEmbedder()
-    yield _judged("Embedder", lambda: _embedder(embedder))
+    yield Finding("Command", ok=command_path().exists(), detail=str(command_path()))
+    data_dir: Path | None = None
     try:
-        library = Library(settings.data_dir, embedder)
+        settings = load(flags, config_file=config)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
-        yield Finding("SQLite", ok=False, detail=str(error))
+        yield Finding("Settings", ok=False, detail=str(error))
     else:
-        yield _judged("SQLite", lambda: _sqlite(library))
-        yield _judged("Chroma", lambda: _chroma(library))
-        library.close()
+        data_dir = settings.data_dir
+        yield Finding("Root", ok=True, detail=str(settings.root))
+        yield _judged("Data directory", lambda: _data_directory(settings.data_dir))
+    yield _judged("SQLite", lambda: _sqlite(data_dir))
+    yield _judged("Embedder", _embedder)
+    yield _judged("Chroma", lambda: _chroma(data_dir))
     for client in CLIENTS:
         yield Finding(client.name, ok=None, detail="found" if client.found else "not found")
 
@@ -80,49 +78,118 @@ def _judged(subject: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(subject, ok=True, detail=look())
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
-        return Finding(subject, ok=False, detail=str(error) or type(error).__name__)
+        advice = getattr(error, "suggestions", ())
+        detail = " ".join([str(error) or type(error).__name__, *advice])
+        return Finding(subject, ok=False, detail=detail)
 
 
-def _data_directory(settings: Settings) -> str:
-    import shutil  # noqa: PLC0415  # imported on first use
+def _data_directory(path: Path) -> str:
+    import os  # noqa: PLC0415  # imported on first use
+    import shutil  # noqa: PLC0415  # the same
 
-    settings.create_directories()
-    free = shutil.disk_usage(settings.data_dir).free
-    return f"{settings.data_dir}, {free / 1e9:.1f} GB free"
+    there = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"{there} cannot be written: choose another one with --data-dir.")
+    free = shutil.disk_usage(there).free
+    if free < LEAST_FREE_BYTES:
+        raise OSError(f"{there} has {free / 1e6:.1f} MB free: make room, or choose another one.")
+    state = f"{free / 1e9:.1f} GB free"
+    return f"{path}, {state}" if there == path else f"{path}, made when it is first used, {state}"
 
 
-def _embedder(embedder: MiniLMEmbedder) -> str:
-    embedder.embed_query("Is anybody there?")
-    return f"{embedder.model_id}, {embedder.dimensions} dimensions, checksums right"
-
-
-def _sqlite(library: Library) -> str:
+def _sqlite(data_dir: Path | None) -> str:
     import sqlite3  # noqa: PLC0415  # imported on first use
+    from contextlib import closing  # noqa: PLC0415  # the same
 
-    with library.database.read() as connection:
+    from storage.database import Database  # noqa: PLC0415  # the same
+
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.execute("CREATE VIRTUAL TABLE probe USING fts5 (body)")
+    record = _record(data_dir)
+    if record is None:
+        return f"{sqlite3.sqlite_version}, nothing stored yet"
+    with closing(Database(record)) as database, database.read() as connection:
         verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        count = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
+        count, waiting = connection.execute(
+            "SELECT (SELECT count(*) FROM contexts), (SELECT count(*) FROM embed_queue)"
+        ).fetchone()
     if verdict != "ok":
-        raise RuntimeError(f"{library.database.path} is damaged: {verdict}")
-    return f"{sqlite3.sqlite_version}, schema {version}, {count} chunks, sound"
+        raise RuntimeError(f"{record} is damaged ({verdict}): restore a backup.")
+    return f"{sqlite3.sqlite_version}, {count} chunks, {waiting} of them not embedded yet"
 
 
-def _chroma(library: Library) -> str:
-    from importlib.metadata import version  # noqa: PLC0415  # imported on first use
+def _embedder() -> str:
+    from storage.embed import MiniLMEmbedder  # noqa: PLC0415  # imported on first use
 
-    library.indexer.check()
-    while library.indexer.step():
-        pass
-    return f"{version('chromadb')}, agrees with the record"
+    embedder = MiniLMEmbedder()
+    embedder.embed_query(PROBE)
+    return f"{embedder.model_id}, {embedder.dimensions} dimensions"
 
 
-def _print(findings: list[Finding]) -> None:
+def _chroma(data_dir: Path | None) -> str:
+    """Tries Chroma in a directory of its own, then compares the stored index with the record."""
+    import tempfile  # noqa: PLC0415  # imported on first use
+    from importlib.metadata import version  # noqa: PLC0415  # the same
+
+    import numpy as np  # noqa: PLC0415  # the same
+
+    from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
+
+    with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
+        index = VectorIndex(Path(scratch), model_id="probe")
+        index.upsert("doctor", [1], np.ones((1, 3), dtype=np.float32))
+        found = index.nearest("doctor", np.ones(3, dtype=np.float32), 1)
+        index.close()
+    if found != [1]:
+        raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
+    record = _record(data_dir)
+    seen = "nothing indexed yet" if record is None else _compare(record)
+    return f"{version('chromadb')}, {seen}"
+
+
+def _compare(record: Path) -> str:
+    """How the vector index of a data directory compares with its record.
+
+    Raises:
+        RuntimeError: If they differ though nothing waits to be delivered.
+    """
+    from contextlib import closing  # noqa: PLC0415  # imported on first use
+
+    from storage.database import Database  # noqa: PLC0415  # the same
+    from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
+
+    with closing(Database(record)) as database, database.read() as connection:
+        counts = connection.execute(
+            "SELECT c.user_id, count(*) FROM embeddings e"
+            " JOIN contexts c ON c.seq = e.context_seq GROUP BY c.user_id"
+        ).fetchall()
+        waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
+    directory = record.parent / "chroma"
+    if waiting:
+        return f"{waiting} changes wait for the server to deliver them"
+    with closing(VectorIndex(directory, model_id="")) as index:
+        held = sum(index.count(user) for user, _ in counts) if directory.exists() else 0
+    stored = sum(count for _, count in counts)
+    if held != stored:
+        raise RuntimeError(f"{directory} holds {held} of {stored} vectors: the server rebuilds it.")
+    return f"{held} vectors, as many as the record"
+
+
+def _record(data_dir: Path | None) -> Path | None:
+    """The record of a data directory, if there is one."""
+    record = None if data_dir is None else data_dir / "toolcrib.db"
+    return record if record is not None and record.exists() else None
+
+
+def _print(finding: Finding) -> None:
     from rich.console import Console  # noqa: PLC0415  # JSON needs none
     from rich.table import Table  # noqa: PLC0415  # the same
+    from rich.text import Text  # noqa: PLC0415  # the same
 
-    table = Table(box=None, show_header=False)
-    for finding in findings:
-        mark = {True: "[green]ok[/]", False: "[red]fails[/]", None: ""}[finding.ok]
-        table.add_row(finding.subject, mark, finding.detail)
-    Console().print(table)
+    mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=14)
+    row.add_column(width=5)
+    row.add_column(overflow="fold")
+    row.add_row(Text(finding.subject), Text(mark, style), Text(finding.detail))
+    Console().print(row)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
+from rich.padding import Padding
 from rich.text import Text
 
-__all__ = ["print_hits"]
+from server.cli.terminal import visible
+from storage.tokenize import is_spaceless, tokenize
 
-EXCERPT = 160
+__all__ = ["print_hits", "source_of"]
+
+EXCERPT = 220
+"""Characters of a passage that are shown: about three lines of 80 columns."""
+
+LEAD_IN = 40
+"""Characters shown before the first matched word."""
+
+INDENT = 4
+MATCHED = "bold green"
+
+Span = tuple[int, int]
 
 
 def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> None:
@@ -24,35 +37,74 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
     console = console or Console()
     coverage = retrieved["coverage"]
     if coverage["embedded"] < coverage["total"]:
-        console.print(
-            f"{coverage['embedded']} of {coverage['total']} chunks are embedded"
-            f" {coverage['problem']}; the rest is found by its words alone.",
-            style="yellow",
-            markup=False,
-        )
+        why = f" ({visible(coverage['problem'])})" if coverage["problem"] else ""
+        note = f"{coverage['embedded']} of {coverage['total']} chunks are embedded{why};"
+        console.print(Text(f"{note} the rest is found by its words alone.", "yellow"))
     if not retrieved["hits"]:
-        console.print("Nothing stored is close enough.")
-        return
-    table = Table(
-        Column("score", justify="right"),
-        Column("dense", justify="right"),
-        Column("lexical", justify="right"),
-        Column("passage", ratio=1),
-        box=None,
-        padding=(0, 1, 1, 0),
-        header_style="dim",
-    )
-    for hit in retrieved["hits"]:
-        dense = "-" if hit["dense"] is None else f"{hit['dense']:.3f}"
-        table.add_row(f"{hit['score']:.3f}", dense, f"{hit['lexical']:.2f}", _passage(hit))
-    console.print(table)
+        empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
+        console.print(empty)
+    for number, hit in enumerate(retrieved["hits"], start=1):
+        console.print(Text.assemble((f"{number:>2}  ", "dim"), (_place(hit), "bold")))
+        source = Text(source_of(hit["raw_type"], hit["raw_id"]), "cyan", overflow="fold")
+        for line in (source, _scores(hit), _excerpt(hit)):
+            console.print(Padding(line, (0, 0, 0, INDENT)))
+        console.print()
 
 
-def _passage(hit: Mapping[str, Any]) -> Text:
-    place = " > ".join(part for part in (hit["title"], hit["heading"]) if part)
-    excerpt = " ".join(hit["content"].split())
-    if len(excerpt) > EXCERPT:
-        excerpt = excerpt[:EXCERPT].rsplit(" ", 1)[0] + " …"
-    text = Text.assemble((place, "bold"), "  ", (hit["raw_id"], "dim"), "\n", excerpt)
-    text.highlight_words(hit["matched"], "green", case_sensitive=False)
-    return text
+def source_of(raw_type: str, raw_id: str) -> str:
+    """A source as it is shown and as `toolcrib delete` takes it: a file's name, or KIND: NAME."""
+    return visible(raw_id if raw_type == "file" else f"{raw_type}: {raw_id}")
+
+
+def _place(hit: Mapping[str, Any]) -> str:
+    return visible(" > ".join(part for part in (hit["title"], hit["heading"]) if part))
+
+
+def _scores(hit: Mapping[str, Any]) -> Text:
+    dense = "not yet" if hit["dense"] is None else f"{hit['dense']:.3f}"
+    numbers = f"score {hit['score']:.3f}   dense {dense}   lexical {hit['lexical']:.2f}"
+    if not hit["matched"]:
+        return Text(f"{numbers}   no word matched")
+    words = visible(", ".join(hit["matched"]))
+    return Text.assemble(numbers, "   matched ", (words, MATCHED))
+
+
+def _excerpt(hit: Mapping[str, Any]) -> Text:
+    """The part of the passage where most of the query's words stand, with these marked."""
+    content = visible(" ".join(hit["content"].split()))
+    spans = _matches(content, hit["matched"])
+    start = _start(content, spans)
+    end = min(len(content), start + EXCERPT)
+    if end < len(content):
+        end = max(content.rfind(" ", start + EXCERPT // 2, end), start + EXCERPT // 2)
+    text = Text(content[start:end])
+    for first, last in spans:
+        text.stylize(MATCHED, max(first - start, 0), max(last - start, 0))
+    return Text.assemble("… " if start else "", text, " …" if end < len(content) else "")
+
+
+def _matches(content: str, matched: Sequence[str]) -> list[Span]:
+    """Where the words stand, in any form that the text analysis takes for the same."""
+    terms = set(tokenize(" ".join(matched)))
+    spans: list[Span] = []
+    for word in re.finditer(r"\w+", content):
+        if is_spaceless(word[0]):
+            pairs = (re.finditer(re.escape(pair), word[0]) for pair in matched)
+            spans += [
+                (word.start() + pair.start(), word.start() + pair.end())
+                for found in pairs
+                for pair in found
+            ]
+        elif not terms.isdisjoint(tokenize(word[0])):
+            spans.append(word.span())
+    return sorted(spans)
+
+
+def _start(content: str, spans: Sequence[Span]) -> int:
+    """Where to begin, so that the excerpt holds as many matches as it can."""
+    if len(content) <= EXCERPT or not spans:
+        return 0
+    room = EXCERPT - LEAD_IN
+    best = max(spans, key=lambda span: sum(span[0] <= first < span[0] + room for first, _ in spans))
+    start = max(best[0] - LEAD_IN, 0)
+    return 0 if start == 0 else content.rfind(" ", 0, start + 1) + 1

@@ -5,29 +5,35 @@ from __future__ import annotations
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
+from rich.table import Column
 
 from storage.library import Library, Shelf
 
-__all__ = ["columns", "console", "embed_all"]
+__all__ = ["bars", "embed_all"]
 
 WAIT_SECONDS = 0.2
 """How often to look when another process does the embedding."""
 
-
-def console() -> Console:
-    """Where progress is shown: stderr, so that a command's output can be piped."""
-    return Console(stderr=True)
+ELSEWHERE = "another process does it"
 
 
-def columns() -> tuple[ProgressColumn, ...]:
-    """A bar with its count and its time."""
-    return (
+def bars(console: Console) -> Progress:
+    """Bars with a count, a time and, in the field `detail`, what is under way."""
+    return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         Elapsed(),
+        TextColumn(
+            "{task.fields[detail]}",
+            markup=False,
+            style="dim",
+            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+        ),
+        console=console,
+        expand=True,
     )
 
 
@@ -38,12 +44,21 @@ def embed_all(library: Library, shelf: Shelf, progress: Progress) -> None:
         StorageError: If the embedder, the vector index or the disk fails.
     """
     status = shelf.index_status()
-    task = progress.add_task("Embedding", total=status.total, completed=status.embedded)
+    task = progress.add_task(
+        "Embedding", total=status.total, completed=status.embedded, detail="", visible=False
+    )
     while True:
+        progress.update(task, visible=not status.complete or progress.tasks[task].visible)
         worked = library.indexer.step()
         status = shelf.index_status()
-        progress.update(task, total=status.total, completed=status.embedded)
+        if not worked and status.complete:
+            progress.update(task, total=status.total, completed=status.embedded, detail="")
+            return
+        progress.update(
+            task,
+            total=status.total,
+            completed=status.embedded,
+            detail="" if worked else ELSEWHERE,
+        )
         if not worked:
-            if status.complete:
-                return
             time.sleep(WAIT_SECONDS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Annotated
 
+import anyio
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, RootOption
@@ -23,12 +25,14 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Search what is stored, and show the scores and the matched words."""
     from server.cli.hits import print_hits  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from storage.models import SearchFilter  # noqa: PLC0415  # the same
-    from tools.core.retrieved import Retrieved  # noqa: PLC0415  # the same
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
-        found = Retrieved.of(app.library.shelf(app.identity).search(text, SearchFilter(), top_k))
+        asked = {"query": text, "top_k": top_k}
+        result = anyio.run(app.manager.execute, "query", asked, app.context)
+    if result.is_error:
+        typer.echo(result.text, err=True)
+        sys.exit(1)
     if as_json:
-        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(result.structured, indent=2, ensure_ascii=False))
     else:
-        print_hits(found.model_dump(mode="json"))
+        print_hits(result.structured)

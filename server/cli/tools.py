@@ -49,11 +49,14 @@ def _described(spec: ToolSpec) -> dict[str, object]:
 
 def _print_table(specs: tuple[ToolSpec, ...]) -> None:
     from rich.console import Console  # noqa: PLC0415  # JSON needs none
-    from rich.table import Column, Table  # noqa: PLC0415  # the same
+    from rich.table import Table  # noqa: PLC0415  # the same
+    from rich.text import Text  # noqa: PLC0415  # the same
 
-    table = Table(Column("Tool", no_wrap=True), "Scope", "Effects", "What it does", box=None)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
     for spec in specs:
-        also = f" (also {', '.join(spec.aliases)})" if spec.aliases else ""
-        summary = spec.description.partition("\n")[0] + also
-        table.add_row(spec.name, spec.scope, ", ".join(sorted(spec.effects)), summary)
+        summary = spec.description.partition("\n")[0]
+        also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
+        traits = f"\n{spec.scope}: {', '.join(sorted(spec.effects))}{also}"
+        table.add_row(Text(spec.name, "bold"), Text.assemble(summary, (traits, "dim")))
     Console().print(table)
