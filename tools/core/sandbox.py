@@ -89,6 +89,8 @@ class Sandbox:
         open_directory: DirectoryOpener = open_beneath,
     ) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
+        # Both names of a root that is a link; used to compare spellings, never to open.
+        self._spellings = (str(self._root), os.path.realpath(root))
         self._guard = Guard(protected)
         self._open_directory = open_directory
         self._locks = WriteLocks()
@@ -231,11 +233,8 @@ class Sandbox:
         if length > MAX_PATH_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         if path.startswith("/"):
-            return strip_root(path, self._spellings())
+            return strip_root(path, self._spellings)
         return path
-
-    def _spellings(self) -> tuple[str, ...]:
-        return (str(self._root), os.path.realpath(self._root))
 
     @contextlib.contextmanager
     def _resolver(self) -> Iterator[Resolver]:
@@ -252,7 +251,7 @@ class Sandbox:
                 next_actions=["Ask the user to create it or to configure another root."],
             ) from error
         try:
-            yield Resolver(Root(fd, self._spellings()), self._guard, self._open_directory)
+            yield Resolver(Root(fd, self._spellings), self._guard, self._open_directory)
         finally:
             os.close(fd)
 

@@ -63,6 +63,9 @@ while True:
 """
 )
 
+PATIENCE = 200_000
+"""Tries after which a swapper that never leaves the path inside is a failure of the test."""
+
 functions: dict[str, Callable[[str], None]] = {}
 exec(SWAPS, functions)  # noqa: S102  # one text for the thread and for the child process
 
@@ -156,8 +159,9 @@ def sandbox(request: pytest.FixtureRequest, home: Path) -> Sandbox:
 
 def read_while_swapping(sandbox: Sandbox, path: str, tries: int) -> tuple[int, int]:
     """Counts the reads that succeeded inside and those that escaped."""
-    inside = escaped = 0
-    for _ in range(tries):
+    inside = escaped = turn = 0
+    while turn < tries or (not inside and turn < PATIENCE):
+        turn += 1
         try:
             data = sandbox.read(path, max_bytes=100).data
         except ToolError:
@@ -210,8 +214,9 @@ def naive_write_escapes(home: Path, path: str) -> bool:
 
 
 def write_while_swapping(sandbox: Sandbox, path: str, tries: int) -> int:
-    done = 0
-    for turn in range(tries):
+    done = turn = 0
+    while turn < tries or (not done and turn < PATIENCE):
+        turn += 1
         with suppress(ToolError):
             if turn % 2:
                 sandbox.edit(path, lambda _data: b"written")

@@ -19,6 +19,7 @@ from tools.core.errors import (
     ConflictError,
     InvalidArgumentsError,
     NotFoundError,
+    OutsideSandboxError,
     ToolError,
     UnavailableError,
 )
@@ -306,3 +307,17 @@ def test_a_file_is_not_taken_for_a_directory(sandbox: Sandbox, path: str) -> Non
     with pytest.raises(ToolError):
         sandbox.write(path, b"x")
     assert names(sandbox.root) == ["dangling", "file"]
+
+
+def test_nothing_is_written_to_a_directory_that_moved_out_meanwhile(sandbox: Sandbox) -> None:
+    sandbox.write("a/b/file", b"old")
+    outside = sandbox.root.parent / "outside"
+
+    def move(_data: bytes) -> bytes:
+        (sandbox.root / "a" / "b").rename(outside)
+        return b"new"
+
+    with pytest.raises(OutsideSandboxError):
+        sandbox.edit("a/b/file", move)
+    assert (outside / "file").read_bytes() == b"old"
+    assert names(outside) == ["file"]
