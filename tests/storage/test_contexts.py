@@ -139,7 +139,7 @@ def test_a_deletion_takes_all_that_the_identity_sees_under_the_source(
 
 
 @pytest.mark.parametrize(
-    "raw_type, raw_id", [("text", "m"), ("file", "n"), ("", ""), ("text", "%")]
+    ("raw_type", "raw_id"), [("text", "m"), ("file", "n"), ("", ""), ("text", "%")]
 )
 def test_an_unknown_source_is_named(
     contexts: ContextRepository, put: Any, raw_type: str, raw_id: str
