@@ -10,6 +10,9 @@ from storage.models import IndexStatus, SearchHit, SearchResult
 
 __all__ = ["Coverage", "Hit", "Retrieved"]
 
+FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
+LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+
 
 class Hit(BaseModel):
     """One found context and why it was found.
@@ -53,7 +56,7 @@ class Hit(BaseModel):
             title=hit.document.title,
             heading=hit.chunk.heading,
             content=hit.chunk.content,
-            event_time=datetime.fromtimestamp(hit.document.event_time, UTC).isoformat(),
+            event_time=_iso(hit.document.event_time),
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
             lexical=round(hit.lexical, 4),
@@ -116,6 +119,11 @@ class Retrieved(BaseModel):
         blocks = [" ".join(filter(None, head))]
         blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
         return "\n\n".join(blocks)
+
+
+def _iso(seconds: float) -> str:
+    """ISO 8601, UTC; a file system keeps times that no calendar has, which become its last ones."""
+    return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC).isoformat()
 
 
 def _block(rank: int, hit: Hit, mode: str) -> str:
