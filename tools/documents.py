@@ -130,6 +130,7 @@ async def add_document(
             next_actions=("Give path for a file beneath the root, or text (with a title).",),
         )
     shelf = context.shelf(user_id, device_id, agent_id)
+    title = " ".join((title or "").replace("\0", " ").split()) or None
     document = await (
         _from_file(context, path, shelf.max_document_bytes)
         if path is not None
