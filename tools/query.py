@@ -8,6 +8,7 @@ from pydantic import Field
 
 from storage.models import SearchFilter
 from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
 from tools.core.params import AgentId, DeviceId, TopK, UserId
 from tools.core.retrieved import Retrieved
 from tools.core.spec import Effect, ToolScope, tool
@@ -44,6 +45,10 @@ def query(
     agent_id: AgentId = None,
 ) -> Answer:
     """Searches everything stored for this user: ask here first, before saying you do not know."""
+    if not query.strip():
+        raise InvalidArgumentsError(
+            f"query: {query!r} asks nothing.", next_actions=("Ask in words what you look for.",)
+        )
     shelf = context.shelf(user_id, device_id, agent_id)
     found = Retrieved.of(shelf.search(query, SearchFilter(), top_k))
     return Answer(scope="knowledge" if scope == "auto" else scope, **found.__dict__)
