@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -67,5 +69,8 @@ def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
     from server.cli.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(errors="backslashreplace")  # what the terminal cannot show
     with reported():
         app()

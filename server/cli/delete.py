@@ -32,6 +32,7 @@ def delete(
 ) -> None:
     """Delete a stored document from every index; the file itself stays."""
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.progress import work  # noqa: PLC0415  # the same
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         shelf = app.library.shelf(app.identity)
@@ -41,7 +42,7 @@ def delete(
         shelf.delete_document(document.raw_type, document.raw_id)
         typer.echo(f"Deleted {_shown(document)}.")
         if shelf.index_status().complete:  # else the vectors go when the rest is embedded
-            while app.library.indexer.step():
+            while work(app.library):
                 pass
 
 

@@ -44,7 +44,7 @@ def demo(
     """Start the real server, add a folder's documents as a client, and ask three questions."""
     from server.settings_sources import load  # noqa: PLC0415  # `--help` does not wait for it
 
-    root = folder.resolve() if folder else load().root
+    settings = load()  # the server reads them too: what is wrong in them is said once, and here
     documents = folder.resolve() if folder else _bundled_documents()
     # A server that is stopped in the middle may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
@@ -52,7 +52,7 @@ def demo(
     if not found:
         typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
         sys.exit(1)
-    _print_clients(root)
+    _print_clients(documents if folder else settings.root)
 
 
 def _bundled_documents() -> Path:

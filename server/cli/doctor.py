@@ -67,9 +67,10 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         data_dir = settings.data_dir
         yield Finding("Root", ok=True, detail=str(settings.root))
         yield _judged("Data directory", lambda: _data_directory(settings.data_dir))
-    yield _judged("SQLite", lambda: _sqlite(data_dir))
+    sqlite = _judged("SQLite", lambda: _sqlite(data_dir))
+    yield sqlite
     yield _judged("Embedder", _embedder)
-    yield _judged("Chroma", lambda: _chroma(data_dir))
+    yield _judged("Chroma", lambda: _chroma(data_dir if sqlite.ok else None))
     for client in CLIENTS:
         yield Finding(client.name, ok=None, detail="found" if client.found else "not found")
 
@@ -143,8 +144,8 @@ def _chroma(data_dir: Path | None) -> str:
     if found != [1]:
         raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
     record = _record(data_dir)
-    seen = "nothing indexed yet" if record is None else _compare(record)
-    return f"{version('chromadb')}, {seen}"
+    seen = "" if record is None else f", {_compare(record)}"
+    return version("chromadb") + seen
 
 
 def _compare(record: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,8 @@ def opened(
         SettingsError: If the settings cannot be used.
         StorageError: If the data directory cannot be used.
     """
+    # It warns of worker processes whose end it has seen in two ways.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     app = build(load({"root": root, "data_dir": data_dir}, config_file=config_file))
     try:
         yield app

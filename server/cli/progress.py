@@ -9,9 +9,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Column
 
+from storage.errors import VectorIndexError
 from storage.library import Library, Shelf
 
-__all__ = ["bars", "embed_all"]
+__all__ = ["bars", "embed_all", "work"]
 
 WAIT_SECONDS = 0.2
 """How often to look when another process does the embedding."""
@@ -49,7 +50,7 @@ def embed_all(library: Library, shelf: Shelf, progress: Progress) -> None:
     )
     while True:
         progress.update(task, visible=not status.complete or progress.tasks[task].visible)
-        worked = library.indexer.step()
+        worked = work(library)
         status = shelf.index_status()
         if not worked and status.complete:
             progress.update(task, total=status.total, completed=status.embedded, detail="")
@@ -62,3 +63,15 @@ def embed_all(library: Library, shelf: Shelf, progress: Progress) -> None:
         )
         if not worked:
             time.sleep(WAIT_SECONDS)
+
+
+def work(library: Library) -> bool:
+    """Does one batch of indexing; False when there is none or another process is at it.
+
+    Raises:
+        StorageError: If the embedder, the vector index or the disk fails.
+    """
+    try:
+        return library.indexer.step()
+    except VectorIndexError:  # a damaged index was dropped, and is filled again from the record
+        return library.indexer.step()
