@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import anyio.from_thread
 import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
-from storage.parse import parse_isolated
 
 from storage.library import StoredDocument
 from storage.models import Chunk, Document, NewDocument, SearchFilter
+from storage.parse import parse_isolated
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.params import AgentId, DeviceId, TimeWindow, TopK, UserId
