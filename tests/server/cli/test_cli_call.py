@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+def test_arguments_are_pairs_or_one_json_object(cli: Command) -> None:
+    pairs = cli("call", "add_document", "text=The crane lifts.", "title=Crane")
+    assert (pairs.code, pairs.err) == (0, "")
+    assert pairs.out.startswith("added: Crane (text: Crane), 1 chunks.")
+    as_json = cli("call", "query", "--json", '{"query": "crane", "top_k": 1}', "--structured")
+    assert [hit["title"] for hit in json.loads(as_json.out)["hits"]] == ["Crane"]
+
+
+def test_a_value_may_hold_an_equals_sign(cli: Command) -> None:
+    cli("call", "add_document", "text=a=b means equality", "title=Signs")
+    assert "a=b means" in cli("call", "get_document", "raw_type=text", "raw_id=Signs").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["quer", "query=x"], "Did you mean: query"),
+        (["query"], "`query` is missing"),
+        (["query", "query=x", "top_k=many"], "`top_k` is 'many'"),
+        (["query", "query=x", "topk=1"], "`topk` is unknown"),
+        (["read_file", "file_path=../secret"], "outside_sandbox"),
+    ],
+)
+def test_a_call_that_fails_says_why_on_stderr(
+    cli: Command, arguments: list[str], says: str
+) -> None:
+    ended = cli("call", *arguments)
+    assert (ended.code, ended.out) == (1, "")
+    assert says in ended.err
+
+
+def test_a_structured_failure_is_a_result(cli: Command) -> None:
+    ended = cli("call", "nothing", "--structured")
+    assert (ended.code, ended.err) == (1, "")
+    assert json.loads(ended.out)["error_type"] == "unknown_tool"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "--json", "{"],
+        ["query", "--json", "[]"],
+        ["query", "x"],
+        ["query", "x=1", "--json", "{}"],
+    ],
+)
+def test_arguments_in_the_wrong_form_are_a_wrong_usage(cli: Command, arguments: list[str]) -> None:
+    assert cli("call", *arguments).code == 2
+
+
+def test_every_tool_is_listed_with_what_it_does(cli: Command) -> None:
+    listed = json.loads(cli("tools", "--json").out)
+    table = cli("tools").out
+    assert [spec["name"] for spec in listed if spec["name"] not in table] == []
+    assert "also view_text_file" in table
+    one = json.loads(cli("tools", "view_text_file").out)
+    assert one["name"] == "read_file"
+    assert "file_path" in one["input_schema"]["properties"]
+
+
+def test_an_unknown_tool_is_exit_code_1(cli: Command) -> None:
+    ended = cli("tools", "quer")
+    assert (ended.code, ended.out) == (1, "")
+    assert "Did you mean: query" in ended.err

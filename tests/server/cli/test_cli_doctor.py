@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+def findings(ended: Any) -> dict[str, tuple[bool | None, str]]:
+    return {row["subject"]: (row["ok"], row["detail"]) for row in json.loads(ended.out)}
+
+
+@pytest.fixture
+def data(cli: Command, work: Path) -> Path:
+    """A data directory with three documents."""
+    assert cli("add", "notes").code == 0
+    return work.parent / "data"
+
+
+def test_a_sound_installation_is_all_ok(cli: Command, data: Path) -> None:
+    ended = cli("doctor", "--json")
+    assert ended.code == 0
+    found = findings(ended)
+    checks = ("Python", "Root", "Data directory", "SQLite", "Embedder", "Chroma")
+    assert [found[check][0] for check in checks] == [True] * len(checks)
+    assert "3 chunks, 0 of them not embedded" in found["SQLite"][1]
+    assert "3 vectors" in found["Chroma"][1]
+    clients = ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex")
+    assert [found[client] for client in clients] == [(None, "not found")] * len(clients)
+
+
+def test_a_missing_data_directory_is_no_failure_and_is_not_made(cli: Command, work: Path) -> None:
+    (work.parent / "home" / ".cursor").mkdir(parents=True)
+    before = sorted(work.parent.rglob("*"))
+    ended = cli("doctor")
+    assert ended.code == 0
+    assert "made when it is first used" in ended.out
+    assert [line.split() for line in ended.out.splitlines() if line.startswith("Cursor")] == [
+        ["Cursor", "found"]
+    ]
+    assert sorted(work.parent.rglob("*")) == before
+
+
+def newer(data: Path) -> None:
+    with sqlite3.connect(data / "toolcrib.db") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def damaged(data: Path) -> None:
+    (data / "toolcrib.db").write_bytes(b"no database " * 1000)
+
+
+def without_index(data: Path) -> None:
+    shutil.rmtree(data / "chroma")
+
+
+def with_damaged_index(data: Path) -> None:
+    (data / "chroma" / "chroma.sqlite3").write_bytes(b"no database " * 1000)
+
+
+@pytest.mark.parametrize(
+    ("harm", "subject", "says"),
+    [
+        (newer, "SQLite", "schema 99"),
+        (damaged, "SQLite", "restore a backup"),
+        (without_index, "Chroma", "0 of 3 vectors"),
+        (with_damaged_index, "Chroma", "rebuilt from the record"),
+    ],
+)
+def test_what_is_broken_is_the_one_check_that_fails(
+    cli: Command, data: Path, harm: Callable[[Path], None], subject: str, says: str
+) -> None:
+    harm(data)
+    ended = cli("doctor", "--json")
+    assert (ended.code, ended.err) == (1, "")
+    failed = {name: detail for name, (ok, detail) in findings(ended).items() if ok is False}
+    assert list(failed) == [subject]
+    assert says in failed[subject]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--data-dir", "notes/bread.md"], "is not a directory"),
+        (["--config", "nowhere.toml"], "does not exist"),
+        (["--root", "nowhere"], "is not an existing directory"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_a_finding_beside_the_others(
+    cli: Command, arguments: list[str], says: str
+) -> None:
+    ended = cli("doctor", "--json", *arguments)
+    found = findings(ended)
+    assert ended.code == 1
+    assert found["Settings"][0] is False
+    assert says in found["Settings"][1]
+    assert found["Chroma"][0] is True
+
+
+def test_an_index_that_was_lost_is_filled_again_by_the_next_deletion(
+    cli: Command, data: Path
+) -> None:
+    with_damaged_index(data)
+    assert cli("delete", "notes/bread.md", "--yes").code == 0
+    assert cli("doctor").code == 0

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+SCORES = re.compile(r"score (\d\.\d{3})   dense (\S+)   lexical (\d+\.\d\d)   matched (.*)")
+
+
+def test_a_hit_shows_its_source_its_scores_and_the_matched_words(cli: Command) -> None:
+    cli("add", "notes")
+    ended = cli("query", "how to tie knots that do not slip")
+    assert ended.code == 0
+    lines = [line.strip() for line in ended.out.splitlines()]
+    assert lines[0] == "1  Sailing > Knots"
+    assert lines[1] == "notes/sailing.md"
+    found = SCORES.fullmatch(lines[2])
+    assert found
+    assert (float(found[1]), found[4]) == (1.0, "knots, slip")
+    assert "bowline" in lines[3]
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_is_the_tools_own_result(cli: Command) -> None:
+    cli("add", "notes")
+    found = json.loads(cli("query", "tomatoes", "--json", "--top-k", "1").out)
+    assert [hit["raw_id"] for hit in found["hits"]] == ["notes/it's 🍅 [red].txt"]
+    assert found["mode"] == "hybrid"
+    assert found["coverage"] == {"total": 3, "embedded": 3, "problem": ""}
+
+
+def test_an_empty_library_says_so(cli: Command) -> None:
+    assert cli("query", "anything").out == "Nothing is stored yet.\n"
+
+
+@pytest.mark.parametrize("text", ["", "x" * 10_001])
+def test_a_question_that_cannot_be_asked_is_exit_code_1(cli: Command, text: str) -> None:
+    ended = cli("query", text)
+    assert (ended.code, ended.out) == (1, "")
+    assert "`query`" in ended.err
+
+
+def test_a_number_of_results_out_of_range_is_a_wrong_usage(cli: Command) -> None:
+    assert cli("query", "knots", "--top-k", "0").code == 2
