@@ -24,7 +24,7 @@ from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
 
-__all__ = ["App", "build"]
+__all__ = ["App", "build", "discover_tools"]
 
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
@@ -81,9 +81,7 @@ def build(settings: Settings) -> App:
         StorageError: If the data directory cannot be used.
     """
     library = _open_library(settings)
-    registry = ToolRegistry()
-    registry.discover(tools)
-    registry.discover_installed()
+    registry = discover_tools()
     manager, personal = (
         SandboxToolManager(
             registry,
@@ -104,6 +102,14 @@ def build(settings: Settings) -> App:
         resources=DocumentResources(library, identity),
     )
     return App(settings, library, registry, manager, personal, identity, server)
+
+
+def discover_tools() -> ToolRegistry:
+    """Every tool there is: the project's own and those of installed packages."""
+    registry = ToolRegistry()
+    registry.discover(tools)
+    registry.discover_installed()
+    return registry
 
 
 def _open_library(settings: Settings) -> Library:

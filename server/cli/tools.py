@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, RootOption
 from tools.core.spec import ToolSpec
 
 __all__ = ["tools"]
@@ -16,15 +15,12 @@ __all__ = ["tools"]
 def tools(
     name: Annotated[str | None, typer.Argument(help="Show this tool's schemas.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    root: RootOption = None,
-    data_dir: DataDirOption = None,
-    config: ConfigOption = None,
 ) -> None:
     """List the tools, or show one."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.app import discover_tools  # noqa: PLC0415  # `--help` does not wait for the SDK
 
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
-        specs = app.registry.specs() if name is None else (app.registry.find(name),)
+    registry = discover_tools()
+    specs = registry.specs() if name is None else (registry.find(name),)
     if as_json or name is not None:
         shown = [_described(spec) for spec in specs]
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))

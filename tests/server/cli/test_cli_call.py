@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,8 @@ def test_an_unknown_tool_is_exit_code_1(cli: Command) -> None:
     ended = cli("tools", "quer")
     assert (ended.code, ended.out) == (1, "")
     assert "Did you mean: query" in ended.err
+
+
+def test_the_list_of_tools_needs_no_data_directory(cli: Command, work: Path) -> None:
+    (work.parent / "data").touch()
+    assert cli("tools").code == 0
