@@ -12,6 +12,7 @@ import pytest
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.library import Library
 from storage.models import Identity, SearchFilter
+from storage.vectors import PROBE
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
@@ -202,6 +203,18 @@ def test_a_damaged_index_is_rebuilt_when_something_is_added(
     assert library.vectors.count("ann") == 2250
     assert world.lost(library, "a", 2100, 40) == world.lost(library, "b", 150, 10) == []
     assert _embedded(library) == 150
+
+
+def test_a_lost_graph_is_noticed_before_so_much_is_added_that_it_looks_whole(
+    full_directory: Path, tmp_path: Path, world: ModuleType, library_of: Callable[..., Library]
+) -> None:
+    shutil.copytree(full_directory, tmp_path / "data")
+    _no_graph(tmp_path / "data" / "chroma")
+    library = library_of(world.HashEmbedder())
+    world.add_many(library, "b", PROBE + 100)
+    world.drain(library)
+    assert world.lost(library, "a", 2100, 40) == []
+    assert _embedded(library) == PROBE + 100
 
 
 @BY_DAMAGE

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -11,12 +12,11 @@ from hypothesis import strategies as st
 
 from storage import search as search_module
 from storage.embed import MiniLMEmbedder
-from storage.filters import compile_filter
 from storage.indexer import _passage
 from storage.lexical import score_matches
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
-from storage.search import DENSE_FLOOR, fuse
+from storage.search import CANDIDATES, DENSE_FLOOR, OVERSAMPLE, fuse
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
@@ -144,32 +144,33 @@ def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
 ) -> None:
     world.add_many(library, "a", 2100)
     world.drain(library)
-    world.add_many(library, "new", 20)
+    # Of stop words alone: the words of the query cannot find it.
+    library.shelf(ANN).add_document(world.new_document("new", "of the and", title=""))
     while library.indexer._embed_batch():
         pass
     assert library.vectors.count("ann") == 2100
-    hit = library.shelf(ANN).search(world.content_of("new", 3), ANY, 1, alpha=1.0).hits[0]
-    assert hit.chunk.content == world.content_of("new", 3)
+    hits = library.shelf(ANN).search("of the and", ANY, 1).hits
+    assert [hit.document.raw_id for hit in hits] == ["new"]
     library.shelf(ANN).delete_document("text", "new")
-    hits = library.shelf(ANN).search(world.content_of("new", 3), ANY, 100, alpha=1.0).hits
+    hits = library.shelf(ANN).search("of the and", ANY, 100).hits
     assert {hit.document.raw_id for hit in hits} == {"a"}
 
 
 def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) -> None:
-    world.add_many(library, "a", 2100)
-    rare = world.new_document("rare", "an odd text of wholly other words", event_time=5.0)
-    library.shelf(ANN).add_document(rare)
+    world.add_many(library, "a", 2100)  # each nearer to "and", by being shorter
+    rare = world.new_document("rare", "and by its many other words far away", title="")
+    library.shelf(ANN).add_document(replace(rare, event_time=5.0))
     world.drain(library)
-    where = compile_filter(ANN, SearchFilter(raw_type="text"))
-    assert where.narrows
-    result = library.shelf(ANN).search(
-        world.content_of("a", 7), SearchFilter(time_range=TimeRange(0, 10)), 5, alpha=1.0
-    )
-    vector = library.engine._embedder.embed_query(world.content_of("a", 7))
-    text = _passage("rare", "", "an odd text of wholly other words")
-    cosine = float(library.engine._embedder.embed_passages([text])[0] @ vector)
-    dense = {hit.document.raw_id: hit.dense for hit in result.hits}
-    assert dense == ({"rare": pytest.approx(cosine, abs=1e-5)} if cosine >= DENSE_FLOOR else {})
+    vector = library.engine._embedder.embed_query("and")
+    cosine = float(library.engine._embedder.embed_passages([rare.text])[0] @ vector)
+    assert cosine > DENSE_FLOOR
+    with library.database.read() as connection:
+        (seq,) = connection.execute("SELECT max(seq) FROM contexts").fetchone()
+    assert seq not in library.vectors.nearest("ann", vector, CANDIDATES * OVERSAMPLE)
+    few = SearchFilter(time_range=TimeRange(0, 10))
+    (hit,) = library.shelf(ANN).search("and", few, 5).hits
+    assert hit.document.raw_id == "rare"
+    assert hit.dense == pytest.approx(cosine, abs=1e-5)
 
 
 @pytest.mark.parametrize(
