@@ -47,8 +47,8 @@ def add(
             say(console(), "Stopped. What was added is kept; the same command goes on from there.")
             sys.exit(INTERRUPTED)
         finally:
-            counts = Counter(outcomes.values())
-            typer.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+            if counts := Counter(outcomes.values()):
+                typer.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     skipped = {file for file, outcome in outcomes.items() if outcome == "skipped"}
     if len(skipped) == len(outcomes) or not skipped.isdisjoint(path.resolve() for path in paths):
         sys.exit(1)
