@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import random
 import shutil
 from collections.abc import Callable
@@ -269,6 +270,16 @@ def test_a_process_finds_at_once_what_another_has_just_written(
     found = one.ask("find", "twox7 lies beside twoy1 and twoz0")
     assert found["hits"][0][0] == "two"
     assert found["hits"][0][2] == pytest.approx(1)
+
+
+def test_only_the_holder_of_the_lock_works(library: Library, world: ModuleType) -> None:
+    world.add_many(library, "a", 3)
+    with (library.directory / "indexer.lock").open("ab") as lock:  # as another process holds it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not library.indexer.step()
+        assert library.indexer.status(ANN).embedded == 0
+    world.drain(library)
+    assert library.indexer.status(ANN).embedded == 3
 
 
 def test_two_processes_that_write_at_once_lose_nothing(
