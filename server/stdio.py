@@ -20,11 +20,15 @@ class ClientInput(io.RawIOBase):
 
     Args:
         descriptor: Where the bytes come from.
+
+    Attributes:
+        stopped: Whether `stop` was called.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._stopped, self._stop = os.pipe()
+        self.stopped = False
 
     def readable(self) -> bool:
         """True."""
@@ -39,6 +43,7 @@ class ClientInput(io.RawIOBase):
 
     def stop(self) -> None:
         """Ends the input now; safe in a signal handler."""
+        self.stopped = True
         os.write(self._stop, b"\0")
 
 

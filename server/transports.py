@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.auth import BearerToken
 from server.drain import Drain
 from server.listener import address_of, allowed_callers, listen
+from server.pending import answering
 from server.settings import HttpSettings
 from server.signals import stopped_by_signals
 from server.stdio import take_streams
@@ -57,8 +58,12 @@ async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[
     async with running:
         try:
             with stopped_by_signals(source.stop):
-                async with transport as (reader, writer):
-                    await server.run(reader, writer, server.create_initialization_options())
+                async with (
+                    transport as (reader, writer),
+                    answering(reader, writer, lambda: source.stopped) as (requests, answers),
+                ):
+                    options = server.create_initialization_options()
+                    await server.run(requests, answers, options)
         except* BrokenPipeError:
             _logger.info("The client closed the connection before its last answer.")
 

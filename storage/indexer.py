@@ -31,6 +31,9 @@ EMBED_BATCH = 32
 
 OUTBOX_BATCH = 1000
 
+RETRY_SECONDS = 5.0
+"""How long to wait after a failure, which rarely mends itself at once."""
+
 IDLE_SECONDS = 1.0
 """How long to wait before looking for work that another process left behind."""
 
@@ -126,7 +129,9 @@ class Indexer:
             except Exception:
                 log.exception("Indexing failed")
                 self.problem, worked = "internal failure, see the log", False
-            if not worked:
+            if self.problem:
+                self._stopping.wait(RETRY_SECONDS)
+            elif not worked:
                 self._wake.wait(IDLE_SECONDS)
 
     def _has_work(self) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from storage.decode import Decoded
+from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.lines import (
@@ -255,7 +256,7 @@ def list_directory(
                 name=_unicode(entry.path),
                 type=entry.type,
                 size=entry.size,
-                modified=datetime.fromtimestamp(entry.mtime, UTC),
+                modified=utc(entry.mtime),
             )
             for entry in listing.entries
         ],

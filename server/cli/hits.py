@@ -12,6 +12,7 @@ from rich.text import Text
 
 from server.cli.terminal import visible
 from storage.tokenize import is_spaceless, tokenize
+from tools.core.retrieved import Coverage
 
 __all__ = ["print_hits", "source_of"]
 
@@ -36,10 +37,9 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
     """
     console = console or Console()
     coverage = retrieved["coverage"]
-    if coverage["embedded"] < coverage["total"]:
-        why = f" ({visible(coverage['problem'])})" if coverage["problem"] else ""
-        note = f"{coverage['embedded']} of {coverage['total']} chunks are embedded{why};"
-        console.print(Text(f"{note} the rest is found by its words alone.", "yellow"))
+    note = Coverage.model_validate(coverage).to_text()
+    if note:
+        console.print(Text(visible(note), "yellow"))
     if not retrieved["hits"]:
         empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
         console.print(empty)

@@ -315,6 +315,15 @@ def test_a_signal_ends_stdio_cleanly_with_a_call_in_flight(lines: Lines, number:
     assert lines.journal.read_text().split() == ["started", "waiting", "cancelled", "stopped"]
 
 
+def test_a_pipe_that_ends_after_its_last_request_gets_every_answer(lines: Lines) -> None:
+    for number in range(20):
+        lines.send(id=number, method="tools/list")
+    written, _ = lines.process.communicate(timeout=10)
+    answered = [json.loads(line)["id"] for line in written.splitlines()]
+    assert sorted(answered) == list(range(20))
+    assert lines.process.returncode == 0
+
+
 def test_a_line_that_is_no_json_is_survived(lines: Lines) -> None:
     assert lines.process.stdin is not None
     lines.process.stdin.write("no json\n")

@@ -158,7 +158,7 @@ def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
 
 def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) -> None:
     world.add_many(library, "a", 2100)  # each nearer to "and", by being shorter
-    rare = world.new_document("rare", "and by its many other words far away", title="")
+    rare = world.new_document("rare", "and by other words far away", title="")
     library.shelf(ANN).add_document(replace(rare, event_time=5.0))
     world.drain(library)
     vector = library.engine._embedder.embed_query("and")
@@ -287,3 +287,21 @@ def test_the_ends_of_alpha_are_one_side_alone(
     for seq in dense.keys() & meaning.keys():
         if dense[seq] == max(dense.values()):
             assert math.isclose(meaning[seq], 1)
+
+
+def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
+    shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.drain(shelved)
+    monkeypatch.setattr("storage.embed.MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr(shelved.engine, "_embedder", MiniLMEmbedder())
+    result = shelved.shelf(ANN).search("heron", ANY, 5)
+    assert (result.mode, [hit.document.raw_id for hit in result.hits]) == ("lexical", ["heron"])
+    assert "is damaged" in result.status.problem
+
+
+def test_a_chinese_query_without_a_shared_word_finds_nothing(
+    shelved: Library, world: ModuleType
+) -> None:
+    world.drain(shelved)
+    assert _found(shelved, "煮米饭的方法") == {}

@@ -14,7 +14,7 @@ from tools.core.errors import InvalidArgumentsError
 
 __all__ = ["AgentId", "DeviceId", "TimeWindow", "TopK", "UserId"]
 
-UserId = Annotated[str | None, Field(description="Whose; default: yours")]
+UserId = Annotated[str | None, Field(min_length=1, description="Whose; default: yours")]
 DeviceId = Annotated[str | None, Field(description="Which device")]
 AgentId = Annotated[str | None, Field(description="Which agent")]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from pydantic import BaseModel, FiniteFloat
 
 from storage.models import IndexStatus, SearchHit, SearchResult
+from tools.core.calendar import utc
 
 __all__ = ["Coverage", "Hit", "Retrieved"]
-
-FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
-LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 class Hit(BaseModel):
@@ -56,7 +52,7 @@ class Hit(BaseModel):
             title=hit.document.title,
             heading=hit.chunk.heading,
             content=hit.chunk.content,
-            event_time=_iso(hit.document.event_time),
+            event_time=utc(hit.document.event_time).isoformat(),
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
             lexical=round(hit.lexical, 4),
@@ -85,7 +81,7 @@ class Coverage(BaseModel):
     def to_text(self) -> str:
         """One line; empty when everything is embedded."""
         if self.embedded >= self.total:
-            return ""
+            return self.problem
         why = f" ({self.problem})" if self.problem else ""
         return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
 
@@ -119,11 +115,6 @@ class Retrieved(BaseModel):
         blocks = [" ".join(filter(None, head))]
         blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
         return "\n\n".join(blocks)
-
-
-def _iso(seconds: float) -> str:
-    """ISO 8601, UTC; a file system keeps times that no calendar has, which become its last ones."""
-    return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC).isoformat()
 
 
 def _block(rank: int, hit: Hit, mode: str) -> str:

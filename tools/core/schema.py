@@ -165,8 +165,10 @@ def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    named = types(schema, root)
-    return {"type": named.pop()} if len(named) == 1 else {}
+    named = sorted(types(schema, root))
+    if not named:
+        return {}
+    return {"type": named[0] if len(named) == 1 else named}
 
 
 def _item(schema: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
