@@ -122,19 +122,12 @@ def _describe(spec: ToolSpec) -> types.Tool:
         description=spec.description,
         input_schema=dict(spec.input_schema),
         output_schema=_listed_output(spec.output_schema),
-        annotations=_annotations(spec),
-    )
-
-
-def _annotations(spec: ToolSpec) -> types.ToolAnnotations:
-    """The hints; the specification gives two of them a meaning for tools that write only."""
-    if spec.read_only:
-        return types.ToolAnnotations(read_only_hint=True, open_world_hint=spec.open_world)
-    return types.ToolAnnotations(
-        read_only_hint=False,
-        destructive_hint=spec.destructive,
-        idempotent_hint=spec.idempotent,
-        open_world_hint=spec.open_world,
+        annotations=types.ToolAnnotations(
+            read_only_hint=spec.read_only,
+            destructive_hint=spec.destructive,
+            idempotent_hint=spec.idempotent or spec.read_only,
+            open_world_hint=spec.open_world,
+        ),
     )
 
 

@@ -92,6 +92,7 @@ class DeletedDocument(BaseModel):
 @tool(
     scope=ToolScope.CONTEXT,
     effects={Effect.READ, Effect.WRITE},
+    destructive=True,  # an earlier version is replaced
     idempotent=True,
     tags=("context", "documents"),
     capabilities=("store a file or a text so that it can be found again",),

@@ -154,7 +154,7 @@ async def test_hints_follow_from_the_effects(server_of: ServerOf, mode: str) -> 
         for name, listed in listing.items()
         if (hints := listed.annotations)
     }
-    assert hints["count_words"] == (True, None, None, False)
+    assert hints["count_words"] == (True, False, True, False)
     assert hints["drop"] == (False, True, True, False)
     assert hints["ask_far_away"] == (False, False, False, True)
     assert listing["count_words"].title == "Count the words"
