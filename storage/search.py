@@ -21,7 +21,7 @@ from storage.embed import Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.filters import Where, compile_filter
 from storage.indexer import Indexer, generation
-from storage.lexical import best_matches, score_matches
+from storage.lexical import find_matches
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
@@ -100,12 +100,12 @@ class SearchEngine:
         vector, status = self._vector(query, weight, status)
         terms = tokenize(query)
         with self._database.read() as connection:
-            lexical = best_matches(connection, terms, where, CANDIDATES)
             dense: dict[int, float] = {}
             if vector is not None:
                 dense = self._nearest(connection, identity, vector, status.embedded, where)
+            lexical = find_matches(connection, terms, where, CANDIDATES, also=dense)
+            if vector is not None:
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
-                lexical |= score_matches(connection, terms, dense.keys() - lexical.keys())
             fused = fuse(dense, lexical, 0.0 if vector is None else weight, floor)
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
             hits = _hits(connection, best, query, fused, dense, lexical)

@@ -59,6 +59,7 @@ CREATE TABLE embeddings (
 
 -- Columns hold the terms of storage/tokenize.py, separated by spaces; rowid is contexts.seq.
 CREATE VIRTUAL TABLE lexical USING fts5 (title, body, tokenize = 'ascii');
+CREATE VIRTUAL TABLE lexical_terms USING fts5vocab (lexical, 'row');
 
 -- What the indexer has still to do: texts without a vector, and the vector index's outbox.
 CREATE TABLE embed_queue (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from storage import search as search_module
 from storage.embed import MiniLMEmbedder
+from storage.filters import Where
 from storage.indexer import _passage
-from storage.lexical import score_matches
+from storage.lexical import find_matches
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
 from storage.search import CANDIDATES, DENSE_FLOOR, OVERSAMPLE, fuse
@@ -21,6 +22,7 @@ from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
 ANY = SearchFilter()
+_ANYONE = Where("TRUE", ())
 
 TEXTS = {
     "rice": "Boil the grains in salted water for twelve minutes, then let them steam.",
@@ -91,7 +93,7 @@ def test_every_hit_has_its_true_scores(shelved: Library, world: ModuleType, quer
     vector = embedder.embed_query(query)
     with shelved.database.read() as connection:
         seq_of = {row[0]: row[1] for row in connection.execute("SELECT id, seq FROM contexts")}
-        lexical = score_matches(connection, tokenize(query), list(seq_of.values()))
+        lexical = find_matches(connection, tokenize(query), _ANYONE, 0, list(seq_of.values()))
     for hit in hits.values():
         text = _passage(hit.document.title, hit.chunk.heading, hit.chunk.content)
         cosine = float(embedder.embed_passages([text])[0] @ vector)
@@ -112,7 +114,7 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
     assert 3 <= len(hits) <= 6
     with library.database.read() as connection:
         rows = connection.execute("SELECT id, seq FROM contexts").fetchall()
-        lexical = score_matches(connection, tokenize(query), [row[1] for row in rows])
+        lexical = find_matches(connection, tokenize(query), _ANYONE, 0, [row[1] for row in rows])
     seq_of = dict(rows)
     for hit in hits:
         expected = float(library.engine._embedder.embed_passages([hit.chunk.content])[0] @ vector)

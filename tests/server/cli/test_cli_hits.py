@@ -62,7 +62,7 @@ def test_pairs_of_a_script_without_spaces_are_marked() -> None:
 
 def test_what_is_not_embedded_says_so() -> None:
     text = shown(hit(dense=None), embedded=1, problem="disk full")
-    assert "1 of 3 chunks are embedded (disk full)" in text
+    assert "1 of 3 chunks embedded (disk full)" in text
     assert "dense not yet" in text
 
 
