@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 QUESTIONS = (
-    "How does a tool call travel through the floors?",
+    "What happens between a tool call and its answer?",
     "What happens to a document that was added just before a crash?",
     "How do I add a tool of my own?",
 )

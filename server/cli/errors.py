@@ -21,20 +21,22 @@ def reported() -> Iterator[None]:
 
     Raises:
         SystemExit: With 1, in place of a SettingsError, a StorageError or a ToolError; also where
-            it is alone in a task group's ExceptionGroup.
+            it, or a SystemExit, is alone in a task group's exception group.
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, BaseExceptionGroup) as error:
         cause = _innermost(error)
+        if isinstance(cause, SystemExit):  # rich ends so where nobody reads on: `| head`
+            raise cause from None
         if not isinstance(cause, _KNOWN):
             raise
         sys.stderr.write("".join(f"{line}\n" for line in _lines(cause)))
         sys.exit(1)
 
 
-def _innermost(error: Exception) -> Exception:
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 

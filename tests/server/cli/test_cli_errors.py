@@ -39,3 +39,9 @@ def test_a_defect_keeps_its_traceback(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, reported():
         raise error
     assert caught.value is error
+
+
+def test_an_end_inside_a_task_group_ends_quietly() -> None:
+    with pytest.raises(SystemExit) as caught, reported():
+        raise BaseExceptionGroup("tasks", [SystemExit(3)])
+    assert caught.value.code == 3
