@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,13 +19,13 @@ from pydantic_core import ErrorDetails, from_json
 
 from tools.core.complaints import complaint, nearest, show, unknown
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
-from tools.core.schema import SchemaGenerator, tidy, types
+from tools.core.schema import SchemaGenerator, child, tidy, types
 from tools.core.signature import NOTHING, Parameter
 
 __all__ = ["Arguments"]
 
 REPORTED = 5
-"""Wrong values that are listed of one argument; thousands of a list's items can be wrong."""
+"""Wrong values that are listed of one argument, and unknown names: thousands can be sent."""
 UNSAYABLE = (PydanticUndefinedAnnotation, PydanticUserError, TypeError)
 """What pydantic raises for a type that it cannot validate, or that JSON Schema cannot say."""
 
@@ -98,16 +98,21 @@ class Arguments:
         if not isinstance(raw, Mapping):
             raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
         strangers = [name for name in raw if name not in self._arguments]
-        problems = [unknown("", name, self._arguments) for name in strangers]
-        suggestions = [near for name in strangers if (near := nearest(name, self._arguments))]
+        problems = [unknown("", name, self._arguments) for name in strangers[:REPORTED]]
+        if len(strangers) > REPORTED:
+            problems.append(f"{len(strangers) - REPORTED} more names are unknown.")
+        near = [nearest(name, self._arguments) for name in strangers[:REPORTED]]
+        suggestions = [name for name in near if name]
         try:
-            values = vars(self._model.model_validate(self._prepared(raw)))
+            prepared = self._prepared(raw)
+            problems += self._complaints(_booleans_for_numbers(prepared, self.schema, self.schema))
+            values = vars(self._model.model_validate(prepared))
         except ValidationError as error:
-            problems += self._complaints(error)
+            problems += self._complaints(error.errors(include_url=False))
         except RecursionError:
             problems.append("they are nested too deeply; send fewer levels.")
         if problems:
-            raise self._error(problems, suggestions)
+            raise self._error(list(dict.fromkeys(problems)), suggestions)
         return {each.parameter: values[each.field] for each in self._arguments.values()}
 
     def _argument(self, name: str, field: str, parameter: Parameter) -> _Argument:
@@ -129,9 +134,9 @@ class Arguments:
             prepared[name] = _decoded(value) if argument.structure else value
         return prepared
 
-    def _complaints(self, error: ValidationError) -> list[str]:
+    def _complaints(self, errors: Iterable[ErrorDetails]) -> list[str]:
         by_argument: dict[int | str, list[ErrorDetails]] = {}
-        for each in error.errors(include_url=False):
+        for each in errors:
             by_argument.setdefault(each["loc"][0], []).append(each)
         lines: list[str] = []
         for name, found in by_argument.items():
@@ -227,3 +232,18 @@ def _decoded(value: object) -> object:
     except (TypeError, ValueError):  # TypeError: half of a surrogate pair
         return value
     return decoded if isinstance(decoded, list | dict) else value
+
+
+def _booleans_for_numbers(
+    value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
+) -> Iterator[ErrorDetails]:
+    """The booleans where only a number may stand: pydantic would take them for 1 and 0."""
+    if isinstance(value, bool):
+        kinds = types(schema, root)
+        if "boolean" not in kinds and not kinds.isdisjoint({"integer", "number"}):
+            yield {"type": "bool_for_number", "loc": place, "msg": "", "input": value}
+    elif isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            inner = child(schema, key, root) if isinstance(part, bool | dict | list) else None
+            if inner is not None:
+                yield from _booleans_for_numbers(part, inner, root, *place, key)

@@ -179,6 +179,20 @@ def test_a_hostile_name_is_a_short_complaint() -> None:
     line.encode()
 
 
+def test_thousands_of_unknown_names_are_counted_not_listed() -> None:
+    lines = _complaints(SEARCH, {"query": "x", **{f"name{number}": 1 for number in range(5000)}})
+    assert len(lines) == 6
+    assert lines[-1] == "4995 more names are unknown."
+
+
+def test_true_is_not_the_number_one() -> None:
+    raw = {"query": "x", "top_k": True, "lines": [{"start": False, "end": 1}], "anything": True}
+    assert _complaints(SEARCH, raw) == [
+        "`lines[0].start` is False; send an integer.",
+        "`top_k` is True; send an integer from 1 to 100.",
+    ]
+
+
 def test_thousands_of_wrong_items_are_counted_not_listed() -> None:
     lines = _complaints(SEARCH, {"query": "x", "lines": ["wrong"] * 5_000})
     assert lines[4] == "`lines[4]` is 'wrong'; send an object with `start`, `end`."
