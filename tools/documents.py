@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import Annotated, Any
 
 import anyio.from_thread
@@ -12,17 +11,16 @@ import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.library import StoredDocument
-from storage.models import Chunk, Document, NewDocument, SearchFilter
-from storage.parse import parse_isolated
+from storage.models import Chunk, Document, SearchFilter
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.params import AgentId, DeviceId, TimeWindow, TopK, UserId
 from tools.core.retrieved import Coverage, Retrieved
+from tools.core.sources import read_source, text_source
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 __all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]
 
-PARSE_SECONDS = 120.0
 PROGRESS_EVERY = 50
 
 RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
@@ -133,9 +131,9 @@ async def add_document(
     shelf = context.shelf(user_id, device_id, agent_id)
     title = " ".join((title or "").replace("\0", " ").split()) or None
     document = await (
-        _from_file(context, path, shelf.max_document_bytes)
+        read_source(context, path, shelf.max_document_bytes)
         if path is not None
-        else _from_text(text or "", title, shelf.max_document_bytes)
+        else text_source(text or "", title, shelf.max_document_bytes)
     )
     given: dict[str, Any] = {"title": title, "raw_type": raw_type, "raw_id": raw_id}
     document = replace(
@@ -234,51 +232,6 @@ def delete_document(
     """Deletes a stored document for good, from every index; the file itself stays."""
     removed = context.shelf(user_id, device_id, agent_id).delete_document(raw_type, raw_id)
     return DeletedDocument(raw_type=raw_type, raw_id=raw_id, chunks_deleted=removed)
-
-
-async def _from_file(context: RequestContext, path: str, max_bytes: int) -> NewDocument:
-    content = await anyio.to_thread.run_sync(
-        partial(context.sandbox.read, path, max_bytes=max_bytes)
-    )
-    if content.truncated:
-        raise InvalidArgumentsError(
-            f"path: {path!r} has {content.size} bytes; a document may have {max_bytes}.",
-            next_actions=("Split it into smaller files.",),
-        )
-    await context.report_progress(0, None, f"reading {path}")
-    parsed = await parse_isolated(content.data, name=path, timeout=PARSE_SECONDS)
-    relative = context.sandbox.relative(path)
-    return NewDocument(
-        raw_type="file",
-        raw_id=relative,
-        title=parsed.title,
-        text=parsed.text,
-        markdown=parsed.markdown,
-        media_type=parsed.media_type,
-        sha256=sha256(content.data).hexdigest(),
-        file_path=relative,
-        event_time=content.mtime,
-    )
-
-
-async def _from_text(text: str, title: str | None, max_bytes: int) -> NewDocument:
-    data = text.encode(errors="replace")
-    if len(data) > max_bytes:
-        raise InvalidArgumentsError(
-            f"text: has {len(data)} bytes; a document may have {max_bytes}.",
-            next_actions=("Split it into smaller texts.",),
-        )
-    parsed = await parse_isolated(data, name=f"{title or 'text'}.md", timeout=PARSE_SECONDS)
-    digest = sha256(data).hexdigest()
-    return NewDocument(
-        raw_type="text",
-        raw_id=title or digest[:16],
-        title=parsed.title,
-        text=parsed.text,
-        markdown=parsed.markdown,
-        media_type=parsed.media_type,
-        sha256=digest,
-    )
 
 
 def _report(context: RequestContext, done: int, total: int) -> None:
