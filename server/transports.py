@@ -16,7 +16,6 @@ import anyio
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
-from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -25,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.auth import BearerToken
 from server.drain import Drain
+from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
 from server.pending import answering
 from server.settings import HttpSettings
@@ -54,7 +54,7 @@ async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[
     """
     source, sink = take_streams()
     lines = io.TextIOWrapper(io.BufferedReader(source), encoding="utf-8", errors="replace")
-    transport = stdio_server(anyio.wrap_file(lines), anyio.wrap_file(sink))
+    transport = messages(anyio.wrap_file(lines), anyio.wrap_file(sink))
     async with running:
         try:
             with stopped_by_signals(source.stop):

@@ -15,6 +15,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
@@ -324,9 +325,11 @@ def test_a_pipe_that_ends_after_its_last_request_gets_every_answer(lines: Lines)
     assert lines.process.returncode == 0
 
 
-def test_a_line_that_is_no_json_is_survived(lines: Lines) -> None:
+def test_a_line_that_is_no_json_is_answered_and_survived(lines: Lines) -> None:
     assert lines.process.stdin is not None
     lines.process.stdin.write("no json\n")
+    lines.process.stdin.flush()
+    assert lines.receive()["error"]["code"] == types.PARSE_ERROR
     lines.send(id=1, method="ping")
     assert lines.receive() == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
