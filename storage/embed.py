@@ -84,7 +84,9 @@ class MiniLMEmbedder:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(by_length), BATCH_SIZE):
             batch = by_length[start : start + BATCH_SIZE]
-            vectors[batch] = _run(session, [encodings[index].ids for index in batch])
+            is_last = start > 0 and start + BATCH_SIZE >= len(by_length)
+            options = _giving_memory_back() if is_last else None
+            vectors[batch] = _run(session, [encodings[index].ids for index in batch], options)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -110,7 +112,16 @@ class MiniLMEmbedder:
         return self._loaded
 
 
-def _run(session: Any, token_ids: list[list[int]]) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
+def _giving_memory_back() -> Any:  # noqa: ANN401  # onnxruntime has no types
+    """Run options after which the session keeps no scratch memory: it would be 300 MB for ever."""
+    import onnxruntime  # noqa: PLC0415  # imported on first use
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
+
+
+def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     longest = max(map(len, token_ids))
@@ -120,7 +131,7 @@ def _run(session: Any, token_ids: list[list[int]]) -> Vectors:  # noqa: ANN401  
         ids[row, : len(tokens)] = tokens
         mask[row, : len(tokens)] = 1
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    states = session.run(None, feeds)[0]
+    states = session.run(None, feeds, options)[0]
     weights = mask[:, :, None].astype(np.float32)
     pooled = (states * weights).sum(axis=1) / weights.sum(axis=1)
     unit: Vectors = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).astype(np.float32)
