@@ -84,7 +84,7 @@ class MiniLMEmbedder:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(by_length), BATCH_SIZE):
             batch = by_length[start : start + BATCH_SIZE]
-            is_last = start > 0 and start + BATCH_SIZE >= len(by_length)
+            is_last = len(texts) > 1 and start + BATCH_SIZE >= len(by_length)
             options = _giving_memory_back() if is_last else None
             vectors[batch] = _run(session, [encodings[index].ids for index in batch], options)
         return vectors
