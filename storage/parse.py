@@ -8,6 +8,7 @@ Plain text and Markdown are read here, the formats that need a library each in a
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,7 +117,9 @@ async def parse_isolated(
         return await to_thread.run_sync(lambda: parse(data, name=name))
     try:
         with anyio.fail_after(timeout):
-            return await to_process.run_sync(_parse_in_worker, data, name, cancellable=True)
+            return await to_process.run_sync(
+                _parse_in_worker, data, name, timeout, cancellable=True
+            )
     except TimeoutError as error:
         raise UnreadableDocumentError(
             f"{name!r} took longer than {timeout:g} seconds to read.",
@@ -129,9 +132,23 @@ async def parse_isolated(
         ) from error
 
 
-def _parse_in_worker(data: bytes, name: str) -> ParsedDocument:
-    with _limited_memory():
+def _parse_in_worker(data: bytes, name: str, timeout: float) -> ParsedDocument:
+    with _limited_memory(), _limited_time(timeout + 1):
         return parse(data, name=name)
+
+
+@contextmanager
+def _limited_time(seconds: float) -> Iterator[None]:
+    """Ends this process after so long: whoever was to kill it may itself have been killed."""
+    if not hasattr(signal, "setitimer"):  # Windows has none
+        yield
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager

@@ -379,6 +379,17 @@ async def test_a_worker_that_dies_is_an_unreadable_document() -> None:
     assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no alarm")
+def test_a_worker_ends_by_itself_when_nobody_is_left_to_end_it() -> None:
+    program = (
+        "from storage.parse import _parse_in_worker;"
+        "page = '<html><p ' + ' '.join(f'a{n}=1' for n in range(200_000)) + '>words</p></html>';"
+        "_parse_in_worker(page.encode(), 'minutes.html', 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert done.returncode == -signal.SIGALRM
+
+
 def test_reading_writes_nothing_to_stdout_from_a_console_script(tmp_path: Path) -> None:
     (tmp_path / "broken.pdf").write_bytes(re.sub(rb"startxref\s+\d+", b"startxref 7", PDF))
     (tmp_path / "page.html").write_bytes(PAGE)
