@@ -14,7 +14,7 @@ from storage.library import StoredDocument
 from storage.models import Chunk, Document, SearchFilter
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.params import AgentId, DeviceId, TimeWindow, TopK, UserId
+from tools.core.params import AgentId, DeviceId, Metadata, Names, TimeWindow, TopK, UserId
 from tools.core.retrieved import Coverage, Retrieved
 from tools.core.sources import read_source, text_source
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
@@ -109,12 +109,8 @@ async def add_document(
     raw_id: Annotated[
         RawId | None, Field(description="Its own name; default: the path or the title")
     ] = None,
-    metadata: Annotated[
-        dict[str, Any] | None, Field(description="Anything to keep with it")
-    ] = None,
-    entities: Annotated[
-        list[str] | None, Field(max_length=100, description="Names it is about")
-    ] = None,
+    metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
+    entities: Annotated[Names | None, Field(description="Names it is about")] = None,
     user_id: UserId = None,
     device_id: DeviceId = None,
     agent_id: AgentId = None,
@@ -169,8 +165,7 @@ def retrieve_document_context(
         Field(max_length=10_000, description="What to look for; without it, the newest are listed"),
     ] = None,
     entities: Annotated[
-        list[str] | None,
-        Field(max_length=100, description="Only documents about one of these names"),
+        Names | None, Field(description="Only documents about one of these names")
     ] = None,
     time_range: Annotated[
         TimeWindow | None, Field(description="Only documents of this time")

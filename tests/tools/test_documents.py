@@ -322,3 +322,41 @@ async def test_a_device_is_a_part_of_its_user(open_crib: Opener) -> None:
         deleted = await crib.call("delete_document", raw_type="text", raw_id="t")
         assert deleted["chunks_deleted"] == 2
         assert await _ids(crib) == []
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+async def test_metadata_comes_back_as_it_was_given_up_to_its_limits(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        for metadata in (_nested(32), {"": "\0\u202e", "k" * 60_000: -0.0, "n": 10**30}):
+            added = await crib.call("add_document", text="words", metadata=metadata)
+            source = {key: added[key] for key in ("raw_type", "raw_id")}
+            assert (await crib.call("get_document", **source))["metadata"] == metadata
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ({"metadata": _nested(33)}, "at most 32 levels"),
+        ({"metadata": {"a": "x" * 65_536}}, "at most 65536 characters of JSON, not 65545"),
+        ({"metadata": '{"a": [NaN]}'}, "a text where a number is not finite"),
+        ({"entities": ["x" * 257]}, "a string of at most 256 characters"),
+        ({"user_id": "x" * 257}, "a string of 1 to 256 characters"),
+        ({"device_id": "x" * 257}, "a string of at most 256 characters"),
+        ({"agent_id": "x" * 257}, "a string of at most 256 characters"),
+    ],
+)
+async def test_what_could_not_be_given_back_is_refused(
+    open_crib: Opener, arguments: dict[str, Any], remedy: str
+) -> None:
+    async with open_crib() as crib:
+        error_type, told = await crib.failure("add_document", text="words", **arguments)
+        assert error_type == "invalid_arguments"
+        assert remedy in told
+        assert len(told) < 1000
+        assert not (await crib.call("retrieve_document_context"))["hits"]

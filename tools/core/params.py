@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from storage.models import TimeRange, TimeType
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["AgentId", "DeviceId", "TimeWindow", "TopK", "UserId"]
+__all__ = ["AgentId", "DeviceId", "Metadata", "Names", "TimeWindow", "TopK", "UserId"]
 
-UserId = Annotated[str | None, Field(min_length=1, description="Whose; default: yours")]
-DeviceId = Annotated[str | None, Field(description="Which device")]
-AgentId = Annotated[str | None, Field(description="Which agent")]
+MAX_METADATA = 65_536
+"""Characters of JSON that a document's metadata may have."""
+
+METADATA_LEVELS = 32
+"""Levels of nesting in metadata; clients give up on answers far deeper than that."""
+
+
+def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata, which comes back as it was given."""
+    try:
+        length = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False))
+    except ValueError:
+        raise ValueError("send null or a text where a number is not finite.") from None
+    if length > MAX_METADATA:
+        raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {length}.")
+    if _levels(metadata) > METADATA_LEVELS:
+        raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
+    return metadata
+
+
+def _levels(value: object) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_levels, value.values() if isinstance(value, dict) else value), default=0)
+
+
+UserId = Annotated[
+    str | None, Field(min_length=1, max_length=256, description="Whose; default: yours")
+]
+DeviceId = Annotated[str | None, Field(max_length=256, description="Which device")]
+AgentId = Annotated[str | None, Field(max_length=256, description="Which agent")]
+Names = Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=100)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]
 
 Instant = float | str
