@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 
 from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
+from storage.locks import locked
 
 __all__ = ["Database"]
 
@@ -43,7 +44,13 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _create(path)
             try:
-                self._migrate()
+                with (
+                    locked(path.with_name("setup.lock"), wait=True),
+                    self._connection() as connection,
+                ):
+                    # Kept by the file. Of two that change it at once SQLite lets one fail unheard.
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    _migrate(connection, path)
             except BaseException:
                 self.close()
                 raise
@@ -106,40 +113,9 @@ class Database:
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
         connection.row_factory = sqlite3.Row
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
-
-    def _migrate(self) -> None:
-        migrations = sorted(
-            (
-                item
-                for item in (resources.files("storage") / "migrations").iterdir()
-                if item.name.endswith(".sql")
-            ),
-            key=lambda item: item.name,
-        )
-        with self._connection() as connection:
-            if self._version(connection) == len(migrations):
-                return
-            connection.execute("BEGIN IMMEDIATE")  # two first starts at once: one migrates
-            version = self._version(connection)
-            if version > len(migrations):
-                raise SchemaTooNewError(
-                    f"{self.path} has schema {version}; this version of Toolcrib knows up to"
-                    f" {len(migrations)}.",
-                    suggestions=("Upgrade Toolcrib, or choose another data directory.",),
-                )
-            for number, migration in enumerate(migrations[version:], start=version + 1):
-                for statement in _statements(migration.read_text(encoding="utf-8")):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number}")
-            connection.commit()
-
-    @staticmethod
-    def _version(connection: sqlite3.Connection) -> int:
-        return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -166,6 +142,29 @@ def _create(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    migrations = sorted(
+        (
+            item
+            for item in (resources.files("storage") / "migrations").iterdir()
+            if item.name.endswith(".sql")
+        ),
+        key=lambda item: item.name,
+    )
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(migrations):
+        raise SchemaTooNewError(
+            f"{path} has schema {version}; this version of Toolcrib knows up to {len(migrations)}.",
+            suggestions=("Upgrade Toolcrib, or choose another data directory.",),
+        )
+    for number, migration in enumerate(migrations[version:], start=version + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _statements(migration.read_text(encoding="utf-8")):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.commit()
 
 
 def _statements(script: str) -> Iterator[str]:

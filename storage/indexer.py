@@ -7,7 +7,6 @@ its queue only after its work has been done; work that was done twice leaves the
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import sqlite3
@@ -19,6 +18,7 @@ from pathlib import Path
 from storage.database import Database
 from storage.embed import Embedder
 from storage.errors import StorageError, VectorIndexError
+from storage.locks import locked
 from storage.models import Identity, IndexStatus
 from storage.vectors import VectorIndex
 
@@ -114,7 +114,7 @@ class Indexer:
         """
         if not (self._check_wanted or self._has_work()):
             return False
-        with self._lease() as held:
+        with locked(self._lock_path, wait=False) as held:
             return held and (self._embed_batch() or self._deliver_batch() or self._verify())
 
     def _work(self) -> None:
@@ -140,16 +140,6 @@ class Indexer:
                 "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
             ).fetchone()
         return bool(row[0])
-
-    @contextmanager
-    def _lease(self) -> Iterator[bool]:
-        with self._lock_path.open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
 
     def _embed_batch(self) -> bool:
         with self._database.read() as connection:

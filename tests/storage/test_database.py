@@ -205,7 +205,8 @@ def test_what_is_written_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()
     }
-    assert modes == dict.fromkeys(("toolcrib.db", "toolcrib.db-wal", "toolcrib.db-shm"), 0o600)
+    names = ("setup.lock", "toolcrib.db", "toolcrib.db-wal", "toolcrib.db-shm")
+    assert modes == dict.fromkeys(names, 0o600)
     database.close()
 
 
