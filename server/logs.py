@@ -24,6 +24,9 @@ class _PrivateFileHandler(RotatingFileHandler):
         stream = open(self.baseFilename, self.mode, encoding="utf-8", opener=opener)  # noqa: SIM115  # only open() takes an opener; the handler closes it
         return cast("TextIOWrapper", stream)
 
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        """Lets a full disk pass without a traceback on stderr, which has the line itself."""
+
 
 def configure(settings: Settings) -> None:
     """Sends Toolcrib's log, and what libraries warn of, to stderr and the log file.

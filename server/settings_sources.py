@@ -122,6 +122,8 @@ def _from_file(path: Path, namer: str) -> dict[str, _Given]:
         raise SettingsError(
             f"The settings file {path} is not TOML: {_place(error, text)}."
         ) from error
+    except RecursionError:
+        raise SettingsError(f"The settings file {path} is nested too deeply.") from None
     unknown = [
         f"Unknown setting {key!r} in {path}. {_advice(key, _KEYS)}"
         for key in values

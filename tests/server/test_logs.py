@@ -96,3 +96,19 @@ def test_without_a_writable_file_it_is_stderr_with_a_warning(
     logged = capsys.readouterr().err
     assert f"The log file {settings.log_file} cannot be written: " in logged
     assert "still heard" in logged
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is full")
+def test_a_full_disk_leaves_stderr_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = configured(tmp_path)
+    settings.log_file.unlink()
+    settings.log_file.symlink_to("/dev/full")
+    configured(tmp_path)
+    LOGGER.info("still heard")
+    logged = capsys.readouterr().err
+    with pytest.raises(OSError, match="No space"):
+        logging.getLogger().handlers[-1].close()
+    assert "still heard" in logged
+    assert "Traceback" not in logged

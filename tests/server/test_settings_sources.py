@@ -98,6 +98,11 @@ def test_malformed_toml_is_named_with_file_line_and_column(
     assert place in message
 
 
+def test_toml_that_is_nested_without_end_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "a = " + "[" * 100_000)
+    assert complaint(path) == f"The settings file {path} is nested too deeply."
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(b"a = '\xff'")
