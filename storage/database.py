@@ -43,6 +43,7 @@ class Database:
         with self._translated():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             _create(path)
+            self._file = path.stat()
             try:
                 with (
                     locked(path.with_name("setup.lock"), wait=True),
@@ -98,6 +99,7 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
+        self._check_file()
         try:
             connection = self._idle.get_nowait()
         except Empty:
@@ -108,6 +110,20 @@ class Database:
             if connection.in_transaction:  # a commit that failed leaves its transaction open
                 connection.rollback()
             self._idle.put(connection)
+
+    def _check_file(self) -> None:
+        """Refuses to go on in a file without a name: what is written to it goes with the process.
+
+        Raises:
+            StorageUnavailableError: If another file, or none, is where this one was opened.
+        """
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat(self.path.stat(), self._file):
+                return
+        raise StorageUnavailableError(
+            f"{self.path} was removed or replaced while it was in use; nothing was changed.",
+            suggestions=("Restart Toolcrib.",),
+        )
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)

@@ -194,6 +194,25 @@ def test_a_disk_that_is_really_full_keeps_all_that_was_acknowledged(small_disk: 
     again.close()
 
 
+def test_a_file_that_was_removed_or_replaced_takes_no_more_writes(database: Database) -> None:
+    moved = database.path.rename(database.path.with_name("moved"))
+    _check_nothing_is_taken(database)
+    database.path.touch()  # another file under the name
+    _check_nothing_is_taken(database)
+    assert database.path.stat().st_size == 0
+    moved.rename(database.path)
+    with database.write() as connection:
+        connection.execute("INSERT INTO meta (key, value) VALUES ('a', 'b')")
+
+
+def _check_nothing_is_taken(database: Database) -> None:
+    with pytest.raises(StorageUnavailableError, match="removed or replaced") as caught:
+        database.get_meta("a")
+    assert caught.value.suggestions == ("Restart Toolcrib.",)
+    with pytest.raises(StorageUnavailableError, match="removed or replaced"), database.write():
+        pytest.fail("It was let in.")
+
+
 def test_what_is_written_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     earlier = os.umask(0)
     try:
