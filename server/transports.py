@@ -23,6 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.auth import BearerToken
+from server.authority import SoundAuthority
 from server.drain import Drain
 from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
@@ -162,9 +163,10 @@ async def _serve(
 ) -> None:
     if http.token is not None:
         app = BearerToken(app, http.token)
-    drain = Drain(app)
+    drain = Drain(SoundAuthority(app))
     config = uvicorn.Config(
         drain,
+        http="h11",  # the faster httptools takes headers without end, before any token is asked
         log_config=None,
         access_log=False,
         ws="none",

@@ -157,7 +157,16 @@ def test_a_request_without_the_token_is_refused(locked: Toy, authorization: str 
     assert response.headers["www-authenticate"].startswith("Bearer ")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example:80"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8765",
+        "127.0.0.1.evil.example:80",
+        "127.0.0.1:80.evil.example",
+        "localhost:1@evil.example",
+    ],
+)
 def test_a_foreign_host_header_is_refused(http: Toy, sse: Toy, host: str) -> None:
     assert post(http.url, Host=host).status_code == 421
     assert httpx2.get(sse.url, headers={"Host": host}).status_code == 421
@@ -165,7 +174,15 @@ def test_a_foreign_host_header_is_refused(http: Toy, sse: Toy, host: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost.evil.example"]
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "http://localhost:1.evil.example",
+        "http://localhost:1@evil.example",
+        "http://localhost:1://evil.example",
+    ],
 )
 def test_a_foreign_origin_is_refused(http: Toy, sse: Toy, origin: str) -> None:
     assert post(http.url, Origin=origin).status_code == 403
@@ -183,6 +200,13 @@ def test_a_foreign_origin_is_refused(http: Toy, sse: Toy, origin: str) -> None:
 )
 def test_every_loopback_name_is_answered(http: Toy, headers: dict[str, str]) -> None:
     assert post(http.url, **headers).status_code not in {403, 421}
+
+
+def test_a_header_without_end_is_refused(http: Toy) -> None:
+    port = httpx2.URL(http.url).port
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        client.sendall(b"GET /mcp HTTP/1.1\r\n" + b"A: b\r\n" * 20_000)
+        assert client.recv(100).startswith(b"HTTP/1.1 400")
 
 
 def test_a_refused_stream_is_not_logged_as_a_failure_of_the_server(tmp_path: Path) -> None:
