@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -51,6 +52,8 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]
 
 Instant = float | str
+
+_DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 
 class TimeWindow(BaseModel):
@@ -111,10 +114,11 @@ def _seconds(name: str, value: Instant | None, zone: tzinfo) -> float | None:
 
 
 def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
-    try:
-        return _finite(float(text))
-    except ValueError:
-        moment = datetime.fromisoformat(text)
+    # "2026" and "20261121" are written as dates, not as seconds of the year 1970.
+    if not (text.isdecimal() and len(text) in _DATE_LENGTHS):
+        with suppress(ValueError):
+            return _finite(float(text))
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     if whole_day and _is_day(text):  # an end that is a day includes that day
