@@ -164,8 +164,8 @@ class Indexer:
                         (row["seq"], vector.astype("<f4").tobytes()),
                     )
                     connection.execute(
-                        "INSERT INTO vector_outbox (context_seq, user_id, action)"
-                        " SELECT seq, user_id, 'upsert' FROM contexts WHERE seq = ?",
+                        "INSERT INTO vector_outbox (context_seq, user_id)"
+                        " SELECT seq, user_id FROM contexts WHERE seq = ?",
                         (row["seq"],),
                     )
         return True
@@ -173,7 +173,7 @@ class Indexer:
     def _deliver_batch(self) -> bool:
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT seq, context_seq, user_id, action FROM vector_outbox ORDER BY seq LIMIT ?",
+                "SELECT seq, context_seq, user_id FROM vector_outbox ORDER BY seq LIMIT ?",
                 (OUTBOX_BATCH,),
             ).fetchall()
             self._vectors.follow(generation(connection))
@@ -255,8 +255,8 @@ class Indexer:
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
             connection.execute(
-                "INSERT INTO vector_outbox (context_seq, user_id, action)"
-                " SELECT c.seq, c.user_id, 'upsert' FROM embeddings e"
+                "INSERT INTO vector_outbox (context_seq, user_id)"
+                " SELECT c.seq, c.user_id FROM embeddings e"
                 " JOIN contexts c ON c.seq = e.context_seq"
             )
             _next_generation(connection)

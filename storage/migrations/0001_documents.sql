@@ -61,19 +61,19 @@ CREATE TABLE embeddings (
 CREATE VIRTUAL TABLE lexical USING fts5 (title, body, tokenize = 'ascii');
 CREATE VIRTUAL TABLE lexical_terms USING fts5vocab (lexical, 'row');
 
--- What the indexer has still to do: texts without a vector, and the vector index's outbox.
+-- What the indexer has still to do: texts without a vector, and contexts whose vector the index has
+-- to bring to what `embeddings` says when it does so: there, or gone.
 CREATE TABLE embed_queue (
     context_seq INTEGER PRIMARY KEY REFERENCES contexts (seq) ON DELETE CASCADE
 );
 CREATE TABLE vector_outbox (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     context_seq INTEGER NOT NULL,
-    user_id     TEXT NOT NULL,
-    action      TEXT NOT NULL CHECK (action IN ('upsert', 'delete'))
+    user_id     TEXT NOT NULL
 );
 
 -- A deletion reaches every index, whichever statement or cascade caused it.
 CREATE TRIGGER contexts_deleted AFTER DELETE ON contexts BEGIN
     DELETE FROM lexical WHERE rowid = old.seq;
-    INSERT INTO vector_outbox (context_seq, user_id, action) VALUES (old.seq, old.user_id, 'delete');
+    INSERT INTO vector_outbox (context_seq, user_id) VALUES (old.seq, old.user_id);
 END;
