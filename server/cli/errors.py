@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from server.settings import SettingsError
 from storage.errors import StorageError
 from tools.core.errors import ToolError
+from tools.core.failures import only_cause
 
 __all__ = ["reported"]
 
@@ -26,19 +27,13 @@ def reported() -> Iterator[None]:
     try:
         yield
     except (Exception, BaseExceptionGroup) as error:
-        cause = _innermost(error)
+        cause = only_cause(error)
         if isinstance(cause, SystemExit):  # rich ends so where nobody reads on: `| head`
             raise cause from None
         if not isinstance(cause, _KNOWN):
             raise
         sys.stderr.write("".join(f"{line}\n" for line in _lines(cause)))
         sys.exit(1)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 def _lines(error: SettingsError | StorageError | ToolError) -> Iterator[str]:

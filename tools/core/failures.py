@@ -20,7 +20,7 @@ from tools.core.errors import (
     UnavailableError,
 )
 
-__all__ = ["as_tool_error"]
+__all__ = ["as_tool_error", "only_cause"]
 
 logger = logging.getLogger("toolcrib")
 
@@ -44,7 +44,7 @@ def as_tool_error(error: BaseException, tool_name: str) -> ToolError:
         A ToolError as it is, a StorageError translated, and anything else as an InternalError that
         tells the caller an incident number; the log has the traceback under that number.
     """
-    cause = _only_cause(error)
+    cause = only_cause(error)
     if isinstance(cause, ToolError):
         return cause
     if isinstance(cause, StorageError):
@@ -52,7 +52,7 @@ def as_tool_error(error: BaseException, tool_name: str) -> ToolError:
     return _incident(error, tool_name)
 
 
-def _only_cause(error: BaseException) -> BaseException:
+def only_cause(error: BaseException) -> BaseException:
     """The single exception inside groups of one, which task groups make of a plain failure."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
