@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -13,7 +13,12 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from server.pending import PendingRequests
+
 __all__ = ["messages"]
+
+PATIENCE_SECONDS = 10.0
+"""How long requests in flight may take once the client has closed its side."""
 
 _TOKEN = re.compile(
     r'"id"\s*+:\s*+(?P<id>"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?\d{1,18})(?=\s*[,}])'
@@ -26,19 +31,21 @@ _TOKEN = re.compile(
 
 @asynccontextmanager
 async def messages(
-    source: anyio.AsyncFile[str], sink: anyio.AsyncFile[str]
+    source: AsyncIterable[str], sink: anyio.AsyncFile[str], stopped: Callable[[], bool]
 ) -> AsyncIterator[
     tuple[MemoryObjectReceiveStream[SessionMessage], MemoryObjectSendStream[SessionMessage]]
 ]:
-    """The messages of one client, in and out, until `source` ends.
+    """The messages of one client, in and out, until `source` ends and every request is answered.
 
-    As the SDK's `stdio_server`, which drops a line that it cannot read: whoever sent a request in
-    it would wait for ever.
+    As the SDK's `stdio_server`, which drops a line that it cannot read, so that whoever sent a
+    request in it would wait for ever, and drops the requests in flight as soon as the input ends.
 
     Args:
         source: Lines from the client.
         sink: Lines to the client.
+        stopped: Whether the process was told to end, and so owes nobody anything.
     """
+    pending = PendingRequests()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     refusals = outgoing.clone()
@@ -52,7 +59,11 @@ async def messages(
                     if line.strip():
                         await refusals.send(SessionMessage(_refusal(line, error)))
                 else:
+                    pending.received(message)
                     await to_server.send(SessionMessage(message))
+            if not stopped():
+                with anyio.move_on_after(PATIENCE_SECONDS):
+                    await pending.wait_for_none()
 
     async def write() -> None:
         async with from_server:
@@ -60,6 +71,7 @@ async def messages(
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await sink.write(text + "\n")
                 await sink.flush()
+                pending.sent(each.message)
 
     async with anyio.create_task_group() as group:
         group.start_soon(read)

@@ -1,96 +1,44 @@
-"""Answers owed to a client that has closed its side: a pipe ends right after its last request."""
+"""Answers owed to the client: a pipe ends right after its last request and waits for them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
-
 import anyio
 import mcp_types as types
-from mcp.shared._stream_protocols import ReadStream, WriteStream
-from mcp.shared.message import SessionMessage
 
-__all__ = ["answering"]
+__all__ = ["PendingRequests"]
 
-Incoming = SessionMessage | Exception
-
-PATIENCE_SECONDS = 10.0
-"""How long requests in flight may take once the client has closed its side."""
+Message = (
+    types.JSONRPCRequest | types.JSONRPCNotification | types.JSONRPCResponse | types.JSONRPCError
+)
 
 
-@asynccontextmanager
-async def answering(
-    reader: ReadStream[Incoming],
-    writer: WriteStream[SessionMessage],
-    stopped: Callable[[], bool],
-) -> AsyncIterator[tuple[ReadStream[Incoming], WriteStream[SessionMessage]]]:
-    """The same streams, but the input ends only when every request has been answered.
-
-    The SDK drops requests in flight as soon as the input ends.
-
-    Args:
-        reader: Messages from the client.
-        writer: Messages to the client.
-        stopped: Whether the process was told to end, and so owes nobody anything.
-    """
-    pending = _Pending()
-    to_server, from_client = anyio.create_memory_object_stream[Incoming](0)
-    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-
-    receiving = anyio.CancelScope()
-
-    async def receive() -> None:
-        with receiving:
-            async with reader, to_server:
-                async for message in reader:
-                    pending.received(message)
-                    await to_server.send(message)
-                if not stopped():
-                    with anyio.move_on_after(PATIENCE_SECONDS):
-                        await pending.wait_for_none()
-
-    async def send() -> None:
-        async with writer, from_server:
-            async for message in from_server:
-                await writer.send(message)
-                pending.sent(message)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(receive)
-        group.start_soon(send)
-        yield from_client, to_client
-        receiving.cancel()
-        await from_client.aclose()
-        await to_client.aclose()  # what was said is still sent
-
-
-class _Pending:
+class PendingRequests:
     """The requests that wait for their answer."""
 
     def __init__(self) -> None:
-        self._ids: set[Any] = set()
+        self._ids: set[object] = set()
         self._none = anyio.Event()
         self._none.set()
 
-    def received(self, message: Incoming) -> None:
+    def received(self, message: Message) -> None:
+        """Notes what the client says: a request, or that it no longer waits for one."""
         match message:
-            case SessionMessage(message=types.JSONRPCRequest(id=request)):
+            case types.JSONRPCRequest(id=request):
                 self._ids.add(request)
                 self._none = anyio.Event()
-            case SessionMessage(
-                message=types.JSONRPCNotification(
-                    method="notifications/cancelled", params={"requestId": request}
-                )
+            case types.JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": request}
             ):
                 self._settle(request)
 
-    def sent(self, message: SessionMessage) -> None:
-        match message.message:
+    def sent(self, message: Message) -> None:
+        """Notes what the client was told."""
+        match message:
             case types.JSONRPCResponse(id=request) | types.JSONRPCError(id=request):
                 self._settle(request)
 
     async def wait_for_none(self) -> None:
+        """Waits until every request has been answered or cancelled."""
         await self._none.wait()
 
     def _settle(self, request: object) -> None:

@@ -27,7 +27,6 @@ from server.authority import SoundAuthority
 from server.drain import Drain
 from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
-from server.pending import answering
 from server.settings import HttpSettings
 from server.signals import stopped_by_signals
 from server.stdio import take_streams
@@ -55,16 +54,12 @@ async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[
     """
     source, sink = take_streams()
     lines = io.TextIOWrapper(io.BufferedReader(source), encoding="utf-8", errors="replace")
-    transport = messages(anyio.wrap_file(lines), anyio.wrap_file(sink))
+    transport = messages(anyio.wrap_file(lines), anyio.wrap_file(sink), lambda: source.stopped)
     async with running:
         try:
             with stopped_by_signals(source.stop):
-                async with (
-                    transport as (reader, writer),
-                    answering(reader, writer, lambda: source.stopped) as (requests, answers),
-                ):
-                    options = server.create_initialization_options()
-                    await server.run(requests, answers, options)
+                async with transport as (reader, writer):
+                    await server.run(reader, writer, server.create_initialization_options())
         except* BrokenPipeError:
             _logger.info("The client closed the connection before its last answer.")
 

@@ -27,7 +27,8 @@ def exchange(text: str) -> tuple[list[Any], list[Any]]:
     sink = io.StringIO()
 
     async def run() -> list[Any]:
-        async with messages(anyio.wrap_file(io.StringIO(text)), anyio.wrap_file(sink)) as ends:
+        source = anyio.wrap_file(io.StringIO(text))
+        async with messages(source, anyio.wrap_file(sink), lambda: True) as ends:
             incoming, outgoing = ends
             async with incoming, outgoing:
                 return [each.message async for each in incoming]

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -7,14 +11,12 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from server.pending import answering
+from server.lines import messages
 
-REQUEST = SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list"))
-ANSWER = SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
-CANCELLED = SessionMessage(
-    types.JSONRPCNotification(
-        jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1}
-    )
+REQUEST = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")
+ANSWER = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={})
+CANCELLED = types.JSONRPCNotification(
+    jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1}
 )
 
 pytestmark = pytest.mark.anyio
@@ -24,14 +26,24 @@ class Ends:
     """A client's two ends, and what the server sees of them."""
 
     def __init__(self) -> None:
-        self.client, self.reader = anyio.create_memory_object_stream[Any](10)
-        self.writer, self.answers = anyio.create_memory_object_stream[Any](10)
+        self.client, self.source = anyio.create_memory_object_stream[str](10)
+        self.sink = io.StringIO()
 
-    async def say(self, *messages: SessionMessage) -> None:
+    async def say(self, *said: types.JSONRPCRequest | types.JSONRPCNotification) -> None:
         """Says all of it and closes this side."""
         async with self.client:
-            for message in messages:
-                await self.client.send(message)
+            for message in said:
+                await self.client.send(message.model_dump_json(exclude_unset=True))
+
+    @asynccontextmanager
+    async def messages(self, *, stopped: bool) -> AsyncIterator[tuple[Any, Any]]:
+        lines = messages(self.source, anyio.wrap_file(self.sink), lambda: stopped)
+        async with self.source, lines as (requests, answers), requests, answers:
+            yield requests, answers
+
+    @property
+    def answers(self) -> list[Any]:
+        return [json.loads(line) for line in self.sink.getvalue().splitlines()]
 
 
 @pytest.fixture
@@ -42,37 +54,31 @@ def ends() -> Ends:
 async def test_an_answer_still_reaches_a_client_that_has_closed_its_side(ends: Ends) -> None:
     with anyio.fail_after(5):
         await ends.say(REQUEST)
-        async with answering(ends.reader, ends.writer, lambda: False) as (requests, answers):
-            assert await requests.receive() == REQUEST
-            await answers.send(ANSWER)
+        async with ends.messages(stopped=False) as (requests, answers):
+            assert (await requests.receive()).message == REQUEST
+            await answers.send(SessionMessage(ANSWER))
             with pytest.raises(anyio.EndOfStream):
                 await requests.receive()
-        async with ends.answers:
-            assert [answer async for answer in ends.answers] == [ANSWER]
+        assert ends.answers == [ANSWER.model_dump(exclude_unset=True)]
 
 
 async def test_the_input_does_not_end_while_a_request_is_open(ends: Ends) -> None:
     await ends.say(REQUEST)
-    async with (
-        answering(ends.reader, ends.writer, lambda: False) as (requests, _),
-        ends.answers,
-    ):
+    async with ends.messages(stopped=False) as (requests, answers):
         await requests.receive()
         await anyio.wait_all_tasks_blocked()
         with anyio.move_on_after(0) as waiting:
             await requests.receive()
         assert waiting.cancelled_caught
+        await answers.send(SessionMessage(ANSWER))
 
 
 @pytest.mark.parametrize("last", [CANCELLED, None])
 async def test_nothing_is_owed_for_a_cancelled_request_or_by_a_stopped_server(
-    ends: Ends, last: SessionMessage | None
+    ends: Ends, last: types.JSONRPCNotification | None
 ) -> None:
     with anyio.fail_after(5):
         await ends.say(REQUEST, *([last] if last else []))
-        async with (
-            answering(ends.reader, ends.writer, lambda: last is None) as (requests, _),
-            ends.answers,
-        ):
+        async with ends.messages(stopped=last is None) as (requests, _):
             seen = [message async for message in requests]
     assert len(seen) == (2 if last else 1)
