@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -77,13 +78,13 @@ async def serve_http(
     Raises:
         SettingsError: If the address cannot or must not be listened on.
     """
-    with listen(http) as listener:
-        security = allowed_callers(http, listener)
-        app = server.streamable_http_app(
+
+    def make_app(security: TransportSecuritySettings) -> ASGIApp:
+        return server.streamable_http_app(
             streamable_http_path=HTTP_PATH, transport_security=security
         )
-        _logger.info("Streamable HTTP at http://%s%s", address_of(listener), HTTP_PATH)
-        await _serve(app, http, listener, running)
+
+    await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
 
 
 async def serve_sse(
@@ -99,18 +100,18 @@ async def serve_sse(
     Raises:
         SettingsError: If the address cannot or must not be listened on.
     """
-    with listen(http) as listener:
-        security = allowed_callers(http, listener)
+
+    def make_app(security: TransportSecuritySettings) -> ASGIApp:
         transport = SseServerTransport(MESSAGES_PATH, security)
         connect = _SseConnection(server, transport, security)
-        app = Starlette(
+        return Starlette(
             routes=[
                 Route(SSE_PATH, connect, methods=["GET"]),
                 Mount(MESSAGES_PATH, transport.handle_post_message),
             ]
         )
-        _logger.info("Server-Sent Events at http://%s%s", address_of(listener), SSE_PATH)
-        await _serve(app, http, listener, running)
+
+    await _serve(make_app, f"Server-Sent Events at %s{SSE_PATH}", http, running)
 
 
 class _SseConnection:
@@ -151,14 +152,22 @@ class _DrainingServer(uvicorn.Server):
 
 
 async def _serve(
-    app: ASGIApp,
+    make_app: Callable[[TransportSecuritySettings], ASGIApp],
+    announcement: str,
     http: HttpSettings,
-    listener: socket.socket,
     running: AbstractAsyncContextManager[Any],
 ) -> None:
-    if http.token is not None:
-        app = BearerToken(app, http.token)
-    drain = Drain(SoundAuthority(app))
+    with listen(http) as listener:
+        app = make_app(allowed_callers(http, listener))
+        if http.token is not None:
+            app = BearerToken(app, http.token)
+        _logger.info(announcement, f"http://{address_of(listener)}")
+        await _run(Drain(SoundAuthority(app)), listener, running)
+
+
+async def _run(
+    drain: Drain, listener: socket.socket, running: AbstractAsyncContextManager[Any]
+) -> None:
     config = uvicorn.Config(
         drain,
         http="h11",  # the faster httptools takes headers without end, before any token is asked
