@@ -22,6 +22,7 @@ from storage.models import (
     SearchResult,
 )
 from storage.names import fold, resolve
+from storage.parse import MAX_BYTES
 from storage.search import SearchEngine
 from storage.tokenize import tokenize
 from storage.vectors import VectorIndex
@@ -70,7 +71,7 @@ class Library:
         embedder: Embedder,
         *,
         alpha: float = 0.5,
-        max_document_bytes: int = 50_000_000,
+        max_document_bytes: int = MAX_BYTES,
     ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
