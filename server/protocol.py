@@ -16,10 +16,10 @@ from server.resources import DocumentResources
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
+from tools.core.conversion.schema import outline
 from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.schema import outline
 from tools.core.spec import ToolResult, ToolSpec
 
 __all__ = ["build_server"]

@@ -15,8 +15,8 @@ from mcp import Client
 import tools
 from server.app import App, build
 from server.settings import Settings
+from tools.core.conversion.schema import resolve
 from tools.core.registry import ToolRegistry
-from tools.core.schema import resolve
 from tools.core.spec import ToolSpec
 
 ROOT = Path(__file__).parents[2]

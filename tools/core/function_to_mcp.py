@@ -6,41 +6,23 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import anyio.to_thread
 from pydantic import ValidationError
+from typing_extensions import Unpack
 
-from tools.core.arguments import Arguments
 from tools.core.context import RequestContext
-from tools.core.docstrings import read_docstring
+from tools.core.conversion.arguments import Arguments
+from tools.core.conversion.docstrings import read_docstring
+from tools.core.conversion.output import Output
+from tools.core.conversion.signature import Signature, read_signature, underlying
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
-from tools.core.output import Output
-from tools.core.signature import Signature, read_signature, underlying
-from tools.core.spec import Confirmation, Effect, ToolOptions, ToolResult, ToolScope, ToolSpec
+from tools.core.spec import MARK, Effect, ToolOptions, ToolResult, ToolSpec, settle
 
-__all__ = ["FunctionToMCP", "Overrides"]
+__all__ = ["FunctionToMCP"]
 
 NAME = re.compile(r"[a-z0-9_]{1,64}")
-UNMARKED = ToolOptions(scope=ToolScope.SANDBOXED, effects=frozenset({Effect.READ}))
-"""What holds for a function that says nothing of itself."""
-
-
-class Overrides(TypedDict, total=False):
-    """What `convert` may be told beside or against a function's `@tool`; see ToolOptions."""
-
-    scope: ToolScope
-    effects: AbstractSet[Effect]
-    title: str | None
-    destructive: bool
-    idempotent: bool
-    confirmation: Confirmation
-    tags: tuple[str, ...]
-    capabilities: tuple[str, ...]
-    aliases: tuple[str, ...]
-    timeout: float
 
 
 class FunctionToMCP:
@@ -53,13 +35,14 @@ class FunctionToMCP:
         name: str | None = None,
         description: str | None = None,
         source: str = "builtin",
-        **overrides: Unpack[Overrides],
+        **overrides: Unpack[ToolOptions],
     ) -> ToolSpec:
         """Makes a tool of a function.
 
         Names and types come from the signature, texts from `Annotated`, `Field` and the docstring,
-        scope, effects and the rest from `@tool`; without it a tool is sandboxed and only reads. A
-        parameter of type RequestContext is given by the call path and is not in the schema.
+        scope, effects and the rest from `@tool`; without it a tool is sandboxed, and the worst is
+        supposed of what it does. A parameter of type RequestContext is given by the call path and
+        is not in the schema, nor is a hidden one.
 
         Args:
             func: A function, coroutine function, bound method, callable object or partial.
@@ -78,31 +61,21 @@ class FunctionToMCP:
         name = name or str(getattr(function, "__name__", ""))
         _check_name(name, func)
         _refuse_streams(name, function)
-        options = replace(getattr(function, "__tool_options__", UNMARKED), **overrides)
-        signature = read_signature(func)
+        options = settle(name, getattr(function, MARK, {}), overrides)
+        signature = read_signature(func, hidden=options.pop("hidden", ()))
         documentation = read_docstring(_docstring(function))
         arguments = Arguments(name, signature.given, documentation.parameters)
         output = Output(name, signature.returns, documentation.returns)
-        effects = frozenset(options.effects)
-        only_reads = effects == {Effect.READ}
+        abandon = options["effects"] == {Effect.READ}
         return ToolSpec(
             name=name,
-            title=options.title or name.replace("_", " ").strip().capitalize(),
             description=documentation.description if description is None else description,
             input_schema=arguments.schema,
             output_schema=output.schema,
-            scope=options.scope,
-            effects=effects,
             validate=arguments.validate,
-            invoke=_Invocation(func, signature, output, abandon=only_reads),
-            destructive=options.destructive,
-            idempotent=options.idempotent,
-            confirmation=options.confirmation,
-            tags=options.tags,
-            capabilities=options.capabilities,
-            aliases=options.aliases,
+            invoke=_Invocation(func, signature, output, abandon=abandon),
             source=source,
-            timeout=options.timeout,
+            **{"title": name.replace("_", " ").strip().capitalize(), **options},
         )
 
 

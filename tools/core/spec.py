@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict, Unpack
 
 from tools.core.context import RequestContext
-from tools.core.errors import ErrorType, ToolError
+from tools.core.errors import ErrorType, ToolDefinitionError, ToolError
+from tools.core.media import Media
 
 __all__ = [
     "Confirmation",
@@ -20,10 +33,13 @@ __all__ = [
     "ToolResult",
     "ToolScope",
     "ToolSpec",
+    "settle",
     "tool",
 ]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+MARK = "__tool_options__"
+"""The attribute of a function, or of a module for all its functions, that holds its options."""
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds a call may take when its tool says nothing else."""
@@ -98,11 +114,13 @@ class ToolResult:
             ToolFailure as JSON (on failure).
         text: The same for the model, compact.
         is_error: Whether the call failed.
+        media: Images and sounds beside the text, in the order in which the result has them.
     """
 
     structured: dict[str, Any]
     text: str
     is_error: bool = False
+    media: tuple[Media, ...] = ()
 
     @classmethod
     def failure(cls, error: ToolError) -> ToolResult:
@@ -173,38 +191,11 @@ class ToolSpec:
         return {"type": "function", "function": function}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOptions:
-    """What `@tool` says of a function beyond its signature and docstring."""
+@with_config(ConfigDict(extra="forbid"))
+class ToolOptions(TypedDict, total=False):
+    """Options of a tool; each that is left out has the default of ToolSpec.
 
-    scope: ToolScope
-    effects: frozenset[Effect]
-    title: str | None = None
-    destructive: bool = False
-    idempotent: bool = False
-    confirmation: Confirmation = Confirmation.NONE
-    tags: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    timeout: float = DEFAULT_TIMEOUT
-
-
-def tool(  # each keyword is one field of the specification
-    *,
-    scope: ToolScope,
-    effects: set[Effect],
-    title: str | None = None,
-    destructive: bool = False,
-    idempotent: bool = False,
-    confirmation: Confirmation = Confirmation.NONE,
-    tags: tuple[str, ...] = (),
-    capabilities: tuple[str, ...] = (),
-    aliases: tuple[str, ...] = (),
-    timeout: float = DEFAULT_TIMEOUT,
-) -> Callable[[FunctionT], FunctionT]:
-    """Marks a function as a tool; the registry finds it and converts it.
-
-    Args:
+    Attributes:
         scope: Where a call is routed.
         effects: What a call does to the world.
         title: Name for people; by default the function's name in words.
@@ -215,25 +206,80 @@ def tool(  # each keyword is one field of the specification
         capabilities: What it can do, as phrases for tool retrieval.
         aliases: Other names that reach it.
         timeout: Seconds that a call may take.
+        hidden: Parameters that callers neither see nor give; each keeps its default.
+    """
+
+    scope: ToolScope
+    effects: Annotated[AbstractSet[Effect], AfterValidator(frozenset)]
+    title: str
+    destructive: bool
+    idempotent: bool
+    confirmation: Confirmation
+    tags: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    aliases: tuple[str, ...]
+    timeout: PositiveFloat
+    hidden: AbstractSet[str]
+
+
+UNKNOWN = ToolOptions(effects=frozenset({Effect.EXECUTE, Effect.EXTERNAL}), destructive=True)
+"""What has to be supposed of a function that says nothing of its effects."""
+
+
+def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
+    """Marks a function as a tool; the registry finds it and converts it.
+
+    Args:
+        **options: As in ToolOptions; plain strings, lists and sets do as well.
 
     Returns:
         A decorator that returns the function unchanged, marked with its options.
+
+    Raises:
+        ToolDefinitionError: If an option is unknown or wrong.
     """
-    options = ToolOptions(
-        scope=scope,
-        effects=frozenset(effects),
-        title=title,
-        destructive=destructive,
-        idempotent=idempotent,
-        confirmation=confirmation,
-        tags=tags,
-        capabilities=capabilities,
-        aliases=aliases,
-        timeout=timeout,
-    )
+    checked = _checked(options, "@tool")
 
     def mark(function: FunctionT) -> FunctionT:
-        function.__tool_options__ = options  # type: ignore[attr-defined]  # functions carry attributes
+        setattr(function, MARK, checked)
         return function
 
     return mark
+
+
+def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
+    """One set of options from several, of which the later ones win.
+
+    Args:
+        owner: Whose options they are, for messages.
+        *layers: Options from the most general to the most particular.
+
+    Returns:
+        ToolOptions with a scope and effects. Of a function of which nobody says what it does, the
+        worst is supposed, as MCP wants it (schema 2026-07-28, ToolAnnotations).
+
+    Raises:
+        ToolDefinitionError: If an option is unknown or wrong.
+    """
+    merged = _checked({key: value for layer in layers for key, value in layer.items()}, owner)
+    supposed = {} if "effects" in merged else UNKNOWN
+    return {"scope": ToolScope.SANDBOXED, **supposed, **merged}
+
+
+@cache
+def _adapter() -> TypeAdapter[ToolOptions]:
+    return TypeAdapter(ToolOptions)
+
+
+def _checked(options: Mapping[str, Any], owner: str) -> ToolOptions:
+    try:
+        return _adapter().validate_python(dict(options))
+    except ValidationError as error:
+        known = ", ".join(ToolOptions.__annotations__)
+        wrong = "; ".join(
+            f"{'.'.join(map(str, each['loc']))} = {each['input']!r}: {each['msg']}"
+            for each in error.errors(include_url=False)
+        )
+        raise ToolDefinitionError(
+            f"The options of {owner} are wrong ({wrong}); known are {known}."
+        ) from None

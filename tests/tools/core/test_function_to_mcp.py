@@ -184,9 +184,25 @@ def test_a_mark_gives_the_options_and_convert_overrides_them() -> None:
     assert (overridden.tags, overridden.timeout) == (("b",), 5.0)
 
 
-def test_an_unmarked_function_is_sandboxed_and_only_reads() -> None:
+def test_of_an_unmarked_function_the_worst_is_supposed() -> None:
     spec = FunctionToMCP.convert(double)
-    assert (spec.scope, spec.read_only) == (ToolScope.SANDBOXED, True)
+    assert (spec.scope, spec.read_only) == (ToolScope.SANDBOXED, False)
+    assert (spec.destructive, spec.open_world, spec.idempotent) == (True, True, False)
+
+
+def test_options_may_be_plain_strings_and_lists() -> None:
+    options: dict[str, Any] = {"scope": "context", "effects": ["read"], "tags": ["a"]}
+    spec = FunctionToMCP.convert(double, **options)
+    assert (spec.scope, spec.effects) == (ToolScope.CONTEXT, frozenset({Effect.READ}))
+    assert (spec.tags, spec.destructive) == (("a",), False)
+
+
+@pytest.mark.parametrize(
+    "options", [{"efects": ["read"]}, {"effects": ["reed"]}, {"timeout": 0}, {"scope": "all"}]
+)
+def test_a_wrong_option_is_refused_with_the_known_ones(options: dict[str, Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match=f"{next(iter(options))}.*known are scope, eff"):
+        FunctionToMCP.convert(double, **options)
 
 
 @pytest.mark.anyio

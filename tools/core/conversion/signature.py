@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tools.core.context import RequestContext
+from tools.core.conversion.typeddicts import readable
 from tools.core.errors import ToolDefinitionError
-from tools.core.typeddicts import readable
 
 __all__ = ["NOTHING", "Parameter", "Signature", "read_signature", "underlying"]
 
@@ -91,11 +91,12 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def read_signature(function: Callable[..., Any]) -> Signature:
+def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
     """Reads a function's signature, its annotations resolved.
 
     Args:
         function: A function, bound method, callable object, class or partial of one.
+        hidden: Parameters that callers neither see nor give.
 
     Raises:
         ToolDefinitionError: If it has no signature, an annotation names nothing that can be found,

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 from pydantic_core import core_schema
 
-from tools.core.docstrings import read_docstring
+from tools.core.conversion.docstrings import read_docstring
 
 __all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types"]
 
@@ -23,7 +23,7 @@ NOISE = {"discriminator", "title"}
 
 
 class SchemaGenerator(GenerateJsonSchema):
-    """Pydantic's generator, true to `tools.core.plain` about what results look like.
+    """Pydantic's generator, true to `tools.core.conversion.plain` about what results look like.
 
     It is silent about a default that JSON cannot say: the schema just does not show it.
     """

@@ -17,10 +17,10 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, from_json
 
-from tools.core.complaints import complaint, nearest, show, unknown
+from tools.core.conversion.complaints import complaint, nearest, show, unknown
+from tools.core.conversion.schema import SchemaGenerator, child, tidy, types
+from tools.core.conversion.signature import NOTHING, Parameter
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
-from tools.core.schema import SchemaGenerator, child, tidy, types
-from tools.core.signature import NOTHING, Parameter
 
 __all__ = ["Arguments"]
 

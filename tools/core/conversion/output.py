@@ -9,10 +9,10 @@ from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
+from tools.core.conversion.plain import plain
+from tools.core.conversion.schema import SchemaGenerator, resolve, tidy
+from tools.core.conversion.signature import NOTHING
 from tools.core.errors import InternalError, ToolDefinitionError
-from tools.core.plain import plain
-from tools.core.schema import SchemaGenerator, resolve, tidy
-from tools.core.signature import NOTHING
 from tools.core.spec import ToolResult
 
 __all__ = ["Output"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.core.docstrings import Documentation, read_docstring
+from tools.core.conversion.docstrings import Documentation, read_docstring
 
 GOOGLE = """Finds.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from tools.core.schema import branches, child, resolve
+from tools.core.conversion.schema import branches, child, resolve
 
 __all__ = ["complaint", "expectation", "nearest", "show", "unknown"]
 

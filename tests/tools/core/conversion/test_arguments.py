@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, model_validator
 
+from tools.core.conversion.plain import plain
 from tools.core.errors import InvalidArgumentsError
 from tools.core.function_to_mcp import FunctionToMCP
-from tools.core.plain import plain
 from tools.core.spec import ToolSpec
 
 

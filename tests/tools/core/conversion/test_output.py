@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, FiniteFloat, computed_field
 from typing_extensions import TypedDict
 
+from tools.core.conversion.output import Output
+from tools.core.conversion.plain import plain
+from tools.core.conversion.schema import types
+from tools.core.conversion.signature import NOTHING
 from tools.core.errors import InternalError, ToolDefinitionError
-from tools.core.output import Output
-from tools.core.plain import plain
-from tools.core.schema import types
-from tools.core.signature import NOTHING
 from tools.core.spec import ToolResult
 
 MOMENT = datetime(2026, 3, 31, 12, tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""From a Python function to JSON and back: the parts of FunctionToMCP."""
