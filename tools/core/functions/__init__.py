@@ -1,0 +1,1 @@
+"""Function files: plain Python files whose functions are tools, run in workers."""
