@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,11 +21,15 @@ from storage.embed import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.context import RequestContext
+from tools.core.functions.environment import Environments
+from tools.core.functions.file import Workshop
+from tools.core.functions.files import FunctionFiles
+from tools.core.functions.installers import find_uv
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
 
-__all__ = ["App", "build", "discover_tools"]
+__all__ = ["App", "build", "discover_tools", "function_files"]
 
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
@@ -45,6 +50,7 @@ class App:
         registry: The tools.
         manager: The call path.
         personal: The call path of the person at the keyboard, whose files are the root.
+        functions: The function files, whose tools are there while it is running.
         identity: Whose calls these are when a call does not say.
         server: The MCP server that every transport runs.
     """
@@ -54,6 +60,7 @@ class App:
     registry: ToolRegistry
     manager: SandboxToolManager
     personal: SandboxToolManager
+    functions: FunctionFiles
     identity: Identity
     server: Server[Any]
 
@@ -67,7 +74,8 @@ class App:
         """Runs the background work; entered once a process, around everything that is served."""
         self.library.indexer.start()
         try:
-            yield
+            async with self.functions.running():
+                yield
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self.library.close)
@@ -82,12 +90,14 @@ def build(settings: Settings) -> App:
     """
     library = _open_library(settings)
     registry = discover_tools()
+    functions = function_files(settings, registry)
     manager, personal = (
         SandboxToolManager(
             registry,
-            sandbox=Sandbox(root, protected=_protected(settings)),
+            sandbox=Sandbox(root, protected=_protected(settings), read_only=_read_only(settings)),
             library=library,
             text_budget=settings.limits.text_budget,
+            find_more=functions.refresh,
         )
         for root in (settings.root, Path(settings.root.anchor))
     )
@@ -100,8 +110,9 @@ def build(settings: Settings) -> App:
         instructions=INSTRUCTIONS,
         identity=identity,
         resources=DocumentResources(library, identity),
+        ready=functions.loaded,
     )
-    return App(settings, library, registry, manager, personal, identity, server)
+    return App(settings, library, registry, manager, personal, functions, identity, server)
 
 
 def discover_tools() -> ToolRegistry:
@@ -110,6 +121,23 @@ def discover_tools() -> ToolRegistry:
     registry.discover(tools)
     registry.discover_installed()
     return registry
+
+
+def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
+    """The function files of the settings, which put their tools into a registry while running."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
+    workshop = Workshop(
+        environments=Environments(
+            settings.data_dir / "environments", environ=environ, uv=find_uv(environ)
+        ),
+        environ=environ,
+        root=settings.root,
+        protected=_protected(settings),
+        read_only=_read_only(settings),
+        memory_bytes=settings.functions.memory_mb * 1_000_000,
+        starts=anyio.CapacityLimiter(os.cpu_count() or 1),
+    )
+    return FunctionFiles(settings.functions.paths, registry, workshop)
 
 
 def _open_library(settings: Settings) -> Library:
@@ -126,3 +154,13 @@ def _protected(settings: Settings) -> tuple[Path, ...]:
     """What no tool may touch, wherever the root lies."""
     own = (settings.data_dir, settings.log_file, settings.config_file)
     return tuple(path for path in own if path is not None)
+
+
+def _read_only(settings: Settings) -> tuple[Path, ...]:
+    """What the server runs: the function files, and the directories that they import from.
+
+    One in the root itself is closed alone: the root is what agents write to.
+    """
+    paths = settings.functions.paths
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    return *paths, *(each for each in folders if not settings.root.is_relative_to(each))

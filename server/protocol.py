@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -22,7 +22,7 @@ from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolResult, ToolSpec
 
-__all__ = ["build_server"]
+__all__ = ["build_server", "describe"]
 
 LIST_TTL_MS = 3_600_000
 """How long a client may keep the list of tools; it is fixed while the server runs."""
@@ -39,11 +39,13 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     instructions: str,
     identity: Identity,
     resources: DocumentResources,
+    ready: Callable[[], Awaitable[None]],
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
-    The list of tools is taken from the registry now and stays: protocol 2026-07-28 wants it the
-    same on every connection and untouched by calls. Calls find whatever the registry has.
+    The list of tools is taken from the registry when it is first asked for, and stays: protocol
+    2026-07-28 wants it the same on every connection and untouched by calls. Calls find whatever the
+    registry has.
 
     Args:
         registry: The tools.
@@ -53,8 +55,9 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         instructions: What a model should know of the server as a whole.
         identity: Whose calls these are.
         resources: The stored documents that clients can browse.
+        ready: Awaited before the list of tools is taken.
     """
-    bridge = _ToolBridge(registry, manager, identity)
+    bridge = _ToolBridge(registry, manager, identity, ready)
     return Server(
         name,
         version=version,
@@ -76,12 +79,17 @@ class _ToolBridge:
     """Answers tools/list and tools/call."""
 
     def __init__(
-        self, registry: ToolRegistry, manager: SandboxToolManager, identity: Identity
+        self,
+        registry: ToolRegistry,
+        manager: SandboxToolManager,
+        identity: Identity,
+        ready: Callable[[], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._manager = manager
         self._identity = identity
-        self._listed = [_describe(spec) for spec in registry.specs()]
+        self._ready = ready
+        self._listed: list[types.Tool] | None = None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
@@ -97,6 +105,10 @@ class _ToolBridge:
                 types.INVALID_PARAMS,
                 utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
+        if self._listed is None:
+            await self._ready()
+        if self._listed is None:  # nobody else has taken it meanwhile
+            self._listed = [describe(spec) for spec in self._registry.specs()]
         return types.ListToolsResult(tools=self._listed)
 
     async def call_tool(
@@ -115,7 +127,8 @@ class _ToolBridge:
             return _call_result(ToolResult.failure(error))
 
 
-def _describe(spec: ToolSpec) -> types.Tool:
+def describe(spec: ToolSpec) -> types.Tool:
+    """A tool as the list has it: its definition in MCP."""
     return types.Tool(
         name=spec.name,
         title=spec.title,

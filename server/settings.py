@@ -17,10 +17,13 @@ from pydantic import (
     Field,
     PrivateAttr,
     SecretStr,
+    ValidationInfo,
+    field_validator,
 )
 from pydantic.fields import FieldInfo
 
 __all__ = [
+    "FunctionSettings",
     "HttpSettings",
     "IdentitySettings",
     "LimitSettings",
@@ -73,6 +76,14 @@ def _check_root(path: Path) -> Path:
     return resolved
 
 
+def _check_functions(path: Path) -> Path:
+    if not path.exists():
+        raise ValueError(f"names {str(path)!r}, which does not exist")
+    if not path.is_dir() and path.suffix != ".py":
+        raise ValueError(f"names {str(path)!r}, which is neither a Python file nor a directory")
+    return path
+
+
 def _split_commas(value: object) -> object:
     if isinstance(value, str):
         return tuple(part for part in map(str.strip, value.split(",")) if part)
@@ -91,6 +102,7 @@ def _check_token(token: SecretStr) -> SecretStr:
 
 
 _GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(_expand)]
+_FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
 _Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
@@ -190,6 +202,21 @@ class LimitSettings(_Group):
     )
 
 
+class FunctionSettings(_Group):
+    """Which Python files are served as tools, and what their processes may use."""
+
+    paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(_split_commas)] = Field(
+        (),
+        description="Python files whose public typed functions are tools, and directories of them. "
+        "Separated by commas in the environment.",
+    )
+    memory_mb: int = Field(
+        4_096,
+        ge=0,
+        description="Megabytes of memory that the process of one file may have; 0 sets no limit.",
+    )
+
+
 class SearchSettings(_Group):
     """How stored context is found."""
 
@@ -219,6 +246,21 @@ class Settings(_Group):
     log: LogSettings = Field(LogSettings(), description="Logs.")
     limits: LimitSettings = Field(LimitSettings(), description="Limits.")
     search: SearchSettings = Field(SearchSettings(), description="Search.")
+    functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
+
+    @field_validator("functions")
+    @classmethod
+    def _keep_agents_out(
+        cls, functions: FunctionSettings, info: ValidationInfo
+    ) -> FunctionSettings:
+        root = info.data.get("root")
+        for path in functions.paths:
+            if root is not None and path.is_dir() and root.is_relative_to(path.resolve()):
+                raise ValueError(
+                    f"{str(path)!r} holds the root {str(root)!r}: what an agent writes there would "
+                    "be run; name a directory of its own, or single files"
+                )
+        return functions
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _config_file: Path | None = PrivateAttr(None)

@@ -154,11 +154,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
 
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, _Given]:
-    return {
-        key: _Given(value, "--" + key.rpartition(".")[2].replace("_", "-"))
-        for key, value in flags.items()
-        if value is not None
-    }
+    return {key: _Given(value, _flag(key)) for key, value in flags.items() if value is not None}
+
+
+def _flag(key: str) -> str:
+    """A setting's flag is called as its last part, or as its group where that says more."""
+    group, _, name = key.rpartition(".")
+    return "--" + (group if name == "paths" else name).replace("_", "-")
 
 
 def _as_key(variable: str) -> str:
@@ -201,10 +203,8 @@ def _advice(key: str, names: Mapping[str, str]) -> str:
 def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
     for detail in error.errors(include_url=False, include_input=False):
         path = [str(part) for part in detail["loc"]]
-        key = next(
-            (key for key in (".".join(path[:2]), path[0]) if key in given),
-            None,
-        )
+        group = [key for key in given if key.startswith(f"{path[0]}.")]
+        key = next((key for key in (".".join(path[:2]), path[0], *group) if key in given), None)
         if key is None:  # a default that could not be made because of another wrong value
             continue
         secret = "SecretStr" in str(_FIELDS[key].annotation)

@@ -14,7 +14,18 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-COMMANDS = ("serve", "demo", "call", "tools", "add", "query", "delete", "doctor", "config")
+COMMANDS = (
+    "serve",
+    "demo",
+    "call",
+    "tools",
+    "convert",
+    "add",
+    "query",
+    "delete",
+    "doctor",
+    "config",
+)
 """In the order of the help; each is a function of that name in `server.cli.NAME`."""
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, RootOption
+from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+
+if TYPE_CHECKING:
+    from server.app import App
+    from tools.core.spec import ToolResult
 
 __all__ = ["call"]
 
@@ -26,6 +30,7 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     structured: Annotated[
         bool, typer.Option("--structured", help="Print the structured result, as JSON.")
     ] = False,
+    functions: FunctionsOption = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
@@ -34,12 +39,17 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
 
     given = _parse(arguments or [], as_json)
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
-        result = anyio.run(app.manager.execute, name, given, app.context)
+    with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
+        result = anyio.run(_result, app, name, given)
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
     typer.echo(text, err=result.is_error and not structured)
     if result.is_error:
         sys.exit(1)
+
+
+async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
+    async with app.functions.running():
+        return await app.manager.execute(name, given, app.context)
 
 
 def _parse(pairs: list[str], as_json: str | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def opened(
     root: Path | None = None,
     data_dir: Path | None = None,
     config_file: Path | None = None,
+    functions: list[Path] | None = None,
 ) -> Iterator[App]:
     """The product as the settings have it, without its background work.
 
@@ -26,6 +27,7 @@ def opened(
         root: The directory that file tools see, if not the settings'.
         data_dir: Where everything is kept, if not where the settings say.
         config_file: The TOML file with the settings.
+        functions: The function files, if not the settings'.
 
     Raises:
         SettingsError: If the settings cannot be used.
@@ -33,7 +35,8 @@ def opened(
     """
     # It warns of worker processes whose end it has seen in two ways.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
-    app = build(load({"root": root, "data_dir": data_dir}, config_file=config_file))
+    flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
+    app = build(load(flags, config_file=config_file))
     try:
         yield app
     finally:

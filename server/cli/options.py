@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ConfigOption", "DataDirOption", "RootOption"]
+__all__ = ["ConfigOption", "DataDirOption", "FunctionsOption", "RootOption"]
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="The TOML file with the settings.")
@@ -19,4 +19,12 @@ DataDirOption = Annotated[
 RootOption = Annotated[
     Path | None,
     typer.Option("--root", metavar="DIR", help="The directory that file tools see."),
+]
+FunctionsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--functions",
+        metavar="FILE_OR_DIR",
+        help="Python file whose functions become tools, or a directory of them; may be repeated.",
+    ),
 ]

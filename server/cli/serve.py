@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import anyio
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, RootOption
+from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 
 __all__ = ["Transport", "serve"]
 
@@ -31,17 +32,29 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     ] = Transport.STDIO,
     host: Annotated[str | None, typer.Option(help="Address to listen on (sse, http).")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on (sse, http).")] = None,
+    functions: FunctionsOption = None,
+    more_functions: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE_OR_DIR]...", help="More for --functions.")
+    ] = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Serve tools and context to MCP clients."""
+    if more_functions and not functions:
+        raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
     with _uncollected():
         from server import logs, transports  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
         from server.settings_sources import load  # noqa: PLC0415  # the same
 
-        flags = {"http.host": host, "http.port": port, "root": root, "data_dir": data_dir}
+        flags = {
+            "http.host": host,
+            "http.port": port,
+            "functions.paths": [*(functions or ()), *(more_functions or ())] or None,
+            "root": root,
+            "data_dir": data_dir,
+        }
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp.server.lowlevel import Server
 
@@ -49,6 +50,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             instructions="Ask the crib.",
             identity=IDENTITY,
             resources=DocumentResources(library, IDENTITY),
+            ready=anyio.lowlevel.checkpoint,
         )
 
     return make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -43,6 +43,7 @@ class SandboxToolManager:
         sandbox: The files that the scopes sandboxed and context are granted.
         library: The stored context that the scope context is granted.
         text_budget: Characters of text that one result may have, at least 1,000.
+        find_more: Awaited when no tool has the called name, for those that came to be just now.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class SandboxToolManager:
         sandbox: Sandbox,
         library: Library,
         text_budget: int = 24_000,
+        find_more: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
         self._library = library
         self._text_budget = text_budget
+        self._find_more = find_more
         self._turns = Turns()
 
     async def execute(
@@ -106,6 +109,8 @@ class SandboxToolManager:
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
         """The steps of a call, in their order."""
+        if self._registry.get(name) is None:
+            await self._find_more()
         spec = self._registry.find(name)
         checked = spec.validate(arguments)
         granted = self._grant(spec, context)

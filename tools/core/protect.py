@@ -1,9 +1,9 @@
 """What may not be touched even inside the root.
 
 Two kinds: the program's own files (settings, data directory), closed to reads and writes; and
-files that other programs obey (a repository's hooks, the settings of agents and shells), closed to
-writes. Both are judged on the directory that was opened, by device and inode and up to the root, so
-that no link and no other spelling of a name gets around them.
+files that programs obey (function files, a repository's hooks, the settings of agents and shells),
+closed to writes. Both are judged on the directory that was opened, by device and inode and up to
+the root, so that no link and no other spelling of a name gets around them.
 """
 
 from __future__ import annotations
@@ -94,15 +94,18 @@ class Guard:
 
     Args:
         protected: Files and directories closed to reads and writes; they need not exist.
+        read_only: Files and directories closed to writes.
         closed_to_writes: Names closed to writes in every directory.
     """
 
     def __init__(
         self,
         protected: Iterable[Path],
+        read_only: Iterable[Path] = (),
         closed_to_writes: Sequence[tuple[str, ...]] = CLOSED_TO_WRITES,
     ) -> None:
-        self._protected = tuple(Path(os.path.abspath(path)) for path in protected)  # noqa: PTH100  # links stay: stat follows them
+        self._protected = _absolute(protected)
+        self._read_only = _absolute(read_only)
         self._closed = tuple(closed_to_writes)
 
     def judge(self, root: Root, directory: int, names: Sequence[str], *, writing: bool) -> None:
@@ -128,7 +131,7 @@ class Guard:
             for rule in self._closed if writing else ():
                 if place.is_at_or_below(ancestor, rule) or place.has_names(rule):
                     raise ProtectedPathError("/".join(rule))
-        for path in self._protected:
+        for path in (*self._protected, *(self._read_only if writing else ())):
             with _opened(path.anchor) as top:
                 if place.is_at_or_below(top, path.parts[1:]):
                     raise ProtectedPathError(str(path))
@@ -155,6 +158,10 @@ def _ancestors(root: Root, directory: int) -> Iterator[int]:
                 raise StrayDirectoryError
     finally:
         os.close(current)
+
+
+def _absolute(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(Path(os.path.abspath(path)) for path in paths)  # noqa: PTH100  # links stay: stat follows them
 
 
 def _identity_of(path: str | Path, directory: int | None = None) -> Identity | None:

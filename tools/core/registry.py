@@ -53,6 +53,15 @@ class ToolRegistry:
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys(names, spec))
 
+    def remove_source(self, source: str) -> None:
+        """Removes every tool that comes from one source."""
+        for name, spec in list(self._specs.items()):
+            if spec.source == source:
+                del self._specs[name]
+        self._owners = {
+            name: spec for name, spec in self._owners.items() if spec.source != source
+        }
+
     def discover(self, package: ModuleType) -> None:
         """Adds the marked functions of each public module directly under a package.
 

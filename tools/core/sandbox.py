@@ -78,6 +78,7 @@ class Sandbox:
     Args:
         root: The directory; it has to exist when a path is opened.
         protected: Paths closed to reads and writes even inside the root.
+        read_only: Paths closed to writes.
         open_directory: How directories are resolved.
     """
 
@@ -86,12 +87,13 @@ class Sandbox:
         root: Path,
         *,
         protected: Sequence[Path] = (),
+        read_only: Sequence[Path] = (),
         open_directory: DirectoryOpener = open_beneath,
     ) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
         # Both names of a root that is a link; used to compare spellings, never to open.
         self._spellings = (str(self._root), os.path.realpath(root))
-        self._guard = Guard(protected)
+        self._guard = Guard(protected, read_only)
         self._open_directory = open_directory
         self._locks = WriteLocks()
 

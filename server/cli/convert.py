@@ -1,0 +1,71 @@
+"""`toolcrib convert`: what becomes of a function file, for its author."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import typer
+
+from server.cli.options import ConfigOption, DataDirOption, RootOption
+
+if TYPE_CHECKING:
+    from tools.core.spec import ToolSpec
+
+__all__ = ["Form", "convert"]
+
+
+class Form(StrEnum):
+    """Who the definition is for."""
+
+    MCP = "mcp"
+    FUNCTION_CALLING = "function-calling"
+
+
+def convert(
+    file: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="One tool of it, or all.")],
+    form: Annotated[
+        Form, typer.Option(help="The definition as MCP lists it, or as model APIs take it.")
+    ] = Form.MCP,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Print the tools that a Python file's functions become; exits with 1 if one cannot."""
+    from server.app import function_files  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.settings_sources import load  # noqa: PLC0415  # the same
+    from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+
+    path, name = _split(file)
+    flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
+    registry = ToolRegistry()
+    # Tells how far an installation is, and what is wrong.
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("toolcrib").setLevel(logging.INFO)
+    files = function_files(load(flags, config_file=config), registry)
+    anyio.run(files.load_once)
+    specs = registry.specs() if name is None else (registry.find(name),)
+    shown = [_definition(spec, form) for spec in specs]
+    if shown:
+        typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
+    if files.problems or not shown:
+        sys.exit(1)
+
+
+def _split(file: str) -> tuple[Path, str | None]:
+    path, colon, name = file.rpartition(":")
+    return (Path(path), name) if colon and not Path(file).exists() else (Path(file), None)
+
+
+def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
+    from server.protocol import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
+
+    if form is Form.FUNCTION_CALLING:
+        return spec.function_calling()
+    listed = describe(spec).model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {**listed, "outputSchema": spec.output_schema} if spec.output_schema else listed

@@ -1,0 +1,115 @@
+"""The function files of a server: found, watched, and their tools in the registry."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tools.core.functions.file import FunctionFile, Workshop
+from tools.core.functions.messages import Problem
+from tools.core.registry import ToolRegistry
+
+__all__ = ["FunctionFiles", "function_files"]
+
+logger = logging.getLogger("toolcrib")
+
+WATCH_SECONDS = 1.0
+"""How often changes are looked for; a call looks for them itself."""
+LISTING_SECONDS = 20.0
+"""How long the first list of tools waits for the files: clients give up after 30."""
+
+
+class FunctionFiles:
+    """Keeps the tools of function files in a registry, each file in a worker of its own.
+
+    Args:
+        paths: Python files, and directories of them.
+        registry: Where their tools are kept, as long as `running` lasts.
+        workshop: What their workers are given.
+    """
+
+    def __init__(self, paths: Sequence[Path], registry: ToolRegistry, workshop: Workshop) -> None:
+        self._paths = paths
+        self._registry = registry
+        self._workshop = workshop
+        self._files: dict[Path, FunctionFile] = {}
+        self._group: TaskGroup | None = None
+        self._first = anyio.Event()
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the files as they are now, behind its place."""
+        return [problem.at(file.path) for file in self._files.values() for problem in file.problems]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serves and watches the files; their workers end with it."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            group.start_soon(self._watch)
+            yield
+            group.cancel_scope.cancel()
+
+    async def load_once(self) -> None:
+        """Puts the tools as they are now into the registry, to be looked at, not called."""
+        async with self.running():
+            await self.refresh()
+
+    async def loaded(self) -> None:
+        """Waits until every file was loaded once, if it does not take too long."""
+        with anyio.move_on_after(LISTING_SECONDS) as waiting:
+            await self._first.wait()
+        if waiting.cancelled_caught:
+            logger.warning(
+                "The tools of some function files are not ready and are not listed in this run; "
+                "they can be called when they are, and are listed from the next start."
+            )
+
+    async def refresh(self) -> None:
+        """Loads what is new or has changed."""
+        if self._group is None:
+            return
+        for path in function_files(self._paths):
+            if path not in self._files:
+                self._files[path] = FunctionFile(path, self._workshop, self._group, self._register)
+        async with anyio.create_task_group() as group:
+            for file in self._files.values():
+                group.start_soon(file.refresh)
+
+    async def _watch(self) -> None:
+        while True:
+            await self.refresh()
+            self._first.set()
+            await anyio.sleep(WATCH_SECONDS)
+
+    def _register(self, file: FunctionFile) -> list[Problem]:
+        """Puts a file's tools in the place of those it had; the names of others stay theirs."""
+        self._registry.remove_source(f"function:{file.path}")
+        problems = []
+        for spec in file.specs:
+            try:
+                self._registry.add(spec)
+            except ValueError as error:
+                problems.append(Problem(str(error)))
+        return problems
+
+
+def function_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """The files themselves, and the Python files directly in the directories.
+
+    In a directory, names that begin with `_` or `test_` are left out, and `conftest.py`.
+    """
+    for path in paths:
+        if path.is_dir():
+            yield from filter(_is_meant, sorted(path.glob("*.py")))
+        else:
+            yield path
+
+
+def _is_meant(path: Path) -> bool:
+    return not path.name.startswith(("_", "test_")) and path.name != "conftest.py"

@@ -1,0 +1,176 @@
+"""The worker process: loads one function file, runs what the server calls, and dies alone."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from typing import cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from storage.models import Identity
+from tools.core.context import RequestContext
+from tools.core.failures import as_tool_error
+from tools.core.functions.loading import load
+from tools.core.functions.messages import (
+    Load,
+    Loaded,
+    Message,
+    decode_load,
+    decoded,
+    encode,
+    encode_loaded,
+    encode_result,
+    encode_spec,
+)
+from tools.core.sandbox import Sandbox
+from tools.core.spec import ToolResult, ToolSpec
+
+__all__ = ["main"]
+
+Send = Callable[[Message], None]
+
+CHUNK = 1 << 20
+"""Bytes that are read at once."""
+GRACE = 2.0
+"""Seconds that functions have to end after the server has hung up."""
+PR_SET_PDEATHSIG = 1
+"""Linux, prctl(2): the signal that the process gets when its parent dies."""
+
+
+def main() -> None:
+    """Serves the server at the other end of stdin and stdout until it hangs up."""
+    _die_with_parent()
+    incoming, outgoing = _take_channel()
+    send = partial(_send, outgoing)
+    logging.getLogger("toolcrib").addHandler(_ServersLog(send))
+    anyio.run(_serve, incoming, send)
+
+
+async def _serve(incoming: int, send: Send) -> None:
+    calls = decoded(_chunks(incoming))
+    first = decode_load(await anext(calls))
+    _limit_memory(first.memory_bytes)
+    found = load(Path(first.path), first.source)
+    tools = None if found.specs is None else list(map(encode_spec, found.specs))
+    send(encode_loaded(Loaded(tools, found.problems, found.files)))
+    if found.specs is None:
+        return
+    async with anyio.create_task_group() as group:
+        desk = _Desk(found.specs, first, send, group)
+        async for message in calls:
+            desk.take(message)
+        group.cancel_scope.cancel()
+        _end_at_last()
+
+
+class _ServersLog(logging.Handler):
+    """Sends what our own modules log to the server's log."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._send({"log": record.levelno, "text": self.format(record)})
+
+
+class _Desk:
+    """Takes calls and cancellations, and runs each call in a task of its own."""
+
+    def __init__(self, specs: list[ToolSpec], load: Load, send: Send, group: TaskGroup) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._sandbox = Sandbox(
+            Path(load.root),
+            protected=tuple(map(Path, load.protected)),
+            read_only=tuple(map(Path, load.read_only)),
+        )
+        self._send = send
+        self._group = group
+        self._scopes: dict[int, anyio.CancelScope] = {}
+
+    def take(self, message: Message) -> None:
+        if "cancel" in message:
+            if scope := self._scopes.get(message["cancel"]):
+                scope.cancel()
+        else:
+            self._scopes[message["call"]] = anyio.CancelScope()
+            self._group.start_soon(self._run, message)
+
+    async def _run(self, message: Message) -> None:
+        number = message["call"]
+        result = ToolResult({}, "", is_error=True)  # nobody reads the end of a cancelled call
+        try:
+            with self._scopes[number]:
+                result = await self._result(message)
+        finally:
+            del self._scopes[number]
+            self._send(encode_result(number, result))
+
+    async def _result(self, message: Message) -> ToolResult:
+        async def report(done: float, total: float | None, text: str | None) -> None:
+            told = {"progress": message["call"], "done": done, "total": total, "message": text}
+            self._send(told)
+            await anyio.lowlevel.checkpoint()
+
+        context = RequestContext(Identity(**message["identity"]), report, self._sandbox)
+        spec = self._specs[message["name"]]
+        try:
+            return await spec.invoke(spec.validate(message["arguments"]), context)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  # its caller's answer
+            return ToolResult.failure(as_tool_error(error, spec.name))
+
+
+async def _chunks(incoming: int) -> AsyncIterator[bytes]:
+    while True:
+        await anyio.wait_readable(incoming)
+        chunk = os.read(incoming, CHUNK)
+        if not chunk:
+            return
+        yield chunk
+
+
+def _send(outgoing: int, message: Message) -> None:
+    line = memoryview(encode(message))
+    while line:
+        line = line[os.write(outgoing, line) :]
+
+
+def _take_channel() -> tuple[int, int]:
+    """Keeps stdin and stdout for the server; what the functions print goes to stderr, the log."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True, errors="backslashreplace")
+    return incoming, outgoing
+
+
+def _limit_memory(most: int) -> None:
+    """Lets an allocation fail here before the machine runs out of memory."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if most and (hard == resource.RLIM_INFINITY or most < hard):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _end_at_last() -> None:
+    """Ends the process even if a function in a thread of it does not."""
+    timer = threading.Timer(GRACE, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,109 @@
+"""The import of a function file: as `python FILE` would, and always what was saved last."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from tools.core.functions.start import OURS
+
+__all__ = ["authored_files", "import_file"]
+
+OUR_PACKAGES = ("tools", "storage")
+
+
+def import_file(path: Path, source: str) -> ModuleType:
+    """Imports a file.
+
+    The author's packages come before ours of the same name. A file of a package is imported as part
+    of it, so that its relative imports work.
+
+    Args:
+        path: The file.
+        source: Its text, which may be older than the file.
+    """
+    name, beside = _place(path)
+    sys.path.insert(0, str(beside))
+    _give_way()
+    sys.meta_path.insert(0, _FreshFinder(beside))
+    package = name.rpartition(".")[0]
+    if package:
+        importlib.import_module(package)
+    elif name in sys.modules or name in sys.stdlib_module_names:
+        name = f"function_file_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise ImportError(f"{path.name} is not a Python file")
+    code = compile(source, path, "exec", dont_inherit=True)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    exec(code, vars(module))  # noqa: S102  # this process is there to run it
+    return module
+
+
+def authored_files(path: Path) -> list[str]:
+    """The file, and what was imported from beside it: what its author may change."""
+    beside = _place(path)[1]
+    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    authored = {file for file in modules if file and _is_authored(file, beside)}
+    return sorted({str(path), *authored})
+
+
+def _place(path: Path) -> tuple[str, Path]:
+    """The module's name, and the directory in which its imports are looked for first."""
+    parts, directory = [path.stem], path.parent
+    while (directory / "__init__.py").exists() and directory.name.isidentifier():
+        parts.insert(0, directory.name)
+        directory = directory.parent
+    return ".".join(parts), directory
+
+
+def _give_way() -> None:
+    """Lets the author have a package called `tools` or `storage`; ours stay where they are in use.
+
+    Without one of that name ours is there to be imported from, and is the one that runs here.
+    """
+    for package in OUR_PACKAGES:
+        found = PathFinder.find_spec(package, sys.path)
+        if found and str(OURS / package) not in (found.submodule_search_locations or ()):
+            for name in [each for each in sys.modules if each.split(".")[0] == package]:
+                del sys.modules[name]
+
+
+class _FreshLoader(SourceFileLoader):
+    """Compiles each time: bytecode is kept by second and size, and people save twice a second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+class _FreshFinder:
+    """Finds the author's own modules, whose last version counts."""
+
+    def __init__(self, beside: Path) -> None:
+        self._beside = beside
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, _target: ModuleType | None = None, /
+    ) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path)
+        if found is None or not isinstance(found.loader, SourceFileLoader):
+            return None
+        if not _is_authored(found.loader.path, self._beside):
+            return None
+        found.loader = _FreshLoader(name, found.loader.path)
+        return found
+
+
+def _is_authored(file: str, beside: Path) -> bool:
+    """Whether it is the author's, and not installed in an environment that lies there too."""
+    path = Path(file)
+    installed = "site-packages" in path.parts or path.is_relative_to(sys.prefix)
+    return path.is_relative_to(beside) and not installed

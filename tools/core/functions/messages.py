@@ -1,0 +1,204 @@
+"""What server and worker tell each other: one JSON object a line.
+
+| from | message | meaning |
+|---|---|---|
+| server | `{"load": {…}}` | the first: what to run, and where (Load) |
+| worker | `{"loaded": {…}}` | the answer to it: the tools, or why there are none (Loaded) |
+| server | `{"call": n, "name", "arguments", "identity"}` | run a tool |
+| server | `{"cancel": n}` | stop that call |
+| worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
+| worker | `{"log": level, "text"}` | what the server's log should have |
+| worker | `{"result": n, …}` | the end of a call, a cancelled one too |
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tools.core.context import RequestContext
+from tools.core.media import Media
+from tools.core.spec import ToolResult, ToolSpec
+
+__all__ = [
+    "Load",
+    "Loaded",
+    "Message",
+    "Problem",
+    "TooLongError",
+    "decode_load",
+    "decode_loaded",
+    "decode_result",
+    "decode_spec",
+    "decoded",
+    "encode",
+    "encode_load",
+    "encode_loaded",
+    "encode_result",
+    "encode_spec",
+]
+
+Message = dict[str, Any]
+Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
+
+LONGEST = 64_000_000
+"""Bytes that one message may have."""
+IN_PROCESS = {"validate", "invoke"}
+"""What of a specification cannot leave its process."""
+
+
+class TooLongError(Exception):
+    """A message has more than LONGEST bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a file or one of its functions is not what its author means it to be.
+
+    Attributes:
+        text: What is wrong and what to change.
+        line: Where in the file, from 1; None where it is no place in it.
+        column: Where in the line, from 1.
+    """
+
+    text: str
+    line: int | None = None
+    column: int | None = None
+
+    def at(self, path: Path) -> str:
+        """The problem behind its place, as compilers write it."""
+        place = [str(path), *(str(each) for each in (self.line, self.column) if each is not None)]
+        return f"{':'.join(place)}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a worker runs.
+
+    Attributes:
+        path: The file, for tracebacks and imports beside it.
+        source: Its text, which may be older than the file.
+        root: The directory that the functions work in.
+        protected: Paths closed to the sandbox that functions are given.
+        read_only: Paths closed to its writes.
+        memory_bytes: Memory that the process may have.
+    """
+
+    path: str
+    source: str
+    root: str
+    protected: tuple[str, ...]
+    read_only: tuple[str, ...]
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of loading a file.
+
+    Attributes:
+        tools: The tools, as `encode_spec` writes them; None where the file as a whole failed.
+        problems: Why it failed, or what of it is no tool.
+        files: The file and what it imported from beside it: what a change of means a new version.
+    """
+
+    tools: list[Message] | None
+    problems: list[Problem]
+    files: list[str]
+
+
+def encode(message: Message) -> bytes:
+    """A message as its line; ASCII, so that half of a surrogate pair passes too."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
+    """The messages of a stream, until its end.
+
+    Args:
+        chunks: The stream, in pieces of any size.
+
+    Raises:
+        TooLongError: If one is longer than any may be.
+    """
+    parts: list[bytes] = []
+    async for chunk in chunks:
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            yield json.loads(b"".join([*parts, line]))
+            parts.clear()
+        parts.append(rest)
+        if sum(map(len, parts)) > LONGEST:
+            raise TooLongError
+
+
+def encode_load(load: Load) -> Message:
+    """The message that tells a worker what to run."""
+    return {"load": asdict(load)}
+
+
+def decode_load(message: Message) -> Load:
+    """What a worker is told to run."""
+    return Load(**message["load"])
+
+
+def encode_loaded(loaded: Loaded) -> Message:
+    """The message that tells what came of loading."""
+    return {"loaded": asdict(loaded)}
+
+
+def decode_loaded(message: Message) -> Loaded:
+    """What came of loading."""
+    told = message["loaded"]
+    return Loaded(**{**told, "problems": [Problem(**each) for each in told["problems"]]})
+
+
+def encode_spec(spec: ToolSpec) -> Message:
+    """What of a tool its server needs to know."""
+    told = {each.name: getattr(spec, each.name) for each in fields(spec)}
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in told.items()
+        if name not in IN_PROCESS
+    }
+
+
+def decode_spec(told: Message, invoke: Invoke) -> ToolSpec:
+    """The tool as the server has it: arguments go to the worker as they are, which checks them.
+
+    Args:
+        told: What `encode_spec` wrote.
+        invoke: Runs a call in the worker.
+    """
+    spec: ToolSpec = _specs().validate_python({**told, "validate": dict, "invoke": invoke})
+    return spec
+
+
+def encode_result(number: int, result: ToolResult) -> Message:
+    """The message that ends a call."""
+    media = [(each.kind, each.mime_type, b64encode(each.data).decode()) for each in result.media]
+    return {
+        "result": number,
+        "structured": result.structured,
+        "text": result.text,
+        "is_error": result.is_error,
+        "media": media,
+    }
+
+
+def decode_result(message: Message) -> ToolResult:
+    """How a call ended."""
+    media = tuple(Media(kind, b64decode(data), mime) for kind, mime, data in message["media"])
+    return ToolResult(message["structured"], message["text"], message["is_error"], media)
+
+
+@cache
+def _specs() -> TypeAdapter[ToolSpec]:
+    return TypeAdapter(ToolSpec)
