@@ -11,7 +11,7 @@ from typing import cast
 
 from server.settings import Settings
 
-__all__ = ["configure"]
+__all__ = ["configure", "show"]
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
@@ -53,6 +53,12 @@ def configure(settings: Settings) -> None:
         logger.warning("The log file %s cannot be written: %s.", path, error.strerror)
     else:
         _add(root, handler, formatter)
+
+
+def show() -> None:
+    """Shows the log as plain lines on stderr, for a command whose user waits in front of it."""
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("toolcrib").setLevel(logging.INFO)
 
 
 def _add(root: logging.Logger, handler: logging.Handler, formatter: logging.Formatter) -> None:

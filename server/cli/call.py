@@ -36,8 +36,10 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Call a tool and print its result; exits with 1 if the call fails."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.opened import opened  # noqa: PLC0415  # the same
 
+    logs.show()
     given = _parse(arguments or [], as_json)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
         result = anyio.run(_result, app, name, given)

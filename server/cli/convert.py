@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -37,16 +36,15 @@ def convert(
     config: ConfigOption = None,
 ) -> None:
     """Print the tools that a Python file's functions become; exits with 1 if one cannot."""
-    from server.app import function_files  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.app import function_files  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
     from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
 
     path, name = _split(file)
     flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
     registry = ToolRegistry()
-    # Tells how far an installation is, and what is wrong.
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("toolcrib").setLevel(logging.INFO)
+    logs.show()  # how far an installation is, and what is wrong
     files = function_files(load(flags, config_file=config), registry)
     anyio.run(files.load_once)
     specs = registry.specs() if name is None else (registry.find(name),)

@@ -9,8 +9,6 @@ import anyio
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
-from server.settings import Settings
-from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
 __all__ = ["tools"]
@@ -24,28 +22,22 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """List the tools, or show one; tells what is wrong with function files."""
-    from server.app import discover_tools  # noqa: PLC0415  # `--help` does not wait for the SDK
+    """List the tools, or show one; says on stderr what is wrong with function files."""
+    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.app import discover_tools, function_files  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
+    logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     registry = discover_tools()
-    _add_functions(registry, load(flags, config_file=config))
+    files = function_files(load(flags, config_file=config), registry)
+    anyio.run(files.load_once)
     specs = registry.specs() if name is None else (registry.find(name),)
     if as_json or name is not None:
         shown = [_described(spec) for spec in specs]
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
     else:
         _print_table(specs)
-
-
-def _add_functions(registry: ToolRegistry, settings: Settings) -> None:
-    from server.app import function_files  # noqa: PLC0415  # `--help` does not wait for the SDK
-
-    files = function_files(settings, registry)
-    anyio.run(files.load_once)
-    for problem in files.problems:
-        typer.echo(problem, err=True)
 
 
 def _described(spec: ToolSpec) -> dict[str, object]:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -222,6 +221,7 @@ class ToolOptions(TypedDict, total=False):
     hidden: AbstractSet[str]
 
 
+OPTIONS = TypeAdapter(ToolOptions)
 UNKNOWN = ToolOptions(effects=frozenset({Effect.EXECUTE, Effect.EXTERNAL}), destructive=True)
 """What has to be supposed of a function that says nothing of its effects."""
 
@@ -266,14 +266,9 @@ def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
     return {"scope": ToolScope.SANDBOXED, **supposed, **merged}
 
 
-@cache
-def _adapter() -> TypeAdapter[ToolOptions]:
-    return TypeAdapter(ToolOptions)
-
-
 def _checked(options: Mapping[str, Any], owner: str) -> ToolOptions:
     try:
-        return _adapter().validate_python(dict(options))
+        return OPTIONS.validate_python(dict(options))
     except ValidationError as error:
         known = ", ".join(ToolOptions.__annotations__)
         wrong = "; ".join(

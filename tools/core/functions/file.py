@@ -195,9 +195,8 @@ class FunctionFile:
         ]
         if replaced is not None and not replaced.retired:
             replaced.retire()
-        logger.info(
-            "%s serves %s", self.path, ", ".join(spec.name for spec in self.specs) or "no tools"
-        )
+        names = ", ".join(spec.name for spec in self.specs) or "no tools"
+        logger.log(logging.INFO if replaced else logging.DEBUG, "%s serves %s", self.path, names)
         self._tell_problems(logging.WARNING, loaded.problems + self._changed(self))
 
     def _read(self) -> str:

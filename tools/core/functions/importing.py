@@ -29,7 +29,7 @@ def import_file(path: Path, source: str) -> ModuleType:
     """
     name, beside = _place(path)
     sys.path.insert(0, str(beside))
-    _give_way()
+    _give_way(beside)
     sys.meta_path.insert(0, _FreshFinder(beside))
     package = name.rpartition(".")[0]
     if package:
@@ -63,16 +63,20 @@ def _place(path: Path) -> tuple[str, Path]:
     return ".".join(parts), directory
 
 
-def _give_way() -> None:
+def _give_way(beside: Path) -> None:
     """Lets the author have a package called `tools` or `storage`; ours stay where they are in use.
 
     Without one of that name ours is there to be imported from, and is the one that runs here.
     """
     for package in OUR_PACKAGES:
-        found = PathFinder.find_spec(package, sys.path)
-        if found and str(OURS / package) not in (found.submodule_search_locations or ()):
-            for name in [each for each in sys.modules if each.split(".")[0] == package]:
-                del sys.modules[name]
+        own = PathFinder.find_spec(package, [str(beside)])
+        found = own or PathFinder.find_spec(package, sys.path)
+        if found is None or str(OURS / package) in (found.submodule_search_locations or ()):
+            continue
+        for name in [each for each in sys.modules if each.split(".")[0] == package]:
+            del sys.modules[name]
+        if own and own.origin is None:  # a plain directory loses to a package further down the path
+            sys.modules[package] = importlib.util.module_from_spec(own)
 
 
 class _FreshLoader(SourceFileLoader):

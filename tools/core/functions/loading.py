@@ -55,10 +55,14 @@ def load(path: Path, source: str) -> Found:
 
 def _tools(module: ModuleType, path: Path) -> tuple[list[ToolSpec], list[Problem]]:
     hints = getattr(module, MARK, {})
+    if not isinstance(hints, Mapping):
+        raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
     settle(f"{MARK} in {path.name}", hints)
     specs, problems = [], []
     for name, function in _public(module):
         try:
+            if not _is_meant(module, name, function):
+                _refuse_untyped(name, function)
             specs.append(_spec(name, function, hints, path))
         except ToolDefinitionError as error:
             problems.append(Problem(str(error), _line_of(function)))
@@ -84,14 +88,14 @@ def _is_function_of(module: ModuleType, value: object) -> bool:
     return inspect.isroutine(value) or hasattr(value, "__wrapped__")
 
 
+def _is_meant(module: ModuleType, name: str, function: Callable[..., Any]) -> bool:
+    """Whether its author says in so many words that it is a tool."""
+    return hasattr(function, MARK) or name in getattr(module, "__all__", ())
+
+
 def _spec(
     name: str, function: Callable[..., Any], hints: Mapping[str, Any], path: Path
 ) -> ToolSpec:
-    if not (hasattr(function, MARK) or _is_typed(function)):
-        raise ToolDefinitionError(
-            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
-            "name with an underscore."
-        )
     options = settle(name, hints, getattr(function, MARK, {}))
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
@@ -105,16 +109,16 @@ def _spec(
     return replace(spec, effects=options["effects"])
 
 
-def _is_typed(function: Callable[..., Any]) -> bool:
+def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
     definition = inspect.unwrap(function)
-    return bool(getattr(definition, "__annotations__", None)) or not _parameters(definition)
-
-
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except ValueError:  # a builtin without one; the conversion says so
-        return ()
+    if (
+        not getattr(definition, "__annotations__", None)
+        and inspect.signature(definition).parameters
+    ):
+        raise ToolDefinitionError(
+            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
+            "name with an underscore."
+        )
 
 
 def _failure(error: BaseException, path: Path) -> Problem:

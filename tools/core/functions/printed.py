@@ -32,7 +32,7 @@ async def log_printed(stream: ByteReceiveStream, name: str) -> None:
     async for chunk in stream:
         *ended, rest = chunk.split(b"\n")
         for part in ended:
-            line += part[:LONGEST_LINE]
+            line += part[: LONGEST_LINE + 1]
             log.add(line)
             line.clear()
         line += rest[: LONGEST_LINE + 1 - len(line)]

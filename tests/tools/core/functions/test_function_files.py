@@ -1,0 +1,286 @@
+"""Function files: what of them becomes a tool, and how their changes are served."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tools.core.context import RequestContext
+from tools.core.functions.files import function_files
+from tools.core.spec import Effect, ToolScope
+
+if TYPE_CHECKING:
+    from tests.tools.core.functions.conftest import Serve
+
+pytestmark = pytest.mark.anyio
+
+CRAFTS = '''
+    """Crafts."""
+    from dataclasses import dataclass
+    from pathlib import Path as public_by_import
+    from textwrap import indent
+
+    @dataclass
+    class Piece:
+        length: float
+
+    def cut(length: float, parts: int = 2) -> list[Piece]:
+        """Cuts a piece.
+
+        Args:
+            length: How long it is, in metres.
+        """
+        return [Piece(length / parts)] * parts
+
+    def ready():
+        return True
+
+    def untyped(x):
+        return x
+
+    def _private(x: int) -> int:
+        return x
+
+    def pid() -> int:
+        import os
+        return os.getpid()
+'''
+
+
+async def test_every_public_typed_function_becomes_a_tool(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        assert served.names == ["cut", "pid", "ready"]
+        spec = served.registry.find("cut")
+        assert spec.input_schema["properties"]["length"]["description"].startswith("How long")
+        assert spec.input_schema["required"] == ["length"]
+        assert spec.scope is ToolScope.SANDBOXED
+        assert (spec.read_only, spec.destructive, spec.open_world) == (False, True, True)
+        assert spec.source == f"function:{served.folder / 'crafts.py'}"
+        assert await served.value("cut", length="3") == [{"length": 1.5}] * 2
+        assert await served.value("ready") is True
+        (problem,) = served.files.problems
+        assert problem.startswith(f"{served.folder / 'crafts.py'}:22: untyped is not a tool")
+
+
+async def test_functions_run_in_a_process_of_their_file(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        served.save("def other_pid() -> int:\n    import os\n    return os.getpid()", "other.py")
+        pids = {await served.value(name) for name in ("pid", "pid", "other_pid")}
+        assert len(pids) == 2
+        assert os.getpid() not in pids
+
+
+async def test_a_wrong_argument_is_told_as_by_any_other_tool(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        kind, message = await served.error("cut", lenght=3, parts="two")
+        assert kind == "invalid_arguments"
+        assert "`lenght` is unknown; did you mean `length`?" in message
+        assert "`parts` is 'two'; send an integer." in message
+
+
+async def test_module_hints_and_marks_refine_what_is_known_of_a_tool(serve: Serve) -> None:
+    source = """
+        from tools.core.spec import tool
+
+        __tool_options__ = {"effects": ["read"], "tags": ["wood"], "timeout": 5}
+
+        def look(at: str) -> str:
+            return at
+
+        @tool(effects={"read", "write"}, title="Saw it", hidden={"blade"})
+        def saw(what: str, blade: str = "fine") -> str:
+            return f"{what}, {blade}"
+    """
+    async with serve(source) as served:
+        look, saw = served.registry.find("look"), served.registry.find("saw")
+        assert (look.read_only, look.tags, look.timeout) == (True, ("wood",), 5)
+        assert (saw.title, saw.tags) == ("Saw it", ("wood",))
+        assert saw.effects == {Effect.READ, Effect.WRITE}
+        assert list(saw.input_schema["properties"]) == ["what"]
+        assert await served.value("saw", what="oak") == "oak, fine"
+
+
+async def test_all_decides_what_is_public_where_there_is_one(serve: Serve) -> None:
+    source = """
+        __all__ = ["named", "_too"]
+        def named(x): return x
+        def _too(x: int) -> int: return x
+        def other(x: int) -> int: return x
+    """
+    async with serve(source) as served:
+        assert served.names == ["named", "too"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "wrong"),
+    [
+        ('__tool_options__ = {"efects": ["read"]}', "efects"),
+        ('__tool_options__ = {"scope": "context"}', "scope context"),
+        ("__tool_options__ = 5", "__tool_options__"),
+    ],
+)
+async def test_wrong_hints_are_a_problem_that_names_them(
+    serve: Serve, hints: str, wrong: str
+) -> None:
+    async with serve(f"{hints}\ndef f(x: int) -> int: return x") as served:
+        assert served.names == []
+        assert wrong in served.files.problems[0]
+
+
+async def test_a_name_that_is_taken_stays_with_its_owner(serve: Serve) -> None:
+    async with serve("def plane(x: int) -> int: return x") as served:
+        served.save("def plane() -> int: return 0\ndef sand() -> int: return 1", "other.py")
+        assert await served.value("sand") == 1
+        assert await served.value("plane", x=2) == 2
+        (problem,) = served.files.problems
+        assert problem.startswith(f"{served.folder / 'other.py'}: ")
+        assert "crafts.py" in problem
+
+
+async def test_a_saved_change_is_served_by_the_next_call(serve: Serve) -> None:
+    async with serve("def size() -> int: return 0") as served:
+        for size in range(1, 6):  # of one length and within a second, as bytecode caches tell them
+            served.save(f"def size() -> int: return {size}")
+            assert await served.value("size") == size
+
+
+async def test_a_change_of_a_module_beside_the_file_counts_too(serve: Serve) -> None:
+    async with serve("def idle() -> None: ...", name="other.py") as served:
+        served.save("SIZE = 1", "_sizes.py")
+        served.save("from _sizes import SIZE\ndef size() -> int: return SIZE")
+        assert await served.value("size") == 1
+        served.save("SIZE = 2", "_sizes.py")
+        assert await served.value("size") == 2
+
+
+async def test_the_next_call_finds_new_functions_and_not_those_that_are_gone(
+    serve: Serve,
+) -> None:
+    async with serve("def old() -> int: return 1") as served:
+        served.save("def new(x: int) -> int: return x")
+        assert await served.value("new", x=1) == 1
+        assert served.names == ["new"]
+        assert (await served.error("old"))[0] == "unknown_tool"
+        served.save("def newest() -> int: return 2", "third.py")
+        assert await served.value("newest") == 2
+
+
+async def test_a_function_that_is_gone_at_its_call_is_unknown(serve: Serve) -> None:
+    async with serve("def old() -> int: return 1") as served:
+        served.save("def new() -> int: return 2")
+        kind, message = await served.error("old")
+        assert kind == "unknown_tool"
+        assert "crafts.py was changed and has no function 'old' now." in message
+
+
+async def test_a_syntax_error_keeps_the_last_good_version(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve("def size() -> int: return 1\ndef die() -> None: import os; os.abort()") as it:
+        path = it.save("def size() -> int:\n    return (2")
+        assert await it.value("size") == 1
+        assert it.files.problems == [f"{path}:2:12: SyntaxError: '(' was never closed"]
+        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert record.getMessage() == it.files.problems[0]
+        assert (await it.error("die"))[0] == "internal"
+        assert await it.value("size") == 1  # in a new process, of a file that is still broken
+        it.save("def size() -> int:\n    return (2)")
+        assert await it.value("size") == 2
+        assert it.files.problems == []
+
+
+async def test_a_file_that_fails_to_import_says_where_and_what_to_do(serve: Serve) -> None:
+    async with serve("import sys\nimport not_installed_anywhere") as served:
+        path = served.folder / "crafts.py"
+        (problem,) = served.files.problems
+        assert problem.startswith(f"{path}:2:1: ModuleNotFoundError: No module named")
+        assert "`# /// script`" in problem
+        served.save("import sys\n1 / 0")
+        await served.files.refresh()
+        assert served.files.problems == [f"{path}:2:1: ZeroDivisionError: division by zero"]
+        served.save("import sys\nsys.exit('no')")
+        await served.files.refresh()
+        assert served.files.problems == [f"{path}:2:1: SystemExit: no"]
+
+
+async def test_wrong_metadata_is_told_with_its_line(serve: Serve) -> None:
+    source = '# /// script\n# dependencies = ["not a requirement"]\n# ///\ndef f() -> int: return 1'
+    async with serve(source) as served:
+        (problem,) = served.files.problems
+        assert problem.startswith(f"{served.folder / 'crafts.py'}:2: ")
+
+
+async def test_a_file_that_vanishes_is_served_as_it_was(serve: Serve) -> None:
+    async with serve("def size() -> int: return 1") as served:
+        (served.folder / "crafts.py").unlink()
+        assert await served.value("size") == 1
+        assert "cannot be read" in served.files.problems[0]
+
+
+async def test_an_authors_own_tools_package_is_theirs(serve: Serve) -> None:
+    async with serve("def idle() -> None: ...", name="other.py") as served:
+        served.save("LENGTH = 7", "tools/lengths.py")
+        served.save("WIDTH = 8", "storage.py")
+        served.save(
+            """
+            from storage import WIDTH
+            from tools.lengths import LENGTH
+            def area(x: int = 1) -> int: return LENGTH * WIDTH * x
+            """
+        )
+        assert await served.value("area", x="2") == 112
+
+
+async def test_a_file_of_a_package_imports_from_its_package(serve: Serve) -> None:
+    async with serve("def idle() -> None: ...", name="other.py") as served:
+        served.save("", "__init__.py")
+        served.save("LENGTH = 7", "_lengths.py")
+        served.save("from ._lengths import LENGTH\ndef length() -> int: return LENGTH")
+        assert await served.value("length") == 7
+
+
+async def test_a_function_that_asks_for_the_context_works_beneath_the_root(serve: Serve) -> None:
+    source = """
+        from tools.core.context import RequestContext
+
+        async def note(context: RequestContext, text: str) -> str:
+            await context.report_progress(1, 2, "halfway")
+            context.sandbox.write("note.txt", text.encode())
+            return context.sandbox.read("note.txt", max_bytes=99).data.decode()
+
+        def escape(context: RequestContext) -> str:
+            return context.sandbox.read("../functions/crafts.py", max_bytes=99).data.decode()
+
+        def whose(context: RequestContext) -> str:
+            return context.identity.user_id
+    """
+    async with serve(source) as served:
+        heard: list[tuple[float, float | None, str | None]] = []
+
+        async def hear(done: float, total: float | None, message: str | None) -> None:
+            heard.append((done, total, message))
+
+        context = RequestContext(report_progress=hear)
+        result = await served.manager.execute("note", {"text": "hello"}, context)
+        assert result.structured == {"result": "hello"}
+        assert (served.root / "note.txt").read_text(encoding="utf-8") == "hello"
+        assert heard == [(1, 2, "halfway")]
+        assert (await served.error("escape"))[0] == "outside_sandbox"
+        assert await served.value("whose") == "local"
+
+
+async def test_a_functions_working_directory_is_the_root(serve: Serve) -> None:
+    async with serve("import os\ndef here() -> str: return os.getcwd()") as served:
+        assert await served.value("here") == str(served.root)
+
+
+def test_a_folder_gives_its_own_python_files(tmp_path: Path) -> None:
+    for name in ("b.py", "a.py", "_c.py", "test_d.py", "conftest.py", "e.txt", "sub/f.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    files = function_files([tmp_path, tmp_path / "_c.py"])
+    assert [file.name for file in files] == ["a.py", "b.py", "_c.py"]

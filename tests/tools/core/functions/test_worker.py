@@ -1,0 +1,327 @@
+"""Workers: whatever a function does to its process ends there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from server.clients import command_path
+from tools.core.context import RequestContext
+
+if TYPE_CHECKING:
+    from tests.tools.core.functions.conftest import Serve, Served
+
+pytestmark = pytest.mark.anyio
+
+CRAFTS = """
+    import asyncio, os, subprocess, sys, time
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tools.core.spec import tool
+
+    calls = 0
+
+    def pid() -> int:
+        return os.getpid()
+
+    def count() -> int:
+        global calls
+        calls += 1
+        return calls
+
+    def leave(code: int) -> None:
+        sys.exit(code)
+
+    async def leave_later(code: int) -> None:
+        await asyncio.sleep(0)
+        sys.exit(code)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def quit_hard(code: int) -> None:
+        os._exit(code)
+
+    def abort() -> None:
+        os.abort()
+
+    def crash() -> None:
+        import ctypes
+        ctypes.string_at(0)
+
+    def recurse(n: int = 0) -> int:
+        return recurse(n + 1)
+
+    def swallow() -> int:
+        return len(b"x" * 10**10)
+
+    @tool(timeout=0.2)
+    def loop() -> None:
+        while True:
+            pass
+
+    def child() -> int:
+        # It keeps the pipes of its parent, and outlives it unless it is killed too.
+        return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE).pid
+
+    def wait_for(name: str) -> str:
+        while not Path(name).exists():
+            time.sleep(0.005)
+        return name
+
+    async def touched_in_the_end(started: str, ended: str) -> None:
+        Path(started).touch()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            Path(ended).touch()
+
+    def numbers(started: str, ended: str) -> Iterator[int]:
+        try:
+            for n in range(10**9):
+                Path(started).touch()
+                yield n
+        finally:
+            Path(ended).touch()
+
+    def wreck() -> None:
+        for fd in range(3, 100):
+            try:
+                os.write(fd, b"{nonsense\\n")
+            except OSError:
+                pass
+
+    def shout(lines: int) -> str:
+        print("on stdout \\x1b[31mred\\x1b[0m")
+        os.system("echo by a child")
+        sys.stderr.write("on stderr\\n" + "x" * 5000 + "\\n")
+        for n in range(lines):
+            print("flood", n)
+        return "done"
+
+    def large(megabytes: int) -> str:
+        return "x" * (megabytes * 1_000_000)
+"""
+
+
+@pytest.mark.parametrize("tool", ["leave", "leave_later"])
+async def test_sys_exit_ends_the_call_and_no_more(serve: Serve, tool: str) -> None:
+    async with serve(CRAFTS) as served:
+        assert (await served.error(tool, code=0))[0] == "internal"
+        assert await served.value("count") == 1
+
+
+async def test_an_interrupt_raised_by_a_function_ends_the_call_and_no_more(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        assert (await served.error("interrupt"))[0] == "internal"
+        assert await served.value("count") == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "how"),
+    [
+        ("quit_hard", {"code": 7}, "ended with exit code 7"),
+        ("abort", {}, "was killed by SIGABRT"),
+        ("crash", {}, "was killed by SIGSEGV"),
+    ],
+)
+async def test_a_crash_ends_the_worker_and_the_next_call_has_a_new_one(
+    serve: Serve, tool: str, arguments: dict[str, int], how: str
+) -> None:
+    async with serve(CRAFTS) as served:
+        first = await served.value("pid")
+        kind, message = await served.error(tool, **arguments)
+        assert kind == "internal"
+        assert f"the process that runs crafts.py {how}" in message
+        assert await served.value("pid") != first
+        assert await served.value("count") == 1
+
+
+async def test_endless_recursion_is_an_error(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        assert (await served.error("recurse"))[0] == "internal"
+        assert await served.value("count") == 1
+
+
+async def test_memory_is_limited(serve: Serve) -> None:
+    async with serve(CRAFTS, memory_bytes=1_000_000_000) as served:
+        assert (await served.error("swallow"))[0] == "internal"
+        assert await served.value("count") == 1
+
+
+async def test_an_endless_loop_ends_at_its_deadline_with_its_process(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        ended = _watched(await served.value("pid"))
+        kind, message = await served.error("loop")
+        assert kind == "timeout"
+        assert "loop did not finish within its 0.2 seconds" in message
+        await _until_ended(ended)
+        assert await served.value("count") == 1
+
+
+async def test_the_other_calls_of_a_worker_that_hangs_are_finished(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        ended = _watched(await served.value("pid"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(_expect, served, "wait_for", "now")
+            await _cancelled(served, "wait_for", name="never")
+            await _until_replaced(served)
+            (served.root / "now").touch()
+        await _until_ended(ended)
+
+
+async def test_calls_run_side_by_side(serve: Serve) -> None:
+    async with serve(CRAFTS) as served, anyio.create_task_group() as group:
+        for name in ("a", "b", "c"):
+            group.start_soon(_expect, served, "wait_for", name)
+        for name in ("c", "b", "a"):
+            (served.root / name).touch()
+
+
+@pytest.mark.parametrize("tool", ["touched_in_the_end", "numbers"])
+async def test_cancellation_reaches_the_function(serve: Serve, tool: str) -> None:
+    async with serve(CRAFTS) as served:
+        pid = await served.value("pid")
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: served.call(tool, started="s", ended="e"))
+            await _until_exists(served.root / "s")
+            group.cancel_scope.cancel()
+        await _until_exists(served.root / "e")
+        assert await served.value("pid") == pid
+
+
+async def test_children_die_with_their_worker(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        child = _watched(await served.value("child"))
+        assert (await served.error("abort"))[0] == "internal"
+        await _until_ended(child)
+        assert await served.value("count") == 1
+
+
+async def test_workers_end_with_the_service(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        idle = _watched(await served.value("pid"))
+    await _until_ended(idle)
+
+
+async def test_a_worker_that_says_nonsense_is_ended(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve(CRAFTS) as served:
+        assert (await served.error("wreck"))[0] == "internal"
+        assert await served.value("count") == 1
+    assert "says what it should not" in caplog.text
+
+
+async def test_what_is_printed_goes_to_the_log_and_not_to_stdout(
+    serve: Serve, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with serve(CRAFTS) as served:
+        assert await served.value("shout", lines=100_000) == "done"
+        assert await served.value("count") == 1
+    lines = [record.getMessage() for record in caplog.records]
+    assert "crafts.py: on stdout \\x1b[31mred\\x1b[0m" in lines
+    assert "crafts.py: by a child" in lines
+    assert "crafts.py: on stderr" in lines
+    assert f"crafts.py: {'x' * 2000} […]" in lines
+    flood = [line for line in lines if "flood" in line]
+    assert len(flood) < 20_000
+    assert any("more lines than are logged" in line for line in lines)
+    assert capfd.readouterr().out == ""
+
+
+async def test_the_log_has_what_a_crash_was_under_its_incident(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve("def fail(x: int) -> float: return x / 0") as served:
+        _, message = await served.error("fail", x=1)
+    assert "ZeroDivisionError" not in message
+    incident = message.split("incident ")[1][:8]
+    (record,) = [each for each in caplog.records if incident in each.getMessage()]
+    assert record.levelno == logging.ERROR
+    assert "ZeroDivisionError: division by zero" in record.getMessage()
+
+
+async def test_a_large_result_arrives_whole_and_a_huge_one_ends_the_worker(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        result = await served.call("large", megabytes=10)
+        assert len(result.structured["result"]) == 10_000_000
+        assert (await served.error("large", megabytes=70))[0] == "internal"
+        assert await served.value("count") == 1
+
+
+async def test_surrogates_and_large_numbers_pass_both_ways(serve: Serve) -> None:
+    async with serve("def echo(text: str, n: int) -> list[object]: return [text, n]") as served:
+        assert await served.value("echo", text="\ud800é\0", n=10**30) == ["?é\0", 10**30]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a busy worker ends seconds later")
+def test_workers_do_not_survive_a_killed_server(tmp_path: Path) -> None:
+    (tmp_path / "busy.py").write_text(
+        dedent("""
+        import os
+        def busy() -> None:
+            os.write(2, f"pid {os.getpid()}\\n".encode())
+            while True:
+                pass
+        """)
+    )
+    command = [str(command_path()), "call", "busy", "--functions", "busy.py"]
+    with subprocess.Popen(
+        [*command, "--data-dir", str(tmp_path / "data")],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stderr is not None
+        line = next(line for line in server.stderr if "pid" in line)
+        ended = _watched(int(line.split()[-1]))
+        server.kill()
+    assert select.select([ended], [], [], 10) == ([ended], [], [])
+    os.close(ended)
+
+
+async def _expect(served: Served, tool: str, name: str) -> None:
+    assert await served.value(tool, name=name) == name
+
+
+async def _cancelled(served: Served, tool: str, **arguments: str) -> None:
+    """Cancels a call that its function does not notice."""
+    with anyio.move_on_after(0.1) as scope:
+        await served.manager.execute(tool, arguments, RequestContext())
+    assert scope.cancelled_caught
+
+
+async def _until_replaced(served: Served) -> None:
+    first = await served.value("pid")
+    with anyio.fail_after(10):
+        while await served.value("pid") == first:
+            await anyio.lowlevel.checkpoint()
+
+
+async def _until_exists(path: Path) -> None:
+    with anyio.fail_after(10):
+        while not await anyio.Path(path).exists():
+            await anyio.lowlevel.checkpoint()
+
+
+def _watched(pid: int) -> int:
+    """A descriptor that can be read when the process has ended."""
+    return os.pidfd_open(pid)
+
+
+async def _until_ended(descriptor: int) -> None:
+    with anyio.fail_after(10):
+        await anyio.wait_readable(descriptor)
+    os.close(descriptor)
