@@ -2,148 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
-    Field,
+    ConfigDict,
+    GetCoreSchemaHandler,
     PydanticUndefinedAnnotation,
-    PydanticUserError,
+    TypeAdapter,
     ValidationError,
-    create_model,
 )
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, core_schema, to_json
 
-from tools.core.conversion.complaints import complaint, nearest, show, unknown
-from tools.core.conversion.schema import SchemaGenerator, child, tidy, types
-from tools.core.conversion.signature import NOTHING, Parameter
+from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
+from tools.core.conversion.complaints import complaints, nearest, unknown
+from tools.core.conversion.hints import local_names
+from tools.core.conversion.leniency import false_numbers, forgiven
+from tools.core.conversion.schema import tidy
+from tools.core.conversion.signature import NOTHING, OMITTED, Parameter, Signature
+from tools.core.conversion.wording import show
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
 __all__ = ["Arguments"]
 
 REPORTED = 5
-"""Wrong values that are listed of one argument, and unknown names: thousands can be sent."""
-UNSAYABLE = (PydanticUndefinedAnnotation, PydanticUserError, TypeError)
-"""What pydantic raises for a type that it cannot validate, or that JSON Schema cannot say."""
+"""Unknown names that are listed: thousands can be sent."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Argument:
-    """How one argument is taken in.
-
-    Attributes:
-        parameter: The function's name for it.
-        field: The model's name for it.
-        null_is_default: Whether an explicit null says the same as leaving it out.
-        structure: Whether it is a list or an object and never a text, so that a text is its JSON.
-    """
-
-    parameter: str
-    field: str
-    null_is_default: bool
-    structure: bool
+PLAIN: Any = {"inf_nan_mode": "constants"}
+"""How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
 
 
 class Arguments:
     """The arguments that a caller gives to one tool.
 
+    What the schema says is accepted as it is. Beyond it, where a value can mean one thing only, a
+    text is read as the number, the boolean, or the JSON of the list or object that the schema
+    wants there; dates and durations may be numbers of seconds; 5.0 is 5; and null is the default.
+    Where a type has None in so many words, as in `x: int | None = 5`, null is None: the schema
+    does not offer it, since clients refuse unions with null, but a caller who sends it means it.
+
     Attributes:
         schema: JSON Schema (2020-12) of the arguments object.
     """
 
-    def __init__(
-        self, tool: str, parameters: Sequence[Parameter], texts: Mapping[str, str]
-    ) -> None:
+    def __init__(self, tool: str, signature: Signature, texts: Mapping[str, str]) -> None:
         """Builds the schema and the validator.
 
         Args:
             tool: The tool's name, for messages.
-            parameters: What the caller gives. One whose type JSON cannot say keeps its default.
+            signature: What the caller gives. A parameter whose type JSON cannot say keeps its
+                default.
             texts: Descriptions for parameters that do not describe themselves.
 
         Raises:
             ToolDefinitionError: If JSON cannot say the type of a parameter without a default.
         """
         self._tool = tool
-        self._model, generated, kept = _build(tool, parameters)
-        infos = self._model.model_fields
-        names = {str(infos[field].alias): field for field in kept}
-        for name, field in names.items():
-            text = _own_text(infos[field]) or texts.get(kept[field].name)
-            if text:
-                generated["properties"][name].setdefault("description", text)
-        self.schema = _arguments_schema(generated)
-        self._arguments = {
-            name: self._argument(name, field, kept[field]) for name, field in names.items()
-        }
+        self._open = signature.extra is not NOTHING
+        self._reserved = signature.reserved
+        fields, self._validator, self._full = _build(tool, signature)
+        self._names = {each.alias: each.name for each in fields}
+        self.schema = _arguments_schema(self._full, self._open)
+        properties = self.schema["properties"]
+        for alias, name in self._names.items():
+            if name in texts:
+                properties[alias].setdefault("description", texts[name])
+        for alias in self._unfit_defaults():
+            del properties[alias]["default"]
 
     def validate(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Checks and converts what a caller sent.
-
-        A text for a list or an object is read as its JSON, a number as text is read as the number,
-        and null for an argument whose type has no None is its default.
 
         Args:
             raw: Decoded JSON, by argument.
 
         Returns:
-            The value of each parameter, defaults included.
+            The value of each parameter, defaults included, and of each further name that
+            `**kwargs` takes.
 
         Raises:
             InvalidArgumentsError: If anything is wrong; it tells of all that is wrong at once.
         """
+        try:
+            if self._reserved.isdisjoint(raw):
+                return self._read(raw)
+        except (RecursionError, TypeError, ValueError):
+            pass
+        return self._forgive(raw)
+
+    def refusal(self, error: ValidationError) -> InvalidArgumentsError:
+        """What pydantic says of the arguments together, as validation would have said it."""
+        return self._error(complaints(error.errors(include_url=False), self.schema))
+
+    def _read(self, raw: object) -> dict[str, Any]:
+        """What fits the schema as it is: numbers as texts and the like are not in strict JSON."""
+        values: dict[str, Any] = self._validator.validate_json(to_json(raw, **PLAIN), strict=True)
+        return values
+
+    def _read_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        values: dict[str, Any]
+        try:
+            values = self._validator.validate_json(to_json(raw, **PLAIN))
+        except ValueError as error:
+            if isinstance(error, ValidationError) and error.errors()[0]["loc"]:
+                raise
+            # Half of a surrogate pair, an endless number, or nesting that JSON's reader refuses.
+            values = self._validator.validate_python(raw)
+        return values
+
+    def _forgive(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
             raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
-        strangers = [name for name in raw if name not in self._arguments]
-        problems = [unknown("", name, self._arguments) for name in strangers[:REPORTED]]
+        strangers = [name for name in raw if not self._knows(name)]
+        problems = [unknown("", name, self._names) for name in strangers[:REPORTED]]
         if len(strangers) > REPORTED:
             problems.append(f"{len(strangers) - REPORTED} more names are unknown.")
-        near = [nearest(name, self._arguments) for name in strangers[:REPORTED]]
-        suggestions = [name for name in near if name]
+        near = [nearest(name, self._names) for name in strangers[:REPORTED]]
+        values: dict[str, Any] = {}
         try:
-            prepared = self._prepared(raw)
-            problems += self._complaints(_booleans_for_numbers(prepared, self.schema, self.schema))
-            values = vars(self._model.model_validate(prepared))
+            order = [*self._names, *raw]
+            known = {name: raw[name] for name in order if name in raw and self._knows(name)}
+            meant = forgiven(known, self._full, self._full)
+            problems += complaints(false_numbers(meant, self._full, self._full), self.schema)
+            values = self._read_leniently(meant)
         except ValidationError as error:
-            problems += self._complaints(error.errors(include_url=False))
+            problems += complaints(error.errors(include_url=False), self.schema)
         except RecursionError:
             problems.append("they are nested too deeply; send fewer levels.")
         if problems:
-            raise self._error(list(dict.fromkeys(problems)), suggestions)
-        return {each.parameter: values[each.field] for each in self._arguments.values()}
+            raise self._error(list(dict.fromkeys(problems)), [name for name in near if name])
+        return values
 
-    def _argument(self, name: str, field: str, parameter: Parameter) -> _Argument:
-        kinds = types(self.schema["properties"][name], self.schema)
-        required = self._model.model_fields[field].is_required()
-        return _Argument(
-            parameter=parameter.name,
-            field=field,
-            null_is_default=bool(kinds) and not (required or parameter.nullable),
-            structure="string" not in kinds and not kinds.isdisjoint({"array", "object"}),
-        )
+    def _knows(self, name: str) -> bool:
+        return name in self._names or (self._open and name not in self._reserved)
 
-    def _prepared(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        prepared = {}
-        for name, argument in self._arguments.items():
-            if name not in raw or (raw[name] is None and argument.null_is_default):
-                continue
-            value = raw[name]
-            prepared[name] = _decoded(value) if argument.structure else value
-        return prepared
-
-    def _complaints(self, errors: Iterable[ErrorDetails]) -> list[str]:
-        by_argument: dict[int | str, list[ErrorDetails]] = {}
-        for each in errors:
-            by_argument.setdefault(each["loc"][0], []).append(each)
-        lines: list[str] = []
-        for name, found in by_argument.items():
-            lines += dict.fromkeys(complaint(each, self.schema) for each in found[:REPORTED])
-            if len(found) > REPORTED:
-                lines.append(f"`{name}` has {len(found) - REPORTED} more wrong values.")
-        return lines
+    def _unfit_defaults(self) -> list[str]:
+        """The arguments whose default a caller could not send, such as a secret's stars."""
+        shown = {
+            name: part["default"]
+            for name, part in self.schema["properties"].items()
+            if "default" in part
+        }
+        unfit = {name for name in shown if self.schema["properties"][name].get("writeOnly")}
+        if shown:
+            try:
+                self._read(shown)
+            except ValidationError as error:
+                unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
+        return [name for name in shown if name in unfit]
 
     def _error(
         self, problems: Sequence[str], suggestions: Sequence[str] = ()
@@ -156,22 +163,63 @@ class Arguments:
         )
 
 
+class _Fields:
+    """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
+
+    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:  # noqa: ANN401  # a type of any form
+        self._parameters = parameters
+        self._extra = extra
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        fields = {each.name: _field(each, handler) for each in self._parameters}
+        if self._extra is NOTHING:
+            return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        return core_schema.typed_dict_schema(
+            fields,
+            extra_behavior="allow",
+            extras_schema=handler.generate_schema(self._extra),
+        )
+
+
+def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
+    schema = handler.generate_schema(parameter.annotation)
+    default, field = parameter.default, parameter.field
+    if default is OMITTED and field is not None and field.default_factory is not None:
+        schema = core_schema.with_default_schema(
+            schema,
+            default_factory=field.default_factory,
+            default_factory_takes_data=field.default_factory_takes_validated_data,
+            validate_default=field.validate_default,
+        )
+    elif default is not NOTHING and default is not OMITTED:
+        schema = core_schema.with_default_schema(schema, default=default)
+    return core_schema.typed_dict_field(
+        schema,
+        required=default is NOTHING,
+        validation_alias=None if parameter.alias == parameter.name else parameter.alias,
+    )
+
+
 def _build(
-    tool: str, parameters: Sequence[Parameter]
-) -> tuple[type[BaseModel], dict[str, Any], dict[str, Parameter]]:
-    """The model, its raw schema, and the parameters that are in it by field name."""
+    tool: str, signature: Signature
+) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
+    """The parameters that are arguments, their validator, and their raw schema."""
+    given = signature.given
     try:
-        return _model(tool, parameters)
-    except UNSAYABLE:
-        return _model(tool, [each for each in parameters if _sayable(tool, each)])
+        return given, *_compiled(given, signature)
+    except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
+        kept = [each for each in given if _sayable(tool, each, signature)]
+        return kept, *_compiled(kept, signature)
 
 
-def _sayable(tool: str, parameter: Parameter) -> bool:
+def _sayable(tool: str, parameter: Parameter, signature: Signature) -> bool:
     try:
-        _model(tool, [parameter])
-    except UNSAYABLE as error:
+        _compiled([parameter], signature)
+    except Exception as error:  # a type's own hooks may raise anything
         if parameter.default is NOTHING:
-            reason = str(error).splitlines()[0].rstrip(".")
+            reason = str(error).splitlines()[0].rstrip(".:")
             raise ToolDefinitionError(
                 f"The parameter {parameter.name} of {tool} cannot be an argument ({reason}); give "
                 "it a type that JSON can say, or a default that it is left to."
@@ -180,70 +228,29 @@ def _sayable(tool: str, parameter: Parameter) -> bool:
     return True
 
 
-def _model(
-    tool: str, parameters: Sequence[Parameter]
-) -> tuple[type[BaseModel], dict[str, Any], dict[str, Parameter]]:
-    # Fields bear numbers because models have methods called `schema`, `json` and `copy`.
-    fields = {f"p{place}": parameter for place, parameter in enumerate(parameters)}
-    definitions: dict[str, Any] = {field: _field(each) for field, each in fields.items()}
-    model: type[BaseModel] = create_model(tool, **definitions)
-    return model, model.model_json_schema(schema_generator=SchemaGenerator), fields
+def _compiled(
+    parameters: Sequence[Parameter], signature: Signature
+) -> tuple[SchemaValidator, dict[str, Any]]:
+    arguments: Any = Annotated[Any, _Fields(parameters, signature.extra)]
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    except PydanticUndefinedAnnotation:
+        adapter = TypeAdapter(arguments, config=ConfigDict(defer_build=True))
+        adapter.rebuild(_types_namespace=ChainMap(*map(dict, local_names(signature.owner))))
+    validator = adapter.validator
+    generated = adapter.json_schema(schema_generator=ArgumentSchemaGenerator)
+    wrong = misapplied(generated)
+    if wrong:
+        raise TypeError(f"it has the constraint {wrong}, which has none")
+    return validator, generated
 
 
-def _field(parameter: Parameter) -> tuple[Any, Any]:
-    annotation, default = parameter.annotation, parameter.default
-    if isinstance(default, FieldInfo):
-        annotation, default = Annotated[annotation, default], NOTHING
-    own = FieldInfo.from_annotation(annotation)
-    if default is NOTHING and own.is_required() and parameter.nullable:
-        default = None
-    alias = own.alias or parameter.name
-    if default is NOTHING:
-        return annotation, Field(alias=alias)
-    return annotation, Field(default=default, alias=alias)
-
-
-def _own_text(info: FieldInfo) -> str | None:
-    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`."""
-    texts = (
-        each if isinstance(each, str) else getattr(each, "documentation", None)
-        for each in info.metadata
-    )
-    return next(filter(None, texts), None)
-
-
-def _arguments_schema(generated: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments_schema(generated: Mapping[str, Any], is_open: bool) -> dict[str, Any]:  # noqa: FBT001  # told in one place
     tidied = tidy(generated, nulls=False)
     schema = {"type": "object", "properties": tidied.get("properties", {})}
     if "required" in tidied:
         schema["required"] = tidied["required"]
-    schema["additionalProperties"] = False
+    schema["additionalProperties"] = tidied.get("additionalProperties", is_open)
     if "$defs" in tidied:
         schema["$defs"] = tidied["$defs"]
     return schema
-
-
-def _decoded(value: object) -> object:
-    """The list or object that a text is the JSON of; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        decoded = from_json(value)
-    except (TypeError, ValueError):  # TypeError: half of a surrogate pair
-        return value
-    return decoded if isinstance(decoded, list | dict) else value
-
-
-def _booleans_for_numbers(
-    value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
-) -> Iterator[ErrorDetails]:
-    """The booleans where only a number may stand: pydantic would take them for 1 and 0."""
-    if isinstance(value, bool):
-        kinds = types(schema, root)
-        if "boolean" not in kinds and not kinds.isdisjoint({"integer", "number"}):
-            yield {"type": "bool_for_number", "loc": place, "msg": "", "input": value}
-    elif isinstance(value, dict | list):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            inner = child(schema, key, root) if isinstance(part, bool | dict | list) else None
-            if inner is not None:
-                yield from _booleans_for_numbers(part, inner, root, *place, key)

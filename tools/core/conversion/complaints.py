@@ -1,59 +1,66 @@
-"""What is wrong with an argument, in one line: its place, its value, and what to send instead."""
+"""What is wrong with arguments, a line each: the place, the value, and what to send instead."""
 
 from __future__ import annotations
 
 import difflib
-import reprlib
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, core_schema
 
-from tools.core.conversion.schema import branches, child, resolve
+from tools.core.conversion.schema import branches, child, resolve, union
+from tools.core.conversion.wording import LONGEST, expectation, listed, show
 
-__all__ = ["complaint", "expectation", "nearest", "show", "unknown"]
+__all__ = ["complaints", "nearest", "unknown"]
 
-FORMATS = {
-    "date": "a date such as '2026-03-31'",
-    "date-time": "a date and time such as '2026-03-31T12:00:00Z'",
-    "duration": "a duration such as 'PT1H30M'",
-    "time": "a time such as '12:00:00'",
-    "uuid": "a UUID such as '3fa85f64-5717-4562-b3fc-2c963f66afa6'",
+REPORTED = 5
+"""Wrong values that are listed of one argument: thousands can be sent."""
+SCANNED = 200
+"""Errors of one argument that are looked into."""
+MISSING = {
+    "missing",
+    "missing_argument",
+    "missing_keyword_only_argument",
+    "missing_positional_only_argument",
 }
-PLAIN = {
-    "boolean": "true or false",
-    "integer": "an integer",
-    "null": "null",
-    "number": "a number",
-    "string": "a string",
-}
+UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 AUTHORS = {"assertion_error", "value_error"}
 """The kinds of error whose text the author of a validator wrote."""
-DEEPEST = 3
-"""Levels of lists inside lists that a text describes; types may refer to themselves."""
-LISTED = 12
-"""Values or names that a text lists."""
-LONGEST = 80
-"""Characters of a value that are shown or compared."""
+UNSAID = {
+    "date_future",
+    "date_past",
+    "datetime_future",
+    "datetime_past",
+    "decimal_max_digits",
+    "decimal_max_places",
+    "decimal_whole_digits",
+    "finite_number",
+    "timezone_aware",
+    "timezone_naive",
+    "timezone_offset",
+}
+"""The kinds of error of which no schema says what would be right, and pydantic does."""
+FALSE_NUMBER = "bool_for_number"
+KNOWN = {*get_args(core_schema.ErrorType)} - UNSAID | {FALSE_NUMBER, "path_type"}
+DICT_KEY = "[key]"
+"""What pydantic ends a place with when it is the key that is wrong."""
+ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
 
 
-class _Shortener(reprlib.Repr):
-    """`repr` of bounded length and depth that no value can make fail."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an error is.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxstring = self.maxother = self.maxlong = LONGEST
+    Attributes:
+        path: As people write it.
+        schema: What is expected there.
+        union: How many keys lead to the outermost union on the way, or None.
+    """
 
-    def repr_int(self, value: int, level: int) -> str:
-        try:
-            return super().repr_int(value, level)
-        except ValueError:  # Python refuses to write integers of thousands of digits
-            return f"an integer of {value.bit_length()} bits"
-
-
-def show(value: object) -> str:
-    """The value as Python writes it, shortened."""
-    return _Shortener().repr(value)
+    path: str
+    schema: Mapping[str, Any]
+    union: int | None
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
@@ -74,98 +81,120 @@ def unknown(path: str, name: object, known: Collection[str]) -> str:
     if meant:
         remedy = f"did you mean `{_join(path, meant)}`?"
     elif known:
-        remedy = f"leave it out; known are {_listed([f'`{each}`' for each in known])}."
+        remedy = f"leave it out; known are {listed([f'`{each}`' for each in known])}."
     else:
         remedy = "leave it out; there is nothing to give."
     return f"`{_join(path, show(str(name))[1:-1])}` is unknown; {remedy}"
 
 
-def complaint(error: ErrorDetails, root: Mapping[str, Any]) -> str:
-    """The line for one error of pydantic's.
+def complaints(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
+    """A line for each thing that is wrong; of many in one argument the first few and their number.
 
     Args:
-        error: What pydantic found.
-        root: The schema of the arguments, where the error's place is looked up.
+        errors: What pydantic found.
+        root: The schema of the arguments, where the places of errors are looked up.
     """
-    place = error["loc"]
-    if error["type"] == "extra_forbidden":
-        path, schema = _locate(place[:-1], root)
-        return unknown(path, place[-1], resolve(schema, root).get("properties", {}))
-    path, schema = _locate(place, root)
-    if error["type"] == "missing":
-        text = schema.get("description")
-        return f"`{path}` is missing; add {expectation(schema, root)}{f': {text}' if text else '.'}"
-    if error["type"] in AUTHORS:
-        return f"`{path}` is {show(error['input'])}; {error['ctx']['error']}"
-    hint = _hint(error["input"], schema, root)
-    return f"`{path}` is {show(error['input'])}; send {expectation(schema, root)}{hint}."
+    by_argument: dict[int | str, list[ErrorDetails]] = {}
+    for each in errors:
+        by_argument.setdefault(each["loc"][0] if each["loc"] else "", []).append(each)
+    lines: list[str] = []
+    for name, found in by_argument.items():
+        looked_into = _without_branches(found[:SCANNED], root, 0)
+        said = list(dict.fromkeys(_line(each, root) for each in looked_into))
+        lines += said[:REPORTED]
+        more = len(said[REPORTED:]) + len(found[SCANNED:])
+        if more:
+            lines.append(f"`{name}` has {more} more wrong values.")
+    return lines
 
 
-def expectation(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """What a schema accepts, in words: "an integer from 1 to 100".
+def _without_branches(
+    errors: Sequence[ErrorDetails], root: Mapping[str, Any], start: int
+) -> list[ErrorDetails]:
+    """The errors, where a value fits no type of a union, of the type that was probably meant."""
+    unions: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for each in errors:
+        depth = _locate(each["loc"], root, start).union
+        place = each["loc"] if depth is None else each["loc"][:depth]
+        unions.setdefault((depth is None, *place), []).append(each)
+    kept: list[ErrorDetails] = []
+    for (plain, *place), found in unions.items():
+        kept += found if plain else _of_likely_branch(found, root, len(place))
+    return kept
 
-    Args:
-        schema: The schema of one value.
-        root: The schema whose `$defs` it may refer to.
-        depth: Levels of lists that it stands in.
+
+def _of_likely_branch(
+    errors: Sequence[ErrorDetails], root: Mapping[str, Any], depth: int
+) -> list[ErrorDetails]:
+    """The errors of the type of a union that a value comes nearest to.
+
+    That is the one in which something inside the value is wrong, rather than the value itself, and
+    the least of it. Where nothing tells, one error stands for all.
     """
-    texts = [_expected(branch, root, depth) for branch in branches(schema, root)]
-    return " or ".join(dict.fromkeys(texts))
+    by_branch: dict[int | str, list[ErrorDetails]] = {}
+    for each in errors:
+        by_branch.setdefault(each["loc"][depth] if len(each["loc"]) > depth else "", []).append(
+            each
+        )
+    if len(by_branch) == 1:
+        return _without_branches(errors, root, depth + 1)
+    outside = [found for found in by_branch.values() if len(found[0]["loc"]) <= depth + 1]
+    inside = [found for found in by_branch.values() if found not in outside]
+    least = sorted(map(len, inside))
+    if least and least.count(least[0]) == 1:
+        return _without_branches(min(inside, key=len), root, depth + 1)
+    if outside:
+        return outside[0][:1]
+    return [{**inside[0][0], "type": "union", "loc": errors[0]["loc"][:depth]}]
 
 
-def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    if "const" in schema:
-        return show(schema["const"])
-    if "enum" in schema:
-        return f"one of {_listed([show(value) for value in schema['enum']])}"
-    kind = schema.get("type")
-    if kind == "array":
-        return _expected_list(schema, root, depth)
-    if kind == "object":
-        names = [f"`{name}`" for name in schema.get("properties", ())]
-        return f"an object with {_listed(names)}" if names else "an object"
-    if kind == "string":
-        return _expected_string(schema)
-    return PLAIN.get(str(kind), "a value") + _number_bounds(schema)
+def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+    place, kind = error["loc"], error["type"]
+    if kind in UNKNOWN:
+        here = _locate(place[:-1], root)
+        return unknown(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
+    here = _locate(place, root)
+    path, schema, value = here.path, here.schema, error["input"]
+    if kind.startswith("union_tag_"):
+        return _tag_line(error, path, schema, root)
+    if kind in MISSING:
+        return _missing_line(path, schema, root)
+    if place and place[-1] == DICT_KEY:
+        keys = resolve(schema, root).get("propertyNames", {})
+        return f"`{path}` has the name {show(value)}; send {expectation(keys, root)}."
+    subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
+    if kind in AUTHORS:
+        return f"{subject}; {error['ctx']['error']}"
+    if kind not in KNOWN:
+        return f"{subject}; {error['msg']}"
+    if kind == "union":
+        return f"`{path}` fits nothing; send {expectation(schema, root)}."
+    return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
 
 
-def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    count = _span(schema.get("minItems"), schema.get("maxItems"), "of")
-    items = schema.get("items")
-    if not items or depth >= DEEPEST:
-        return f"a list{f'{count} items' if count else ''}"
-    each = expectation(items, root, depth + 1)
-    return f"a list{f'{count} items' if count else ''}, each item {each}"
+def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    text = schema.get("description")
+    return f"`{path}` is missing; add {expectation(schema, root)}{f': {text}' if text else '.'}"
 
 
-def _expected_string(schema: Mapping[str, Any]) -> str:
-    form = schema.get("format", "")
-    text = FORMATS.get(form) or (f"a string ({form})" if form else "a string")
-    length = _span(schema.get("minLength"), schema.get("maxLength"), "of")
-    pattern = f" matching {schema['pattern']}" if "pattern" in schema else ""
-    return text + (f"{length} characters" if length else "") + pattern
+def _tag_line(
+    error: ErrorDetails, path: str, schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> str:
+    """The line for an object that does not say which type of a union it is."""
+    value, name = error["input"], error["ctx"]["discriminator"].strip("'")
+    tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
+    if not isinstance(value, Mapping) or not tags:
+        return f"`{path}` is {show(value)}; send {expectation(schema, root)}."
+    choices: dict[str, Any] = {"enum": tags}
+    if name not in value:
+        return _missing_line(_join(path, name), choices, root)
+    hint = _hint(value[name], choices, root)
+    return f"`{_join(path, name)}` is {show(value[name])}; send {expectation(choices, root)}{hint}."
 
 
-def _number_bounds(schema: Mapping[str, Any]) -> str:
-    bounds = _span(schema.get("minimum"), schema.get("maximum"), "from")
-    for key, words in (
-        ("exclusiveMinimum", "greater than"),
-        ("exclusiveMaximum", "less than"),
-        ("multipleOf", "a multiple of"),
-    ):
-        if key in schema:
-            bounds += f"{',' if bounds else ''} {words} {schema[key]}"
-    return bounds
-
-
-def _span(low: float | None, high: float | None, word: str) -> str:
-    if low is None and high is None:
-        return ""
-    if high is None:
-        return f" of at least {low}"
-    if low is None:
-        return f" of at most {high}"
-    return f" of {low}" if low == high else f" {word} {low} to {high}"
+def _tags(branch: Mapping[str, Any], name: str) -> list[Any]:
+    tag = branch.get("properties", {}).get(name, {})
+    return [tag["const"]] if "const" in tag else list(tag.get("enum", ()))
 
 
 def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
@@ -181,26 +210,44 @@ def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> 
     return f" (did you mean {meant!r}?)" if meant else ""
 
 
-def _locate(place: tuple[int | str, ...], root: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The path as people write it, and the schema there.
+def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0) -> _Place:
+    """Where an error is; a union before `start` does not count.
 
-    Pydantic also puts names of union branches and validators into a place; these have no schema
-    and are passed over.
+    Pydantic also puts names of union branches and validators into a place; the latter have no
+    schema and are passed over.
     """
-    path, schema = "", root
-    for key in place:
+    path, schema, first = "", root, None
+    for depth, key in enumerate(place):
+        if key == DICT_KEY:
+            return _Place(path.removesuffix(f".{place[depth - 1]}"), before, first)
+        if union(resolve(schema, root)):
+            first = depth if first is None and depth >= start else first
+            schema = _branch(schema, key, root) or schema
+            continue
         found = child(schema, key, root)
         if found is not None:
+            before = schema
             path, schema = _join(path, key), found
-    return path, schema
+    return _Place(path, schema, first)
+
+
+def _branch(
+    schema: Mapping[str, Any], label: int | str, root: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The branch of a union that pydantic calls by a label: its class, its tag, or its type."""
+    kind = "array" if str(label).startswith(ARRAYS) else "object"
+    likely = None
+    for branch in union(resolve(schema, root)):
+        inner = resolve(branch, root)
+        tags = [part.get("const") for part in inner.get("properties", {}).values()]
+        if branch.get("$ref", "").endswith(f"/{label}") or label in tags:
+            return branch
+        if likely is None and inner.get("type") == kind:
+            likely = branch
+    return likely
 
 
 def _join(path: str, key: int | str) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
-
-
-def _listed(texts: list[str]) -> str:
-    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-    return ", ".join(texts[:LISTED]) + more

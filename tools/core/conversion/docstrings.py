@@ -1,22 +1,50 @@
-"""Docstrings: what they say of a function, and what of its parameters."""
+"""Docstrings: what they say of a function, and what of its parameters.
+
+Google, NumPy, reST and Epytext styles are told apart by their marks, section by section, so that a
+docstring may be in any of them, or partly in another.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-
-import docstring_parser
-from docstring_parser.common import DocstringMeta, DocstringParam, DocstringReturns
 
 __all__ = ["Documentation", "read_docstring"]
 
-GOOGLE_SECTION = re.compile(
-    r"^(?:Args|Arguments|Parameters|Params|Attributes|Raises|Exceptions|Except|Returns|Yields):"
-    r"[ \t]*\n(?:(?:[ \t]+.*)?(?:\n|\Z))*?(?=\S|\Z)",
-    re.MULTILINE,
-)
-"""A section that says something of the signature, down to the next line that is not indented."""
+PARAMETERS = {
+    "args",
+    "arguments",
+    "attributes",
+    "keyword args",
+    "keyword arguments",
+    "keyword parameters",
+    "other parameters",
+    "parameters",
+    "params",
+}
+RAISES = {"exceptions", "except", "raises"}
+RETURNS = {"return", "returns", "yield", "yields"}
+SECTIONS = PARAMETERS | RAISES | RETURNS
+"""Titles of the sections that say something of the signature; others are description."""
+MARK = re.compile(r"^[ \t]*(?:[:@]\w|-{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
+"""What each section or field of any style has; most docstrings have none."""
+GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
+UNDERLINE = re.compile(r"(-{3,}|={3,})")
+ITEM = re.compile(r"\\?\*{0,2}(?P<name>\w+)\s*(?:\((?P<type>.*?)\))?\s*(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)")
+"""`name: text`, `name (type): text` and `name - text`."""
+RAISED = re.compile(r"(?P<name>[\w.]+)\s*:\s*(?P<text>.*)")
+TYPED_RESULT = re.compile(r"[\w.]+(?:\[[^:]*\])?(?:\s*(?:\||,|or)\s*[\w.]+(?:\[[^:]*\])?)*\s*:\s+(?=\S)")
+"""The type before the text of a result: `int: How many.`"""
+FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:\s*(?P<text>.*)")
+PARAMETER_FIELDS = {
+    "arg", "argument", "attribute", "cvar", "ivar", "key", "keyword", "kwarg", "param", "parameter",
+    "var",
+}  # fmt: skip
+RETURN_FIELDS = {"return", "returns", "yield", "yields"}
+RAISE_FIELDS = {"except", "exception", "raise", "raises"}
+TYPE_FIELDS = {"rtype", "type", "vartype", "ytype"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,59 +55,197 @@ class Documentation:
         description: The docstring without what it says of parameters, results and exceptions.
         parameters: Text of each parameter or attribute that has one.
         returns: Text of the result, or empty.
+        raises: Text of each exception.
     """
 
     description: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
     returns: str = ""
+    raises: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What has been read so far."""
+
+    description: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
+    returns: str = ""
+    raises: dict[str, str] = field(default_factory=dict)
 
 
 def read_docstring(text: str | None) -> Documentation:
-    """Reads a docstring of Google, NumPy, reST or Epytext style, whichever fits best.
+    """Reads a docstring of Google, NumPy, reST or Epytext style.
 
     Args:
         text: The docstring; None and empty say nothing.
 
     Returns:
-        What it says. A docstring that no style can read is all description.
+        What it says. What has no mark of any style is description.
     """
     if not text:
         return Documentation()
     text = inspect.cleandoc(text)
-    try:
-        parsed = docstring_parser.parse(text)
-    except docstring_parser.ParseError:
+    if not MARK.search(text):
         return Documentation(text)
-    if parsed.style is docstring_parser.DocstringStyle.GOOGLE:
-        description = GOOGLE_SECTION.sub("", text)
+    reading = _Reading()
+    lines = text.split("\n")
+    place = 0
+    while place < len(lines):
+        place = _read_block(lines, place, reading)
+    description = re.sub(r"\n{3,}", "\n\n", "\n".join(reading.description)).strip()
+    return Documentation(description, reading.parameters, reading.returns, reading.raises)
+
+
+def _read_block(lines: Sequence[str], place: int, reading: _Reading) -> int:
+    """Reads a section, a field or a line of description; returns where the next one begins."""
+    line = lines[place]
+    stripped = line.strip()
+    found = FIELD.fullmatch(stripped)
+    if found and _read_field(lines, place, found, reading):
+        return _end_of_field(lines, place)
+    if _is_underlined(lines, place) and stripped.lower() in SECTIONS:
+        end = _end_of_numpy(lines, place + 2)
+        _read_numpy(stripped.lower(), lines[place + 2 : end], reading)
+        return end
+    title = GOOGLE_TITLE.fullmatch(stripped)
+    if title and title["title"].lower() in SECTIONS:
+        end = _end_of_google(lines, place)
+        if _read_google(title["title"].lower(), lines[place + 1 : end], reading):
+            return end
+    reading.description.append(line)
+    return place + 1
+
+
+def _read_google(title: str, lines: Sequence[str], reading: _Reading) -> bool:
+    """Reads a Google section; False where nothing in it has the form of one."""
+    if title in RETURNS:
+        reading.returns = TYPED_RESULT.sub("", _joined(lines), count=1)
+        return True
+    into = reading.raises if title in RAISES else reading.parameters
+    pattern = RAISED if title in RAISES else ITEM
+    found = {name: text for name, text in _items(lines, pattern) if text}
+    into.update(found)
+    return bool(found) or not _joined(lines)
+
+
+def _items(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """The items of a section: each begins where a line is no deeper than the first."""
+    depth, name, texts = None, "", list[str]()
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        depth = indent if depth is None and line.strip() else depth
+        found = pattern.fullmatch(line.strip()) if indent <= (depth or 0) else None
+        if found:
+            if name:
+                yield name, _joined(texts)
+            name, texts = found["name"], [found["text"]]
+        else:
+            texts.append(line)
+    if name:
+        yield name, _joined(texts)
+
+
+def _end_of_google(lines: Sequence[str], title: int) -> int:
+    """Where a section ends: before a line that is no deeper than its title, but for items.
+
+    Items that somebody forgot to indent follow the title without an empty line between.
+    """
+    depth = len(lines[title]) - len(lines[title].lstrip())
+    after_gap = False
+    for place in range(title + 1, len(lines)):
+        line = lines[place]
+        if not line.strip():
+            after_gap = True
+        elif len(line) - len(line.lstrip()) <= depth:
+            is_title = GOOGLE_TITLE.fullmatch(line.strip())
+            if after_gap or is_title or not ITEM.fullmatch(line.strip()):
+                return place
+    return len(lines)
+
+
+def _read_numpy(title: str, lines: Sequence[str], reading: _Reading) -> None:
+    entries: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.strip() and not line[0].isspace():
+            entries.append((line.strip(), []))
+        elif entries:
+            entries[-1][1].append(line)
+    for head, texts in entries:
+        text = _joined(texts)
+        if title in RETURNS:
+            reading.returns = reading.returns or text or head
+        elif title in RAISES:
+            reading.raises[head] = text
+        elif text:
+            names = head.partition(" :")[0].partition(": ")[0].split(",")
+            reading.parameters.update(dict.fromkeys(map(_bare, names), text))
+
+
+def _end_of_numpy(lines: Sequence[str], start: int) -> int:
+    """Where a section ends: at the next underlined title, or at text after an empty line."""
+    for place in range(start, len(lines)):
+        if _is_underlined(lines, place):
+            return place
+        line = lines[place]
+        follows_gap = place > start and not lines[place - 1].strip()
+        if line.strip() and not line[0].isspace() and follows_gap and not _is_entry(lines, place):
+            return place
+    return len(lines)
+
+
+def _is_entry(lines: Sequence[str], place: int) -> bool:
+    below = lines[place + 1] if place + 1 < len(lines) else ""
+    return " : " in lines[place] or (below[:1].isspace() and bool(below.strip()))
+
+
+def _read_field(
+    lines: Sequence[str], place: int, found: re.Match[str], reading: _Reading
+) -> bool:
+    kind, about = found["kind"], (found["about"] or "").split()
+    text = _joined([found["text"], *lines[place + 1 : _end_of_field(lines, place)]])
+    if kind in PARAMETER_FIELDS and about:
+        if text:
+            reading.parameters[_bare(about[-1])] = text
+    elif kind in RETURN_FIELDS:
+        reading.returns = text
+    elif kind in RAISE_FIELDS:
+        reading.raises[" ".join(about)] = text
     else:
-        description = parsed.description or ""
-    return Documentation(
-        description=description.strip(),
-        parameters=_parameter_texts(parsed.meta),
-        returns=_returns_text(parsed.meta),
+        return kind in TYPE_FIELDS
+    return True
+
+
+def _end_of_field(lines: Sequence[str], start: int) -> int:
+    """Where a field ends: at the next one, or at a line that is not indented after its first.
+
+    An empty line ends it too, unless what follows is indented.
+    """
+    depth = len(lines[start]) - len(lines[start].lstrip())
+    gap = False
+    for place in range(start + 1, len(lines)):
+        line = lines[place]
+        if not line.strip():
+            gap = True
+            continue
+        indented = len(line) - len(line.lstrip()) > depth
+        if FIELD.fullmatch(line.strip()) or (gap and not indented):
+            return place
+    return len(lines)
+
+
+def _is_underlined(lines: Sequence[str], place: int) -> bool:
+    return (
+        place + 1 < len(lines)
+        and bool(lines[place].strip())
+        and UNDERLINE.fullmatch(lines[place + 1].strip()) is not None
     )
 
 
-def _parameter_texts(sections: list[DocstringMeta]) -> dict[str, str]:
-    return {
-        # NumPy writes `**options`, and reST escapes the stars.
-        section.arg_name.lstrip("\\*"): _one_line(section.description)
-        for section in sections
-        if isinstance(section, DocstringParam) and section.description
-    }
+def _bare(name: str) -> str:
+    """The name without stars, which reST escapes."""
+    return name.strip().lstrip("\\*").strip("`")
 
 
-def _returns_text(sections: list[DocstringMeta]) -> str:
-    return next(
-        (
-            _one_line(section.description)
-            for section in sections
-            if isinstance(section, DocstringReturns) and section.description
-        ),
-        "",
-    )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _joined(lines: Iterable[str]) -> str:
+    return " ".join(" ".join(lines).split())

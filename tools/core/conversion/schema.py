@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from pydantic_core import core_schema
 
 from tools.core.conversion.docstrings import read_docstring
 
-__all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types"]
+__all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types", "union"]
 
 ONE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames"}
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
@@ -89,12 +89,16 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The alternatives of a union, resolved and flat; a plain schema is its own only one."""
     schema = resolve(schema, root)
-    union = next((schema[key] for key in UNIONS if key in schema), None)
-    if union is None:
+    alternatives = union(schema)
+    if not alternatives:
         yield schema
-        return
-    for branch in union:
+    for branch in alternatives:
         yield from branches(branch, root)
+
+
+def union(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The alternatives of a union as they stand in its schema; of anything else none."""
+    return next((schema[key] for key in UNIONS if key in schema), ())
 
 
 def child(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, Unpack, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import SkipJsonSchema
 
 from tools.core.context import RequestContext
-from tools.core.conversion.typeddicts import readable
+from tools.core.conversion.callables import NOTHING, bound_names, callable_signature, underlying
+from tools.core.conversion.complaints import nearest
+from tools.core.conversion.constructors import OMITTED, caller_name
+from tools.core.conversion.forms import field_of, received
+from tools.core.conversion.hints import label
+from tools.core.conversion.typeddicts import make_readable, typed_dict_fields
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["NOTHING", "Parameter", "Signature", "read_signature", "underlying"]
+__all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
 
-NOTHING = inspect.Parameter.empty
-"""The default of a parameter without one, and the return type of a function without one."""
-VARIADIC = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,43 +31,67 @@ class Parameter:
 
     Attributes:
         name: As the function spells it.
-        annotation: Its resolved type; Any where the function names none.
-        default: What it is when left out, or NOTHING; a Field of pydantic's speaks for itself.
-        positional_only: Whether it cannot be passed by name.
+        alias: As callers spell it.
+        annotation: Its type as JSON can bring it, list for `*args`; Any where none is named.
+        default: What it is when left out; NOTHING where it has to be given, and OMITTED where the
+            function or pydantic makes the default.
+        kind: How the function takes it, as `inspect` says.
+        injected: Whether the call path gives it.
+        hidden: Whether nobody gives it, and it keeps its default.
+        field: What pydantic's `Field` says of it.
     """
 
     name: str
+    alias: str
     annotation: Any
     default: Any
-    positional_only: bool
+    kind: Any
+    injected: bool
+    hidden: bool
+    field: FieldInfo | None
 
-    @property
-    def injected(self) -> bool:
-        """Whether the call path gives it, not the caller."""
-        return _plain(self.annotation) is RequestContext
-
-    @property
-    def nullable(self) -> bool:
-        """Whether its type says None in so many words."""
-        return _takes_none(self.annotation)
+    def own_default(self) -> Any:  # noqa: ANN401  # whatever the author chose
+        """The default that a call has to pass, since the function does not know it; or OMITTED."""
+        if self.field is None or self.field.is_required():
+            return OMITTED
+        return self.field.get_default(call_default_factory=True, validated_data={})
 
 
-@dataclass(frozen=True, slots=True)
 class Signature:
     """What is known of a function before its types are looked into.
 
     Attributes:
-        parameters: In order, injected ones included.
+        parameters: In order, injected and hidden ones included.
+        given: The parameters that a caller gives.
+        extra: The type of the values of `**kwargs`, or NOTHING where there are none.
+        reserved: Names that are no keys of `**kwargs`, since the function has another use for them.
         returns: The resolved return type, or NOTHING where none is named.
+        owner: The callable inside partials, whose module knows the names in its annotations.
     """
 
-    parameters: tuple[Parameter, ...]
-    returns: Any
-
-    @property
-    def given(self) -> tuple[Parameter, ...]:
-        """The parameters that a caller gives."""
-        return tuple(each for each in self.parameters if not each.injected)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: tuple[Parameter, ...],
+        returns: Any,  # noqa: ANN401  # a type of any form
+    ) -> None:
+        self.owner = underlying(function)
+        self.returns = returns
+        self.given = tuple(
+            each
+            for each in parameters
+            if not (each.injected or each.hidden or each.kind is inspect.Parameter.VAR_KEYWORD)
+        )
+        self.extra: Any = NOTHING
+        self.reserved: frozenset[str] = frozenset()
+        self.parameters = parameters
+        extra = next((each for each in parameters if _takes_more(each)), None)
+        if extra is not None:
+            self.extra = extra.annotation
+            taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
+            self.reserved = taken - {each.alias for each in self.given}
+        self._ordered = tuple(each for each in parameters if each is not extra)
+        self._by_name = extra is None and all(map(_passed_by_name, parameters))
 
     def bind(
         self, values: Mapping[str, Any], context: RequestContext
@@ -70,25 +99,31 @@ class Signature:
         """The positional and the named arguments of one call.
 
         Args:
-            values: By parameter; one that is not there keeps the function's own default.
+            values: By parameter, and keys of `**kwargs`; a parameter that is not there keeps the
+                function's own default.
             context: For the injected parameters.
         """
+        if self._by_name:
+            return [], dict(values)
+        rest = dict(values)
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in self.parameters:
-            value = context if parameter.injected else values.get(parameter.name, parameter.default)
-            if parameter.positional_only:
+        by_place = any(_is_starred(each) and rest.get(each.name) for each in self._ordered)
+        for each in self._ordered:
+            if _is_starred(each):
+                positional += rest.pop(each.name, ())
+                continue
+            placed = each.kind is each.kind.POSITIONAL_ONLY or (
+                by_place and each.kind in POSITIONAL
+            )
+            value = _value(each, rest, context, needed=placed)
+            if value is OMITTED:
+                continue
+            if placed:
                 positional.append(value)
-            elif parameter.injected or parameter.name in values:
-                named[parameter.name] = value
-        return positional, named
-
-
-def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The callable inside any number of partials."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
+            else:
+                named[each.name] = value
+        return positional, {**rest, **named}
 
 
 def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
@@ -99,98 +134,120 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
         hidden: Parameters that callers neither see nor give.
 
     Raises:
-        ToolDefinitionError: If it has no signature, an annotation names nothing that can be found,
-            or it takes arguments that a JSON object cannot say.
+        ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation
+            names nothing that can be found, a hidden parameter is none or has no default, or two
+            parameters have one name for callers.
     """
-    try:
-        signature = inspect.signature(function)
-    except ValueError as error:
-        raise ToolDefinitionError(
-            f"{function!r} has no signature that Python can read; wrap it in a function with typed "
-            "parameters."
-        ) from error
-    definition = _definition(function)
-    hints = _hints(definition)
+    read = callable_signature(function)
     parameters = tuple(
-        _parameter(definition, parameter, hints) for parameter in signature.parameters.values()
+        part for each in read.parameters.values() for part in _parameters(each, hidden)
     )
-    _refuse_unbound(definition, parameters)
-    returns = hints.get("return", signature.return_annotation)
-    called = underlying(function)
-    return Signature(parameters, called if inspect.isclass(called) else readable(returns))
+    _check_hidden(function, parameters, hidden)
+    _check_names(function, parameters)
+    make_readable(read.return_annotation)
+    return Signature(function, parameters, read.return_annotation)
+
+
+def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterator[Parameter]:
+    """The parameter, or one for each field where it is `**kwargs` of the type of a dict."""
+    annotation, kind, default = parameter.annotation, parameter.kind, parameter.default
+    unpacked = get_args(annotation)[0] if get_origin(annotation) is Unpack else None
+    if unpacked is not None and kind is parameter.VAR_KEYWORD:
+        for name, (hint, required) in typed_dict_fields(unpacked).items():
+            default = NOTHING if required else OMITTED
+            yield _parameter(name, parameter.KEYWORD_ONLY, hint, default, hidden)
+        return
+    if annotation is NOTHING or type(annotation).__name__.startswith("ParamSpec"):
+        annotation = Any
+    if kind is parameter.VAR_POSITIONAL:
+        annotation = unpacked or list[annotation]
+        default = OMITTED
+    yield _parameter(parameter.name, kind, annotation, default, hidden)
 
 
 def _parameter(
-    definition: Callable[..., Any], parameter: inspect.Parameter, hints: Mapping[str, Any]
+    name: str,
+    kind: Any,  # noqa: ANN401  # the enumeration is private to inspect
+    annotation: Any,  # noqa: ANN401  # a type of any form
+    default: Any,  # noqa: ANN401  # any value
+    hidden: Collection[str],
 ) -> Parameter:
-    name = parameter.name
-    if parameter.kind in VARIADIC:
-        stars = VARIADIC[parameter.kind]
-        raise ToolDefinitionError(
-            f"{_label(definition)} takes {stars}{name}, which has no names to put into a schema; "
-            f"declare one parameter instead, such as {name}: "
-            f"{'list[str]' if stars == '*' else 'dict[str, str]'}."
-        )
-    annotation = hints.get(name, parameter.annotation)
+    injected = _plain(annotation) is RequestContext
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[annotation, default], NOTHING
+    field = field_of(annotation)
+    if default is NOTHING and field is not None and not field.is_required():
+        default = OMITTED if field.default_factory else field.default
+    if default is NOTHING and kind is not inspect.Parameter.VAR_KEYWORD and _says_none(annotation):
+        default = None
     return Parameter(
         name=name,
-        annotation=Any if annotation is NOTHING else readable(annotation),
-        default=parameter.default,
-        positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
+        alias=caller_name(field, name) if field else name,
+        annotation=annotation if injected else received(annotation),
+        default=default,
+        kind=kind,
+        injected=injected,
+        hidden=name in hidden or _is_skipped(annotation),
+        field=field,
     )
 
 
-def _definition(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function whose annotations and globals count: inside partials, wrappers and objects."""
-    definition: Any = inspect.unwrap(underlying(function))
-    if inspect.isclass(definition):
-        definition = definition.__init__
-    elif not inspect.isroutine(definition):
-        definition = type(definition).__call__
-    unwrapped: Callable[..., Any] = inspect.unwrap(definition)
-    return unwrapped
-
-
-def _hints(definition: Callable[..., Any]) -> dict[str, Any]:
-    """The resolved annotations; names of enclosing functions are found as well as global ones."""
-    found: dict[str, Any] = {}
-    while True:
-        try:
-            return get_type_hints(definition, localns=found or None, include_extras=True)
-        except NameError as error:
-            name = error.name or ""
-            if name in found or not _find_local(definition, name, found):
-                raise ToolDefinitionError(
-                    f"{_label(definition)} has an annotation that names {name!r}, which "
-                    "cannot be found; import or define it at the top of its module."
-                ) from error
-        except (AttributeError, SyntaxError, TypeError) as error:
+def _check_hidden(
+    function: Callable[..., Any], parameters: tuple[Parameter, ...], hidden: Collection[str]
+) -> None:
+    known = {each.name: each for each in parameters}
+    for name in hidden:
+        if name not in known:
+            meant = nearest(name, known)
             raise ToolDefinitionError(
-                f"{_label(definition)} has an annotation that is not a type: {error}."
-            ) from error
+                f"{label(function)} has no parameter {name!r} to hide; "
+                + (f"did you mean {meant!r}?" if meant else f"it has {', '.join(known) or 'none'}.")
+            )
+    for each in parameters:
+        if each.hidden and each.default is NOTHING and each.kind is not each.kind.VAR_KEYWORD:
+            raise ToolDefinitionError(
+                f"The parameter {each.name} of {label(function)} is hidden, and nothing gives it a "
+                "value; give it a default."
+            )
 
 
-def _find_local(definition: Callable[..., Any], name: str, found: dict[str, Any]) -> bool:
-    """Looks a name up in the function's closure, then in the functions that are converting it."""
-    scopes = [inspect.getclosurevars(definition).nonlocals] if definition.__closure__ else []
-    frame = inspect.currentframe()
-    while frame is not None:
-        scopes.append(frame.f_locals)
-        frame = frame.f_back
-    for scope in scopes:
-        if name in scope:
-            found[name] = scope[name]
-            return True
-    return False
+def _check_names(function: Callable[..., Any], parameters: tuple[Parameter, ...]) -> None:
+    seen: dict[str, str] = {}
+    for each in parameters:
+        if not (each.injected or each.hidden):
+            other = seen.setdefault(each.alias, each.name)
+            if other != each.name:
+                raise ToolDefinitionError(
+                    f"{label(function)} has two parameters that callers know as {each.alias!r}: "
+                    f"{other} and {each.name}; change the alias of one."
+                )
 
 
-def _refuse_unbound(definition: Callable[..., Any], parameters: tuple[Parameter, ...]) -> None:
-    first = parameters[0] if parameters else None
-    if first and first.name in {"self", "cls"} and first.annotation is Any:
-        raise ToolDefinitionError(
-            f"{_label(definition)} is a method without its object; convert the method of an "
-            "instance (or of the class, for a classmethod) instead."
-        )
+def _value(
+    parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
+) -> Any:  # noqa: ANN401  # whatever the function takes
+    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
+    if parameter.injected:
+        return context
+    if parameter.name in rest:
+        return rest.pop(parameter.name)
+    value = parameter.own_default()
+    if value is OMITTED and needed and parameter.default is not NOTHING:
+        return parameter.default
+    return value
+
+
+def _is_starred(parameter: Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+def _takes_more(parameter: Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_KEYWORD and not parameter.hidden
+
+
+def _passed_by_name(parameter: Parameter) -> bool:
+    by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
+    return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
@@ -203,17 +260,18 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     return annotation
 
 
-def _takes_none(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
-    """Whether a type says None in so many words."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _takes_none(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return any(_takes_none(part) for part in get_args(annotation))
-    if origin is Literal:
-        return None in get_args(annotation)
-    return annotation is None or annotation is NoneType
+def _is_skipped(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+    return get_origin(annotation) is Annotated and any(
+        isinstance(each, SkipJsonSchema) or each is SkipJsonSchema
+        for each in get_args(annotation)[1:]
+    )
 
 
-def _label(definition: Callable[..., Any]) -> str:
-    return getattr(definition, "__qualname__", repr(definition))
+def _says_none(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+    """Whether a type has None beside other types, so that leaving it out can only mean None."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    parts = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        return NoneType in parts or any(map(_says_none, parts))
+    return get_origin(annotation) is Literal and None in parts and len(parts) > 1

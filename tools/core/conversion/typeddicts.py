@@ -1,62 +1,101 @@
-"""`typing.TypedDict` as pydantic can read it on Python 3.11, which does not tell it enough."""
+"""TypedDicts: their fields, and `typing.TypedDict` as pydantic can read it on Python 3.11."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
+import types
 import typing
-from types import UnionType
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import Annotated, Any, Generic, NotRequired, Required, get_args, get_origin
 
 import typing_extensions
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
-__all__ = ["readable"]
+from tools.core.conversion.generics import substituted, type_arguments
+from tools.core.conversion.hints import resolve_class
+
+__all__ = ["make_readable", "typed_dict_fields"]
+
+HOOK = "__get_pydantic_core_schema__"
+QUALIFIERS = (Required, NotRequired, typing_extensions.ReadOnly)
 
 
-def readable(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
-    """The same type, with each `typing.TypedDict` in it rebuilt as `typing_extensions` has it.
+def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:  # noqa: ANN401  # a TypedDict, perhaps with type arguments
+    """The fields of a TypedDict: the type of each, and whether it has to be there.
 
-    One that refers to itself, or that stands in a model or dataclass, stays as it is, and pydantic
-    says of it what to change.
+    Raises:
+        ToolDefinitionError: If an annotation names nothing that can be found.
     """
-    return annotation if sys.version_info >= (3, 12) else _rebuilt(annotation, ())
-
-
-def _rebuilt(annotation: Any, inside: tuple[Any, ...]) -> Any:  # noqa: ANN401  # a type of any form
-    if typing.is_typeddict(annotation) and annotation not in inside:
-        return _rebuilt_dict(annotation, (*inside, annotation))
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if not arguments or origin is Literal:
-        return annotation
-    if origin is Annotated:
-        return Annotated[(_rebuilt(arguments[0], inside), *arguments[1:])]
-    changed = tuple(_rebuilt(each, inside) for each in arguments)
-    if all(new is old for new, old in zip(changed, arguments, strict=True)):
-        return annotation
-    if origin is UnionType:
-        origin = Union
-    return origin[changed[0] if len(changed) == 1 else changed]
-
-
-def _rebuilt_dict(annotation: Any, inside: tuple[Any, ...]) -> Any:  # noqa: ANN401  # a type of any form
+    cls: Any = get_origin(made) or made
+    arguments = type_arguments(made)
     fields = {}
-    for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
-        bare, needed = _unqualified(hint, needed=name in annotation.__required_keys__)
-        field = _rebuilt(bare, inside)
-        fields[name] = field if needed else NotRequired[field]
-    make: Any = typing_extensions.TypedDict
-    made = make(annotation.__name__, fields)
-    made.__doc__, made.__module__ = annotation.__doc__, annotation.__module__
-    return made
+    for name, hint in resolve_class(cls).items():
+        bare, needed = _unqualified(hint, needed=name in cls.__required_keys__)
+        fields[name] = substituted(bare, arguments), needed
+    return fields
+
+
+def make_readable(annotation: Any) -> None:  # noqa: ANN401  # a type of any form
+    """Teaches each `typing.TypedDict` within a type to be read by pydantic on Python 3.11.
+
+    Pydantic refuses them there since they do not tell it where their fields come from. A method
+    that it asks every type for hands it a twin made with `typing_extensions`.
+    """
+    if sys.version_info < (3, 12):
+        _teach(annotation, set())
+
+
+def _teach(annotation: Any, seen: set[int]) -> None:  # noqa: ANN401  # a type of any form
+    if id(annotation) in seen:
+        return
+    seen.add(id(annotation))
+    for part in get_args(annotation):
+        _teach(part, seen)
+    cls: Any = get_origin(annotation) or annotation
+    if typing.is_typeddict(cls):
+        if HOOK not in vars(cls):
+            setattr(cls, HOOK, classmethod(_schema_of_twin))
+    elif not (dataclasses.is_dataclass(cls) or hasattr(cls, "_field_defaults")):
+        return
+    for hint in resolve_class(cls).values():
+        _teach(hint, seen)
+
+
+def _schema_of_twin(cls: Any, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401  # a TypedDict, perhaps with type arguments
+    twin = vars(cls).get("__toolcrib_twin__") or _twin(cls)
+    arguments = get_args(source)
+    return handler.generate_schema(twin[arguments] if arguments else twin)
+
+
+def _twin(cls: Any) -> Any:  # noqa: ANN401  # a TypedDict
+    variables = getattr(cls, "__parameters__", ())
+    bases = (typing_extensions.TypedDict, *([Generic[variables]] if variables else []))
+    kept = {
+        name: getattr(cls, name)
+        for name in ("__doc__", "__module__", "__qualname__", "__pydantic_config__")
+        if hasattr(cls, name)
+    }
+    hints = {
+        name: hint if needed else NotRequired[hint]
+        for name, (hint, needed) in typed_dict_fields(cls).items()
+    }
+    twin = types.new_class(
+        cls.__name__, bases, {}, lambda body: body.update(kept, __annotations__=hints)
+    )
+    cls.__toolcrib_twin__ = twin  # the same one each time, so that a type may refer to itself
+    return twin
 
 
 def _unqualified(hint: Any, *, needed: bool) -> tuple[Any, bool]:  # noqa: ANN401  # a type of any form
-    """The type without Required and NotRequired, and what these say.
+    """The type without Required, NotRequired and ReadOnly, and what these say.
 
     `__required_keys__` does not know of those that stand in the text of a postponed annotation.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Required, NotRequired):
-        return _unqualified(arguments[0], needed=origin is Required)
+    if origin in QUALIFIERS:
+        required = needed if origin is typing_extensions.ReadOnly else origin is Required
+        return _unqualified(arguments[0], needed=required)
     if origin is Annotated:
         bare, needed = _unqualified(arguments[0], needed=needed)
         return Annotated[(bare, *arguments[1:])], needed

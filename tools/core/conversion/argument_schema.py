@@ -1,0 +1,88 @@
+"""The JSON Schema of what a caller sends, as narrow as what is accepted."""
+
+from __future__ import annotations
+
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+
+from tools.core.conversion.schema import SchemaGenerator
+
+__all__ = ["ArgumentSchemaGenerator"]
+
+KEYS = {
+    "bool": "^(true|false)$",
+    "decimal": "^-?[0-9]+([.][0-9]+)?$",
+    "float": "^-?[0-9]+([.][0-9]+)?$",
+    "int": "^-?[0-9]+$",
+}
+"""What a property's name looks like where a dict has keys of another type than str."""
+UNSAYABLE_KEYS = {"dict", "frozenset", "list", "model", "set", "tuple"}
+MISAPPLIED = {"ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of"}
+"""Words that pydantic leaves in a schema for a constraint that its type cannot be put under."""
+LENGTHS = {"maxLength", "minLength"}
+
+
+class ArgumentSchemaGenerator(SchemaGenerator):
+    """Pydantic's generator, for arguments: what no JSON value can be is refused, not left open."""
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
+        """Bytes are the UTF-8 of a text; there is no `contentEncoding` (JSON Schema, 8.3)."""
+        generated = super().bytes_schema(schema)
+        generated.pop("format", None)
+        return {**generated, "contentMediaType": "text/plain; charset=utf-8"}
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        """Decimals are numbers, which says their bounds; the text of one is accepted too."""
+        generated = super().decimal_schema(schema)
+        number: JsonSchemaValue = generated.get("anyOf", [generated])[0]
+        return number
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Keys are texts in JSON, so that those of another type are texts of a form."""
+        generated = super().dict_schema(schema)
+        kind = schema.get("keys_schema", {}).get("type", "any")
+        if kind in UNSAYABLE_KEYS:
+            self.handle_invalid_for_json_schema(schema, f"dict with keys of type {kind}")
+        if kind in KEYS:
+            generated["propertyNames"] = {"pattern": KEYS[kind]}
+        return generated
+
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+        """A class is no JSON value."""
+        return self.handle_invalid_for_json_schema(schema, "core_schema.IsSubclassSchema")
+
+    def handle_invalid_for_json_schema(
+        self, schema: core_schema.CoreSchema, error_info: str
+    ) -> JsonSchemaValue:
+        """Says which type it is.
+
+        Raises:
+            PydanticInvalidForJsonSchema: Always.
+        """
+        cls = schema.get("cls", schema["type"])
+        raise PydanticInvalidForJsonSchema(
+            f"JSON has no value that becomes {getattr(cls, '__name__', cls)}"
+        )
+
+
+def misapplied(schema: JsonSchemaValue) -> str | None:
+    """The first constraint in a schema that its type cannot be put under, such as ge of a str.
+
+    Pydantic leaves these to fail at each call.
+    """
+    for word, bound in schema.items():
+        if word in MISAPPLIED and isinstance(bound, int | float) and "type" in schema:
+            return f"{word}={bound} of {schema['type']}"
+        if word in LENGTHS and schema.get("type") in {"boolean", "integer", "number"}:
+            return f"{word}={bound} of {schema['type']}"
+        parts = bound.values() if word in {"$defs", "properties"} else [bound]
+        for part in parts if not isinstance(bound, list) else bound:
+            found = (
+                misapplied(part)
+                if isinstance(part, dict) and word not in {"default", "examples"}
+                else None
+            )
+            if found:
+                return found
+    return None

@@ -1,0 +1,204 @@
+"""Callables: the signature that a call has to fit, with every type in it found.
+
+`inspect.signature` reads most of them. It is wrong where a wrapper takes other arguments than what
+it wraps, and it neither finds the types in texts nor looks into the fields of a class.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, get_origin
+
+import typing_extensions
+
+from tools.core.conversion.constructors import class_signature
+from tools.core.conversion.generics import substituted
+from tools.core.conversion.hints import label, resolve
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["NOTHING", "callable_signature", "underlying"]
+
+NOTHING = inspect.Parameter.empty
+"""The default of a parameter without one, and the return type of a function without one."""
+UNCALLABLE = {
+    property: "a property: its value is read, not called",
+    functools.cached_property: "a property: its value is read, not called",
+    classmethod: "a classmethod outside its class: take it from the class, as in Class.method",
+    functools.partialmethod: "a partialmethod outside its class: take it from an instance",
+    functools.singledispatchmethod: "a method outside its class: take it from an instance",
+}
+RECEIVERS = {"cls", "self"}
+"""Names that a method gives to the object it is called on."""
+
+
+def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The callable inside any number of partials."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def callable_signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # judged here
+    """The parameters and the return type that a call of something has, all types found.
+
+    Args:
+        function: A function, method, partial, class, builtin or object with `__call__`.
+
+    Raises:
+        ToolDefinitionError: If it cannot be called as it is, if Python cannot tell its signature,
+            or if an annotation cannot be found.
+    """
+    reason = UNCALLABLE.get(type(function))
+    if reason is None and not callable(function):
+        reason = "not callable"
+    if reason is not None:
+        raise ToolDefinitionError(f"{function!r} is {reason}; convert a function instead.")
+    _refuse_unbound(function)
+    return _signature(function)
+
+
+def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+    if isinstance(function, functools.partial):
+        return _of_partial(function)
+    if isinstance(function, MethodType):
+        return _of_method(function)
+    if inspect.isclass(get_origin(function) or function):
+        return class_signature(function, _signature)
+    own = _own_signature(function)
+    wrapped = getattr(function, "__wrapped__", None)
+    if wrapped is None or "__signature__" in getattr(function, "__dict__", {}):
+        return own or _unreadable(function)
+    inner = _signature(wrapped)
+    return inner if own is None else _through(own, inner)
+
+
+def _of_partial(function: functools.partial[Any]) -> inspect.Signature:
+    def stub() -> None: ...
+
+    stub.__signature__ = _signature(function.func)  # type: ignore[attr-defined]  # inspect reads it
+    try:
+        return inspect.signature(functools.partial(stub, *function.args, **function.keywords))
+    except ValueError as error:
+        raise ToolDefinitionError(
+            f"{function!r} binds arguments that {label(function.func)} does not take."
+        ) from error
+
+
+def _of_method(method: MethodType) -> inspect.Signature:
+    signature = _signature(method.__func__)
+    receiver = method.__self__ if inspect.isclass(method.__self__) else type(method.__self__)
+    kept = list(signature.parameters.values())
+    if kept and kept[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        del kept[0]
+    return _with_types(signature.replace(parameters=kept), {typing_extensions.Self: receiver})
+
+
+def _own_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+    """What a callable itself takes, whatever it wraps; None where Python cannot tell."""
+    if not isinstance(function, FunctionType) and not inspect.isroutine(function):
+        if not isinstance(type(function).__call__, FunctionType):
+            return _plain_signature(function)
+        return _signature(MethodType(type(function).__call__, function))
+    return _plain_signature(function)
+
+
+def _plain_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return None
+    except NameError as error:  # Python 3.14 looks annotations up when they are asked for
+        resolve({"return": error.name}, function)
+        raise
+    written = {each.name: each.annotation for each in signature.parameters.values()}
+    written["return"] = signature.return_annotation
+    named = {name: hint for name, hint in written.items() if hint is not NOTHING}
+    return _retyped(signature, resolve(named, function)) if named else signature
+
+
+def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.Signature:
+    """A signature with some types, such as `Self` or a type variable, replaced by others."""
+    hints = {each.name: each.annotation for each in signature.parameters.values()}
+    hints["return"] = signature.return_annotation
+    return _retyped(signature, {name: substituted(hint, types) for name, hint in hints.items()})
+
+
+def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
+    return signature.replace(
+        parameters=[
+            each.replace(annotation=hints.get(each.name, NOTHING))
+            for each in signature.parameters.values()
+        ],
+        return_annotation=hints.get("return", NOTHING),
+    )
+
+
+def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
+    """The signature of a wrapper: that of what it wraps, as far as it hands arguments through."""
+    kinds = {each.kind for each in own.parameters.values()}
+    names_pass = inspect.Parameter.VAR_KEYWORD in kinds
+    positions_pass = inspect.Parameter.VAR_POSITIONAL in kinds or not any(
+        each.kind is each.POSITIONAL_ONLY for each in inner.parameters.values()
+    )
+    if not (names_pass and positions_pass):
+        return own
+    added = [
+        each.replace(kind=each.KEYWORD_ONLY)
+        for each in own.parameters.values()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        and each.name not in inner.parameters
+    ]
+    kept = list(inner.parameters.values())
+    place = len(kept) - (bool(kept) and kept[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    return inner.replace(parameters=[*kept[:place], *added, *kept[place:]])
+
+
+def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+    raise ToolDefinitionError(
+        f"{function!r} has no signature that Python can read; wrap it in a function with typed "
+        "parameters."
+    )
+
+
+def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
+    called = underlying(function)
+    inner = inspect.unwrap(called)
+    bound = isinstance(called, MethodType) or getattr(function, "args", ())
+    if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner)):
+        raise ToolDefinitionError(
+            f"{label(inner)} is a method without its object; convert the method of an instance "
+            "(or of the class, for a classmethod) instead."
+        )
+
+
+def _wants_its_object(function: Any) -> bool:  # noqa: ANN401  # any callable
+    """Whether a function was taken from its class, and so wants the object first."""
+    if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
+        return False
+    holder, _, name = function.__qualname__.rpartition(".")
+    if not holder or holder.endswith("<locals>"):
+        return False
+    owner: Any = inspect.getmodule(function)
+    for part in holder.split("."):
+        owner = getattr(owner, part, None)
+    if inspect.isclass(owner) and name in vars(owner):
+        return not isinstance(vars(owner)[name], staticmethod)
+    return function.__code__.co_varnames[0] in RECEIVERS
+
+
+def bound_names(function: Callable[..., Any]) -> set[str]:
+    """The names by which a call could also give what the object or a partial gives already."""
+    inner: Any = inspect.unwrap(underlying(function))
+    if inspect.isclass(inner):
+        inner = inner.__init__
+    elif not inspect.isroutine(inner):
+        inner = type(inner).__call__
+    code = getattr(inner, "__code__", None)
+    if code is None:
+        return set()
+    return set(
+        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    )

@@ -1,0 +1,140 @@
+"""The forms of types: what pydantic has to read, so that a JSON value becomes the type."""
+
+from __future__ import annotations
+
+import collections.abc as abc
+import enum
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, LiteralString, get_args, get_origin
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticKnownError
+
+from tools.core.conversion.generics import rebuilt
+from tools.core.conversion.typeddicts import make_readable
+
+__all__ = ["field_of", "received"]
+
+LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
+"""Types of which pydantic makes something lazy, or nothing; a list is one of each."""
+SCALARS = (str, int, float, bool, type(None))
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
+
+
+def received(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """A type in the form that pydantic can make it from JSON, wherever it stands in another.
+
+    Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
+    named by its value, or by its name where values are not plain; flags are sums of numbers.
+    """
+    make_readable(annotation)
+    return _received(annotation)
+
+
+def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of any form
+    """What `Field` says in `Annotated`."""
+    if get_origin(annotation) is not Annotated:
+        return None
+    found = [each for each in get_args(annotation)[1:] if isinstance(each, FieldInfo)]
+    if len(found) > 1:
+        return FieldInfo.from_annotation(annotation)
+    return found[0] if found else None
+
+
+def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+    origin = get_origin(annotation) or annotation
+    if origin is Annotated:
+        return _described(rebuilt(annotation, _received))
+    if origin is Literal:
+        return _literal(annotation)
+    if isinstance(origin, enum.EnumType):
+        return _enumeration(origin)
+    if origin in LISTS:
+        return list[tuple(map(_received, get_args(annotation))) or Any]
+    if origin is abc.Iterator:
+        return Annotated[list[tuple(map(_received, get_args(annotation))) or Any], _ITERATOR]
+    if origin is bytearray:
+        return Annotated[bytes, AfterValidator(bytearray)]
+    if origin is LiteralString:
+        return str
+    return rebuilt(annotation, _received)
+
+
+_ITERATOR = AfterValidator(iter)
+
+
+def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """`Annotated` with all that is said of a value in one `Field`.
+
+    Texts, and `Doc`, become its description. What `Field` says of a parameter, such as its alias
+    and its default, is not said of the value; pydantic would warn of it.
+    """
+    inner, *metadata = get_args(annotation)
+    field = field_of(annotation) or FieldInfo()
+    said = Field(
+        description=field.description or next(filter(None, map(_text, metadata)), None),
+        examples=field.examples,
+        json_schema_extra=field.json_schema_extra,
+        discriminator=field.discriminator,
+    )
+    said.metadata = field.metadata
+    return Annotated[(inner, *(each for each in metadata if not _is_said(each)), said)]
+
+
+def _is_said(metadata: object) -> bool:
+    return isinstance(metadata, FieldInfo) or _text(metadata) is not None
+
+
+def _text(metadata: object) -> str | None:
+    if isinstance(metadata, str):
+        return metadata
+    text = getattr(metadata, "documentation", None)
+    return text if isinstance(text, str) else None
+
+
+def _enumeration(cls: Any) -> Any:  # noqa: ANN401  # an enumeration
+    if issubclass(cls, enum.Flag):
+        return _flag(cls)
+    if all(isinstance(member.value, SCALARS) for member in cls):
+        return cls
+    return _choice(cls.__members__.items())
+
+
+def _flag(cls: Any) -> Any:  # noqa: ANN401  # an enumeration of flags
+    numbers = {name: member.value for name, member in cls.__members__.items()}
+    total = 0
+    for number in numbers.values():
+        total |= number
+    sums = ", ".join(f"{number} ({name})" for name, number in numbers.items())
+    return Annotated[
+        int, Field(ge=0, le=total, description=f"A sum of {sums}."), AfterValidator(cls)
+    ]
+
+
+def _literal(annotation: Any) -> Any:  # noqa: ANN401  # a Literal
+    """A Literal that tells 1 from true and knows members by their values.
+
+    Pydantic confuses the former, and takes only the member itself for the latter.
+    """
+    members = get_args(annotation)
+    if all(member is None or type(member) is str for member in members):
+        return annotation
+    return _choice((each.value if isinstance(each, enum.Enum) else each, each) for each in members)
+
+
+def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401  # a type of any form
+    """The type of one of some values, each called by another that JSON can say."""
+    members = {(isinstance(name, bool), name): member for name, member in pairs}
+    names = [name for _, name in members]
+
+    def member(value: Any) -> Any:  # noqa: ANN401  # any JSON
+        try:
+            return members[isinstance(value, bool), value]
+        except (KeyError, TypeError):
+            expected = ", ".join(map(repr, names))
+            raise PydanticKnownError("literal_error", {"expected": expected}) from None
+
+    kinds = {JSON_TYPES.get(type(name)) for name in names if name is not None}
+    kind = {"type": kinds.pop()} if len(kinds) == 1 and None not in {*kinds, *names} else {}
+    return Annotated[Any, BeforeValidator(member), WithJsonSchema({"enum": names, **kind})]

@@ -1,0 +1,43 @@
+"""Types with type variables in them, and `Self`: replaced by what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+__all__ = ["rebuilt", "substituted", "type_arguments"]
+
+
+def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN401  # a type of any form
+    """A type with the ones named replaced, wherever they stand in it."""
+    try:
+        if annotation in types:
+            return types[annotation]
+    except TypeError:  # Annotated with metadata that has no hash
+        pass
+    return rebuilt(annotation, lambda part: substituted(part, types))
+
+
+def type_arguments(alias: Any) -> dict[Any, Any]:  # noqa: ANN401  # a type of any form
+    """What the type variables of a generic class are in `Class[...]`."""
+    variables = getattr(get_origin(alias), "__parameters__", ())
+    return dict(zip(variables, get_args(alias), strict=False))
+
+
+def rebuilt(annotation: Any, change: Any) -> Any:  # noqa: ANN401  # a type of any form, a function of one
+    """A type with each of its arguments changed; the same one if none does."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if not arguments or origin is Literal:
+        return annotation
+    if origin is Annotated:
+        inner = change(arguments[0])
+        return annotation if inner is arguments[0] else Annotated[(inner, *arguments[1:])]
+    changed = tuple(part if isinstance(part, list) else change(part) for part in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    if origin is UnionType:
+        origin = Union
+    if hasattr(annotation, "copy_with"):  # keeps `List`, `Sequence` and the like as they were
+        return annotation.copy_with(changed)
+    return origin[changed[0] if len(changed) == 1 else changed]

@@ -1,0 +1,97 @@
+"""Annotations, and the names in them: where they are looked up, and what they come to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["label", "local_names", "resolve", "resolve_class"]
+
+
+def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a function or a class
+    """Annotations with every name in their texts found.
+
+    Args:
+        annotations: As written: types, texts, or types with texts in them.
+        owner: The function or class whose module and surroundings know the names.
+
+    Raises:
+        ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
+    """
+    module = inspect.getmodule(owner)
+    names = getattr(owner, "__globals__", None) or vars(module or object)
+    holder = SimpleNamespace(__annotations__=dict(annotations))
+    return _hints(holder, owner, dict(names))
+
+
+def resolve_class(owner: type) -> dict[str, Any]:
+    """The annotations of a class and its bases, each found where its own class was written.
+
+    Raises:
+        ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
+    """
+    return _hints(owner, owner, None)
+
+
+def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # a function or a class
+    """The names around a function or class that its module's own names do not hold.
+
+    These are its closure, then the locals of the functions of its module that are running: one
+    of them defined it, where it was defined inside a function at all.
+    """
+    code = getattr(owner, "__code__", None)
+    if code is not None:
+        yield {
+            name: cell.cell_contents
+            for name, cell in zip(code.co_freevars, owner.__closure__ or (), strict=True)
+            if _filled(cell)
+        }
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == owner.__module__:
+            yield frame.f_locals
+        frame = frame.f_back
+
+
+def label(owner: Any) -> str:  # noqa: ANN401  # any object
+    """What a callable is called in messages."""
+    return str(getattr(owner, "__qualname__", None) or repr(owner))
+
+
+def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, Any]:  # noqa: ANN401  # what get_type_hints takes
+    found = {each.__name__: each for each in getattr(owner, "__type_params__", ())}
+    while True:
+        try:
+            return get_type_hints(holder, names, found or None, include_extras=True)
+        except NameError as error:
+            name = error.name or ""
+            if name in found or not _find(name, owner, found):
+                raise ToolDefinitionError(
+                    f"{label(owner)} has an annotation that names {name!r}, which cannot be "
+                    "found; import or define it at the top of its module, and not only under "
+                    "`if TYPE_CHECKING:`, which is false when the program runs."
+                ) from error
+        except (AttributeError, SyntaxError, TypeError) as error:
+            raise ToolDefinitionError(
+                f"{label(owner)} has an annotation that is not a type: {error}."
+            ) from error
+
+
+def _find(name: str, owner: Any, found: dict[str, Any]) -> bool:  # noqa: ANN401  # a function or a class
+    for names in local_names(owner):
+        if name in names:
+            found[name] = names[name]
+            return True
+    return False
+
+
+def _filled(cell: Any) -> bool:  # noqa: ANN401  # types.CellType is not generic
+    try:
+        cell.cell_contents  # noqa: B018  # reading an empty cell raises
+    except ValueError:
+        return False
+    return True
