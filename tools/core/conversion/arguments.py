@@ -236,7 +236,8 @@ def _compiled(
         adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     except PydanticUndefinedAnnotation:
         adapter = TypeAdapter(arguments, config=ConfigDict(defer_build=True))
-        adapter.rebuild(_types_namespace=ChainMap(*map(dict, local_names(signature.owner))))
+        names = dict(ChainMap(*map(dict, local_names(signature.owner))))
+        adapter.rebuild(_types_namespace=names)
     validator = adapter.validator
     generated = adapter.json_schema(schema_generator=ArgumentSchemaGenerator)
     wrong = misapplied(generated)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import types
 import typing
-from typing import Annotated, Any, Generic, NotRequired, Required, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, NotRequired, Required, get_args, get_origin
 
 import typing_extensions
 from pydantic import GetCoreSchemaHandler
@@ -14,6 +15,7 @@ from pydantic_core import CoreSchema
 
 from tools.core.conversion.generics import substituted, type_arguments
 from tools.core.conversion.hints import resolve_class
+from tools.core.errors import ToolDefinitionError
 
 __all__ = ["make_readable", "typed_dict_fields"]
 
@@ -47,19 +49,22 @@ def make_readable(annotation: Any) -> None:  # noqa: ANN401  # a type of any for
 
 
 def _teach(annotation: Any, seen: set[int]) -> None:  # noqa: ANN401  # a type of any form
-    if id(annotation) in seen:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal or id(annotation) in seen:
         return
     seen.add(id(annotation))
-    for part in get_args(annotation):
+    for part in parts[:1] if origin is Annotated else parts:
         _teach(part, seen)
-    cls: Any = get_origin(annotation) or annotation
-    if typing.is_typeddict(cls):
-        if HOOK not in vars(cls):
-            setattr(cls, HOOK, classmethod(_schema_of_twin))
-    elif not (dataclasses.is_dataclass(cls) or hasattr(cls, "_field_defaults")):
+    cls: Any = origin or annotation
+    if not isinstance(cls, type) or not (
+        typing.is_typeddict(cls) or dataclasses.is_dataclass(cls) or hasattr(cls, "_field_defaults")
+    ):
         return
-    for hint in resolve_class(cls).values():
-        _teach(hint, seen)
+    if typing.is_typeddict(cls) and HOOK not in vars(cls):
+        setattr(cls, HOOK, classmethod(_schema_of_twin))
+    with contextlib.suppress(ToolDefinitionError):  # pydantic says it with the place
+        for hint in resolve_class(cls).values():
+            _teach(hint, seen)
 
 
 def _schema_of_twin(cls: Any, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401  # a TypedDict, perhaps with type arguments
