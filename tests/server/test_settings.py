@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from server.settings import HttpSettings, Settings, SettingsError
+from server.settings import FunctionSettings, HttpSettings, Settings, SettingsError
 
 
 def test_every_setting_has_a_description() -> None:
@@ -96,3 +96,25 @@ def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
 
 def test_a_token_is_never_shown() -> None:
     assert "sesame" not in repr(Settings(http=HttpSettings(token=SecretStr("sesame"))))
+
+
+def test_function_files_are_python_files_or_directories_outside_of_the_root(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "root" / "crafts").mkdir(parents=True)
+    (tmp_path / "root" / "saws.py").touch()
+    (tmp_path / "notes.txt").touch()
+
+    def settings(*paths: str) -> Settings:
+        functions = FunctionSettings(paths=tuple(tmp_path / path for path in paths))
+        return Settings(data_dir=tmp_path, root=tmp_path / "root", functions=functions)
+
+    assert len(settings("root/saws.py", "root/crafts").functions.paths) == 2
+    for path, reason in {
+        "missing.py": "does not exist",
+        "notes.txt": "neither a Python file nor a directory",
+        "root": "holds the root",
+        ".": "holds the root",
+    }.items():
+        with pytest.raises(ValidationError, match=reason):
+            settings(path)

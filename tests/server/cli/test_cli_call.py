@@ -76,6 +76,6 @@ def test_an_unknown_tool_is_exit_code_1(cli: Command) -> None:
     assert "Did you mean: query" in ended.err
 
 
-def test_the_list_of_tools_needs_no_data_directory(cli: Command, work: Path) -> None:
-    (work.parent / "data").touch()
+def test_the_list_of_tools_makes_no_data_directory(cli: Command, work: Path) -> None:
     assert cli("tools").code == 0
+    assert not (work.parent / "data").exists()
