@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
@@ -10,6 +12,7 @@ from tools.core.conversion.schema import SchemaGenerator
 
 __all__ = ["ArgumentSchemaGenerator"]
 
+SCALARS = (str, int, float, bool, type(None))
 KEYS = {
     "bool": "^(true|false)$",
     "decimal": "^-?[0-9]+([.][0-9]+)?$",
@@ -48,9 +51,22 @@ class ArgumentSchemaGenerator(SchemaGenerator):
             generated["propertyNames"] = {"pattern": KEYS[kind]}
         return generated
 
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """Members are their values, as far as JSON has these."""
+        if not all(isinstance(member.value, SCALARS) for member in schema["members"]):
+            self.handle_invalid_for_json_schema(schema, "enum")
+        return super().enum_schema(schema)
+
     def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
         """A class is no JSON value."""
         return self.handle_invalid_for_json_schema(schema, "core_schema.IsSubclassSchema")
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        """Pydantic takes a member of a plain enumeration for itself only, not for its value."""
+        for member in schema["expected"]:
+            if isinstance(member, Enum) and not isinstance(member, str | int):
+                self.handle_invalid_for_json_schema(schema, "literal")
+        return super().literal_schema(schema)
 
     def handle_invalid_for_json_schema(
         self, schema: core_schema.CoreSchema, error_info: str
@@ -73,9 +89,9 @@ def misapplied(schema: JsonSchemaValue) -> str | None:
     """
     for word, bound in schema.items():
         if word in MISAPPLIED and isinstance(bound, int | float) and "type" in schema:
-            return f"{word}={bound} of {schema['type']}"
+            return f"{word}={bound} does not apply to {schema['type']}s"
         if word in LENGTHS and schema.get("type") in {"boolean", "integer", "number"}:
-            return f"{word}={bound} of {schema['type']}"
+            return f"{word}={bound} does not apply to {schema['type']}s"
         parts = bound.values() if word in {"$defs", "properties"} else [bound]
         for part in parts if not isinstance(bound, list) else bound:
             found = (

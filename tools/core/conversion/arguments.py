@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import (
-    ConfigDict,
     GetCoreSchemaHandler,
-    PydanticUndefinedAnnotation,
     TypeAdapter,
     ValidationError,
 )
+from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, core_schema, to_json
 
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
@@ -29,6 +29,7 @@ __all__ = ["Arguments"]
 REPORTED = 5
 """Unknown names that are listed: thousands can be sent."""
 
+UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 PLAIN: Any = {"inf_nan_mode": "constants"}
 """How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
 
@@ -145,11 +146,11 @@ class Arguments:
             if "default" in part
         }
         unfit = {name for name in shown if self.schema["properties"][name].get("writeOnly")}
-        if shown:
-            try:
-                self._read(shown)
-            except ValidationError as error:
-                unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
+        unfit |= {name for name, value in shown.items() if not _is_json(value)}
+        try:
+            self._read({name: value for name, value in shown.items() if name not in unfit})
+        except ValidationError as error:
+            unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
         return [name for name in shown if name in unfit]
 
     def _error(
@@ -219,31 +220,46 @@ def _sayable(tool: str, parameter: Parameter, signature: Signature) -> bool:
         _compiled([parameter], signature)
     except Exception as error:  # a type's own hooks may raise anything
         if parameter.default is NOTHING:
-            reason = str(error).splitlines()[0].rstrip(".:")
             raise ToolDefinitionError(
-                f"The parameter {parameter.name} of {tool} cannot be an argument ({reason}); give "
-                "it a type that JSON can say, or a default that it is left to."
+                f"The parameter {parameter.name} of {tool} cannot be an argument "
+                f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
+                "left to."
             ) from error
         return False
     return True
+
+
+def _reason(error: Exception) -> str:
+    """What pydantic says of a type, without what it advises its own users to do."""
+    if isinstance(error, PydanticSchemaGenerationError):
+        named = UNKNOWN_TYPE.search(str(error))
+        return f"JSON has no value that becomes {named[1] if named else 'it'}"
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
+    return said.removeprefix("error: ").rstrip(".:")
 
 
 def _compiled(
     parameters: Sequence[Parameter], signature: Signature
 ) -> tuple[SchemaValidator, dict[str, Any]]:
     arguments: Any = Annotated[Any, _Fields(parameters, signature.extra)]
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(arguments)
-    except PydanticUndefinedAnnotation:
-        adapter = TypeAdapter(arguments, config=ConfigDict(defer_build=True))
+    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
         names = dict(ChainMap(*map(dict, local_names(signature.owner))))
-        adapter.rebuild(_types_namespace=names)
-    validator = adapter.validator
+        adapter.rebuild(raise_errors=True, _types_namespace=names)
     generated = adapter.json_schema(schema_generator=ArgumentSchemaGenerator)
     wrong = misapplied(generated)
     if wrong:
-        raise TypeError(f"it has the constraint {wrong}, which has none")
-    return validator, generated
+        raise TypeError(wrong)
+    return adapter.validator, generated
+
+
+def _is_json(value: object) -> bool:
+    try:
+        to_json(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _arguments_schema(generated: Mapping[str, Any], is_open: bool) -> dict[str, Any]:  # noqa: FBT001  # told in one place

@@ -69,6 +69,8 @@ def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any calla
         return class_signature(function, _signature)
     own = _own_signature(function)
     wrapped = getattr(function, "__wrapped__", None)
+    if inspect.isfunction(getattr(function, "dispatch", None)):
+        return _by_place(_signature(wrapped), 1)  # singledispatch looks at the first by its place
     if wrapped is None or "__signature__" in getattr(function, "__dict__", {}):
         return own or _unreadable(function)
     inner = _signature(wrapped)
@@ -143,6 +145,8 @@ def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signat
     positions_pass = inspect.Parameter.VAR_POSITIONAL in kinds or not any(
         each.kind is each.POSITIONAL_ONLY for each in inner.parameters.values()
     )
+    if inspect.Parameter.VAR_POSITIONAL in kinds and not names_pass:
+        return _by_place(inner, len(inner.parameters))
     if not (names_pass and positions_pass):
         return own
     added = [
@@ -154,6 +158,18 @@ def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signat
     kept = list(inner.parameters.values())
     place = len(kept) - (bool(kept) and kept[-1].kind is inspect.Parameter.VAR_KEYWORD)
     return inner.replace(parameters=[*kept[:place], *added, *kept[place:]])
+
+
+def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
+    """A signature whose first parameters are given by their places."""
+    kept = list(signature.parameters.values())
+    for place, each in enumerate(kept[:count]):
+        if each.kind is each.POSITIONAL_OR_KEYWORD:
+            kept[place] = each.replace(kind=each.POSITIONAL_ONLY)
+    by_name = [each for each in kept if each.kind in (each.KEYWORD_ONLY, each.VAR_KEYWORD)]
+    if count > 1 and by_name:
+        kept = [each for each in kept if each not in by_name]
+    return signature.replace(parameters=kept)
 
 
 def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable

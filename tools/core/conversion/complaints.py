@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic_core import ErrorDetails, core_schema
 
 from tools.core.conversion.schema import branches, child, resolve, union
-from tools.core.conversion.wording import LONGEST, expectation, listed, show
+from tools.core.conversion.wording import FORMATS, LONGEST, expectation, listed, show
 
 __all__ = ["complaints", "nearest", "unknown"]
 
@@ -42,7 +42,7 @@ UNSAID = {
 }
 """The kinds of error of which no schema says what would be right, and pydantic does."""
 FALSE_NUMBER = "bool_for_number"
-KNOWN = {*get_args(core_schema.ErrorType)} - UNSAID | {FALSE_NUMBER, "path_type"}
+KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", "union"}
 DICT_KEY = "[key]"
 """What pydantic ends a place with when it is the key that is wrong."""
 ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
@@ -161,11 +161,13 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
         return _missing_line(path, schema, root)
     if place and place[-1] == DICT_KEY:
         keys = resolve(schema, root).get("propertyNames", {})
-        return f"`{path}` has the name {show(value)}; send {expectation(keys, root)}."
+        wanted = expectation({"type": "string", **keys}, root)
+        return f"`{path}` has the name {show(value)}; send {wanted}."
     subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
     if kind in AUTHORS:
-        return f"{subject}; {error['ctx']['error']}"
-    if kind not in KNOWN:
+        return f"{subject}; {error['ctx'].get('error', error['msg'])}"
+    formed = resolve(schema, root).get("format") in FORMATS
+    if kind in UNSAID or (kind not in KNOWN and not formed):
         return f"{subject}; {error['msg']}"
     if kind == "union":
         return f"`{path}` fits nothing; send {expectation(schema, root)}."

@@ -32,10 +32,14 @@ MARK = re.compile(r"^[ \t]*(?:[:@]\w|-{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
 """What each section or field of any style has; most docstrings have none."""
 GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
 UNDERLINE = re.compile(r"(-{3,}|={3,})")
-ITEM = re.compile(r"\\?\*{0,2}(?P<name>\w+)\s*(?:\((?P<type>.*?)\))?\s*(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)")
+ITEM = re.compile(
+    r"\\?\*{0,2}(?P<name>\w+)\s*(?:\((?P<type>.*?)\))?\s*(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)"
+)
 """`name: text`, `name (type): text` and `name - text`."""
 RAISED = re.compile(r"(?P<name>[\w.]+)\s*:\s*(?P<text>.*)")
-TYPED_RESULT = re.compile(r"[\w.]+(?:\[[^:]*\])?(?:\s*(?:\||,|or)\s*[\w.]+(?:\[[^:]*\])?)*\s*:\s+(?=\S)")
+TYPED_RESULT = re.compile(
+    r"[\w.]+(?:\[[^:]*\])?(?:\s*(?:\||,|or)\s*[\w.]+(?:\[[^:]*\])?)*\s*:\s+(?=\S)"
+)
 """The type before the text of a result: `int: How many.`"""
 FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:\s*(?P<text>.*)")
 PARAMETER_FIELDS = {
@@ -199,9 +203,7 @@ def _is_entry(lines: Sequence[str], place: int) -> bool:
     return " : " in lines[place] or (below[:1].isspace() and bool(below.strip()))
 
 
-def _read_field(
-    lines: Sequence[str], place: int, found: re.Match[str], reading: _Reading
-) -> bool:
+def _read_field(lines: Sequence[str], place: int, found: re.Match[str], reading: _Reading) -> bool:
     kind, about = found["kind"], (found["about"] or "").split()
     text = _joined([found["text"], *lines[place + 1 : _end_of_field(lines, place)]])
     if kind in PARAMETER_FIELDS and about:

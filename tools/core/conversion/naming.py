@@ -45,4 +45,5 @@ def _own_name(function: Any) -> str:  # noqa: ANN401  # any callable
 
 
 def _snake_case(name: str) -> str:
-    return HUMP.sub("_", name).lower().strip("_")
+    plain = name.partition("[")[0]  # pydantic names a generic model `Box[int]`
+    return HUMP.sub("_", plain).lower().strip("_")

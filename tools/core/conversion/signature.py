@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, Unpack, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import typing_extensions
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
@@ -22,6 +24,7 @@ from tools.core.errors import ToolDefinitionError
 
 __all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
 
+UNPACK = (typing.Unpack, typing_extensions.Unpack)
 POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
@@ -151,7 +154,7 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
 def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterator[Parameter]:
     """The parameter, or one for each field where it is `**kwargs` of the type of a dict."""
     annotation, kind, default = parameter.annotation, parameter.kind, parameter.default
-    unpacked = get_args(annotation)[0] if get_origin(annotation) is Unpack else None
+    unpacked = get_args(annotation)[0] if get_origin(annotation) in UNPACK else None
     if unpacked is not None and kind is parameter.VAR_KEYWORD:
         for name, (hint, required) in typed_dict_fields(unpacked).items():
             default = NOTHING if required else OMITTED

@@ -60,20 +60,19 @@ def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:  # noqa: ANN40
     if inspect.isclass(cls):
         yield _own_docstring(cls)
         if inspect.isfunction(cls.__init__) and not _is_library(cls.__init__):
-            yield inspect.getdoc(cls.__init__)
+            yield cls.__init__.__doc__
     elif inspect.isroutine(function):
         yield inspect.getdoc(function)
     else:
-        yield inspect.getdoc(type(function).__call__)
+        yield vars(function).get("__doc__") if hasattr(function, "__dict__") else None
+        yield type(function).__call__.__doc__
         yield inspect.getdoc(function)
 
 
 def _inherited(cls: type) -> list[Documentation]:
     """What the bases of a class say; their fields are its own."""
     return [
-        read_docstring(_own_docstring(base))
-        for base in cls.__mro__[1:]
-        if not _is_library(base)
+        read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not _is_library(base)
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.core.conversion.schema import branches
 
-__all__ = ["LONGEST", "expectation", "listed", "show"]
+__all__ = ["FORMATS", "LONGEST", "expectation", "listed", "show"]
 
 FORMATS = {
     "date": "a date such as '2026-03-31'",
@@ -22,6 +22,7 @@ FORMATS = {
     "uri": "a URL such as 'https://example.org/'",
     "uuid": "a UUID such as '3fa85f64-5717-4562-b3fc-2c963f66afa6'",
 }
+CONTENT = {"application/json": "JSON as text"}
 PLAIN = {
     "boolean": "true or false",
     "integer": "an integer",
@@ -72,7 +73,8 @@ def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
     if "const" in schema:
         return show(schema["const"])
     if "enum" in schema:
-        return f"one of {listed([show(value) for value in schema['enum']])}"
+        choices = [show(value) for value in schema["enum"]]
+        return f"one of {listed(choices)}" if len(choices) > 1 else choices[0]
     kind = schema.get("type")
     if kind == "array":
         return _expected_list(schema, root, depth)
@@ -94,7 +96,7 @@ def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: in
 
 
 def _expected_string(schema: Mapping[str, Any]) -> str:
-    form = schema.get("format", "")
+    form = schema.get("format") or CONTENT.get(schema.get("contentMediaType", ""), "")
     text = FORMATS.get(form) or (f"a string ({form})" if form else "a string")
     length = _span(schema.get("minLength"), schema.get("maxLength"), "of")
     pattern = f" matching {schema['pattern']}" if "pattern" in schema else ""
