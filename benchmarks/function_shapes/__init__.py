@@ -1,0 +1,1 @@
+"""Shapes of Python functions, and what a tool made of each must do, whoever makes it."""

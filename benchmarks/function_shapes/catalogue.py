@@ -1,0 +1,45 @@
+"""All shapes."""
+
+from __future__ import annotations
+
+from benchmarks.function_shapes.callables import CALLABLES
+from benchmarks.function_shapes.choices import CHOICES
+from benchmarks.function_shapes.constructors import CONSTRUCTORS
+from benchmarks.function_shapes.defaults import DEFAULTS
+from benchmarks.function_shapes.docstrings import DOCSTRINGS
+from benchmarks.function_shapes.errors import ERRORS
+from benchmarks.function_shapes.models import MODELS
+from benchmarks.function_shapes.odd_results import ODD_RESULTS
+from benchmarks.function_shapes.postponed import POSTPONED
+from benchmarks.function_shapes.results import RESULTS
+from benchmarks.function_shapes.rich_results import RICH_RESULTS
+from benchmarks.function_shapes.scalars import SCALARS
+from benchmarks.function_shapes.shape import Shape
+from benchmarks.function_shapes.signatures import SIGNATURES
+from benchmarks.function_shapes.structures import STRUCTURES
+from benchmarks.function_shapes.texts import TEXTS
+
+__all__ = ["SHAPES"]
+
+SHAPES: tuple[Shape, ...] = tuple(
+    shape
+    for theme in (
+        DOCSTRINGS,
+        TEXTS,
+        SCALARS,
+        CHOICES,
+        STRUCTURES,
+        MODELS,
+        POSTPONED,
+        DEFAULTS,
+        SIGNATURES,
+        CALLABLES,
+        CONSTRUCTORS,
+        RESULTS,
+        ODD_RESULTS,
+        RICH_RESULTS,
+        ERRORS,
+    )
+    for shape in theme.shapes
+)
+"""In the order of the table."""

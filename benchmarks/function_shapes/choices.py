@@ -1,0 +1,237 @@
+"""Choices: one of several values or types, or nothing at all."""
+
+import enum
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Optional, Union
+
+from pydantic import Field
+
+from benchmarks.function_shapes.checks import (
+    allows,
+    answers,
+    gets,
+    no_null,
+    optional,
+    property_has,
+    refuses,
+    types,
+)
+from benchmarks.function_shapes.shape import Theme, show
+
+__all__ = ["CHOICES"]
+
+Function = Callable[..., Any]
+
+CHOICES = Theme("types")
+
+
+class Colour(enum.Enum):
+    """Values that differ from the names."""
+
+    RED = "#f00"
+    BLUE = "#00f"
+
+
+class Level(enum.IntEnum):
+    """Numbers."""
+
+    LOW = 1
+    HIGH = 2
+
+
+class Mixed(enum.Enum):
+    """Values of several types."""
+
+    ONE = 1
+    TWO = "two"
+
+
+@CHOICES.shape(
+    "Optional with the default None",
+    *(no_null(name) for name in ("a", "b", "c", "d")),
+    optional("a", "b", "c", "d"),
+    types("a", "integer"),
+    allows("b", "x", "y"),
+    allows("c", "#f00", "#00f"),
+    types("d", "array"),
+    gets({}, "None None None None"),
+    gets({"a": 1, "b": "x", "c": "#f00", "d": ["t"]}, "1 x Colour.RED ['t']"),
+    refuses({"b": "z"}, "b"),
+)
+def optionals() -> Function:
+    def maybe(
+        a: Optional[int] = None,  # noqa: UP045  # the older spelling is part of the shape
+        b: Literal["x", "y"] | None = None,
+        c: Colour | None = None,
+        d: list[str] | None = None,
+    ) -> str:
+        return f"{a} {b} {c} {d}"
+
+    return maybe
+
+
+@CHOICES.shape("Optional without a default", no_null("number"), gets({"number": 5}, "int 5"))
+def optional_required() -> Function:
+    def maybe(number: int | None) -> str:
+        return show(number)
+
+    return maybe
+
+
+@CHOICES.shape("null for an Optional", gets({"number": None}, "NoneType None", valid=False))
+def null_given() -> Function:
+    def maybe(number: int | None = None) -> str:
+        return show(number)
+
+    return maybe
+
+
+@CHOICES.shape(
+    "a Union",
+    types("value", "integer", "string"),
+    gets({"value": 5}, "int 5"),
+    gets({"value": "5"}, "str 5"),
+    refuses({"value": [1]}, "value"),
+)
+def union() -> Function:
+    def either(value: Union[int, str]) -> str:  # noqa: UP007  # the older spelling is the shape
+        return show(value)
+
+    return either
+
+
+@CHOICES.shape(
+    "a Union with None",
+    types("value", "integer", "array"),
+    no_null("value"),
+    gets({}, "NoneType None"),
+    gets({"value": [1]}, "list [1]"),
+)
+def union_with_none() -> Function:
+    def either(value: int | list[int] | None = None) -> str:
+        return show(value)
+
+    return either
+
+
+@CHOICES.shape(
+    "Literal",
+    allows("mode", "fast", "slow", 3),
+    gets({"mode": "fast"}, "str fast"),
+    gets({"mode": 3}, "int 3"),
+    refuses({"mode": "medium"}, "mode", "fast", "slow"),
+)
+def literal() -> Function:
+    def run(mode: Literal["fast", "slow", 3]) -> str:
+        return show(mode)
+
+    return run
+
+
+@CHOICES.shape(
+    "Enum",
+    allows("colour", "#f00", "#00f"),
+    gets({"colour": "#00f"}, "Colour Colour.BLUE"),
+    refuses({"colour": "green"}, "colour", "#f00"),
+)
+def enumeration() -> Function:
+    def paint(colour: Colour) -> str:
+        return show(colour)
+
+    return paint
+
+
+@CHOICES.shape(
+    "Enum with a default",
+    optional("colour"),
+    property_has("colour", default="#f00"),
+    gets({}, "Colour Colour.RED"),
+)
+def enumeration_default() -> Function:
+    def paint(colour: Colour = Colour.RED) -> str:
+        return show(colour)
+
+    return paint
+
+
+@CHOICES.shape(
+    "IntEnum",
+    allows("level", 1, 2),
+    gets({"level": 2}, "Level"),
+    refuses({"level": 3}, "level"),
+)
+def int_enumeration() -> Function:
+    def raise_to(level: Level) -> str:
+        return type(level).__name__
+
+    return raise_to
+
+
+@CHOICES.shape(
+    "Enum of several types",
+    allows("which", 1, "two"),
+    gets({"which": 1}, "Mixed Mixed.ONE"),
+    gets({"which": "two"}, "Mixed Mixed.TWO"),
+)
+def mixed_enumeration() -> Function:
+    def choose(which: Mixed) -> str:
+        return show(which)
+
+    return choose
+
+
+@CHOICES.shape(
+    "`x: int = None`",
+    optional("x"),
+    no_null("x"),
+    types("x", "integer"),
+    gets({}, "NoneType None"),
+    gets({"x": 1}, "int 1"),
+    answers(lambda value: value == "NoneType None", {"x": None}, valid=False),
+)
+def implicit_optional() -> Function:
+    def take(x: int = None) -> str:  # type: ignore[assignment]  # noqa: RUF013  # the shape
+        return show(x)
+
+    return take
+
+
+@CHOICES.shape(
+    "bool or a word",
+    gets({"colour": True}, "bool True"),
+    gets({"colour": "auto"}, "str auto"),
+    refuses({"colour": "sometimes"}, "colour", "auto"),
+)
+def bool_or_literal() -> Function:
+    def paint(colour: bool | Literal["auto"] = "auto") -> str:
+        return show(colour)
+
+    return paint
+
+
+@CHOICES.shape(
+    "int or float", gets({"size": 5}, "int 5"), gets({"size": 5.5}, "float 5.5"), optional("size")
+)
+def int_or_float() -> Function:
+    def scale(size: int | float = 1) -> str:  # noqa: PYI041  # the shape
+        return show(size)
+
+    return scale
+
+
+@CHOICES.shape(
+    "bounds inside a list and an option",
+    refuses({"sizes": [1, 0]}, "sizes"),
+    refuses({"sizes": [1], "limit": 101}, "limit", "100"),
+    property_has("limit", maximum=100),
+    no_null("limit"),
+    gets({"sizes": [1], "limit": 100}, "[1] 100"),
+)
+def inner_bounds() -> Function:
+    def pick(
+        sizes: list[Annotated[int, Field(ge=1)]],
+        limit: Annotated[int, Field(le=100)] | None = None,
+    ) -> str:
+        return f"{sizes} {limit}"
+
+    return pick

@@ -1,0 +1,249 @@
+"""Models and dataclasses: in each other, in collections, in unions and within themselves."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from benchmarks.function_shapes.checks import (
+    gets,
+    no_null,
+    optional,
+    refuses,
+    types,
+)
+from benchmarks.function_shapes.shape import Theme
+
+__all__ = ["MODELS"]
+
+Function = Callable[..., Any]
+
+ItemT = TypeVar("ItemT")
+
+MODELS = Theme("types")
+
+
+class Address(BaseModel):
+    """Where somebody lives."""
+
+    street: str
+    zip: int = 8000
+
+
+class Person(BaseModel):
+    """Somebody."""
+
+    name: str
+    address: Address
+    nickname: str | None = None
+
+
+class Tree(BaseModel):
+    """A node and what hangs on it."""
+
+    label: str
+    children: "list[Tree]" = []
+
+
+class Cat(BaseModel):
+    """Tells itself by its kind."""
+
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    """Tells itself by its kind."""
+
+    kind: Literal["dog"]
+    tricks: list[str]
+
+
+class Page(BaseModel, Generic[ItemT]):
+    """Some items of many."""
+
+    items: list[ItemT]
+
+
+class Tags(RootModel[list[str]]):
+    """A list with a name."""
+
+
+class Mail(BaseModel):
+    """Has a field that Python has no name for."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    sender: str = Field(alias="from")
+
+
+class Order(BaseModel):
+    """Knows exactly what it takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    item: str
+    amount: int = 1
+
+
+@dataclass
+class Point:
+    """A place in the plane."""
+
+    x: int
+    y: int = 0
+
+
+@dataclass
+class Path:
+    """Points, and where they came from."""
+
+    points: list[Point]
+    source: "Path | None" = None
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+@MODELS.shape(
+    "a model in a model",
+    no_null("person"),
+    gets({"person": {"name": "Ann", "address": {"street": "A"}}}, "Person Ann Address 8000 None"),
+    refuses({"person": {"name": "Ann", "address": {"street": "A", "zip": "x"}}}, "zip"),
+    refuses({"person": {"name": "Ann"}}, "address"),
+)
+def nested_model() -> Function:
+    def greet(person: Person) -> str:
+        kinds = f"{type(person).__name__} {person.name} {type(person.address).__name__}"
+        return f"{kinds} {person.address.zip} {person.nickname}"
+
+    return greet
+
+
+@MODELS.shape(
+    "lists and dictionaries of models",
+    gets({"people": [{"street": "A"}], "homes": {"b": {"street": "B", "zip": 1}}}, "A 8000 B 1"),
+    refuses({"people": [{"street": "A"}, {"zip": 1}], "homes": {}}, "people", "street"),
+)
+def model_collections() -> Function:
+    def greet(people: list[Address], homes: dict[str, Address]) -> str:
+        return " ".join(f"{each.street} {each.zip}" for each in (*people, *homes.values()))
+
+    return greet
+
+
+@MODELS.shape(
+    "an optional model",
+    optional("address"),
+    no_null("address"),
+    gets({}, "None"),
+    gets({"address": {"street": "A"}}, "A"),
+)
+def optional_model() -> Function:
+    def greet(address: Address | None = None) -> str:
+        return "None" if address is None else address.street
+
+    return greet
+
+
+@MODELS.shape(
+    "a recursive model",
+    gets({"tree": {"label": "a", "children": [{"label": "b"}]}}, "a b"),
+    refuses({"tree": {"label": "a", "children": [{"children": []}]}}, "label"),
+)
+def recursive_model() -> Function:
+    def labels(tree: Tree) -> str:
+        return " ".join([tree.label, *(child.label for child in tree.children)])
+
+    return labels
+
+
+@MODELS.shape(
+    "a discriminated union",
+    gets({"pet": {"kind": "cat", "lives": 9}}, "Cat"),
+    gets({"pet": {"kind": "dog", "tricks": ["sit"]}}, "Dog"),
+    refuses({"pet": {"kind": "cow"}}, "pet", "cat"),
+    refuses({"pet": {"kind": "cat", "lives": "x"}}, "lives"),
+)
+def discriminated() -> Function:
+    def keep(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> str:
+        return type(pet).__name__
+
+    return keep
+
+
+@MODELS.shape(
+    "a generic model",
+    gets({"page": {"items": [1, 2]}}, "[1, 2]"),
+    refuses({"page": {"items": ["x"]}}, "items"),
+)
+def generic_model() -> Function:
+    def keep(page: Page[int]) -> str:
+        return str(page.items)
+
+    return keep
+
+
+@MODELS.shape("a model of a list", types("tags", "array"), gets({"tags": ["a"]}, "Tags ['a']"))
+def root_model() -> Function:
+    def keep(tags: Tags) -> str:
+        return f"{type(tags).__name__} {tags.root}"
+
+    return keep
+
+
+@MODELS.shape("a model's field with an alias", gets({"mail": {"from": "ann"}}, "ann"))
+def aliased_field() -> Function:
+    def read(mail: Mail) -> str:
+        return mail.sender
+
+    return read
+
+
+@MODELS.shape(
+    "a dataclass",
+    gets({"point": {"x": 1}}, "Point 1 0"),
+    refuses({"point": {"x": "far"}}, "point", "x"),
+    refuses({"point": {"y": 1}}, "x"),
+)
+def data_class() -> Function:
+    def move(point: Point) -> str:
+        return f"{type(point).__name__} {point.x} {point.y}"
+
+    return move
+
+
+@MODELS.shape(
+    "a recursive dataclass with a factory",
+    gets({"path": {"points": [{"x": 1}], "source": {"points": []}}}, "Point Path []"),
+)
+def nested_data_class() -> Function:
+    def walk(path: Path) -> str:
+        return f"{type(path.points[0]).__name__} {type(path.source).__name__} {path.tags}"
+
+    return walk
+
+
+@MODELS.shape(
+    "a union of models without a discriminator",
+    gets({"what": {"street": "A"}}, "Address"),
+    gets({"what": {"kind": "cat", "lives": 9}}, "Cat"),
+    refuses({"what": {"colour": "red"}}, "what"),
+)
+def plain_union() -> Function:
+    def keep(what: Address | Cat) -> str:
+        return type(what).__name__
+
+    return keep
+
+
+@MODELS.shape(
+    "a model that forbids what it does not know",
+    gets({"order": {"item": "a"}}, "a"),
+    refuses({"order": {"item": "a", "amuont": 2}}, "amuont"),
+)
+def forbidding() -> Function:
+    def buy(order: Order) -> str:
+        return order.item
+
+    return buy

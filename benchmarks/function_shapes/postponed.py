@@ -1,0 +1,103 @@
+"""Types whose annotations are texts when the function is converted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+from pydantic import BaseModel, Field
+
+from benchmarks.function_shapes.checks import describes, gets, outputs, property_has, refuses
+from benchmarks.function_shapes.shape import Kit, Options, Served, Theme
+
+__all__ = ["POSTPONED"]
+
+Function = Callable[..., Any]
+
+POSTPONED = Theme("types")
+
+
+@POSTPONED.shape(
+    "postponed annotations",
+    property_has("count", type="integer"),
+    describes("later", "Comes below."),
+    gets({"count": 1, "later": {"size": 2}}, "1 2 Later"),
+    refuses({"count": 1, "later": {"size": "x"}}, "size"),
+)
+def module_level() -> Function:
+    def keep(count: int, later: Annotated[Later, Field(description="Comes below.")]) -> str:
+        return f"{count} {later.size} {type(later).__name__}"
+
+    return keep
+
+
+@POSTPONED.shape(
+    "postponed annotations with a local class",
+    gets({"point": {"x": 1}}, "True 1"),
+    refuses({"point": {"x": "far"}}, "x"),
+)
+def local_class() -> Function:
+    class Point(BaseModel):
+        x: int
+
+    def keep(point: Point) -> str:
+        return f"{isinstance(point, Point)} {point.x}"
+
+    return keep
+
+
+@POSTPONED.shape_for(
+    "a local class, converted where it is defined",
+    gets({"spans": [{"start": 1}]}, "1"),
+    refuses({"spans": [{"start": "far"}]}, "start"),
+)
+def converted_in_place(kit: Kit) -> Served:
+    @dataclass
+    class Span:
+        start: int
+
+    def keep(spans: list[Span]) -> str:
+        return str(len(spans))
+
+    return kit.serve(keep, Options())
+
+
+@POSTPONED.shape(
+    "a postponed typing.TypedDict",
+    gets({"query": {"text": "a"}}, "{'text': 'a'}"),
+    refuses({"query": {}}, "text"),
+)
+def postponed_typed_dict() -> Function:
+    def search(query: Wish) -> str:
+        return str(dict(query))
+
+    return search
+
+
+@POSTPONED.shape("a postponed return type", outputs("size"), gets({}, {"size": 3}))
+def postponed_result() -> Function:
+    def make() -> Later:
+        return Later(size=3)
+
+    return make
+
+
+@POSTPONED.shape("a forward reference in quotes", gets({"later": {"size": 2}}, "2"))
+def quoted() -> Function:
+    def keep(later: "Later | None" = None) -> str:  # noqa: UP037  # the shape
+        return str(later and later.size)
+
+    return keep
+
+
+class Later(BaseModel):
+    """Defined after the functions that name it."""
+
+    size: int
+
+
+class Wish(TypedDict):
+    """Defined after the function that names it."""
+
+    text: str
