@@ -6,9 +6,10 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 from mcp.server.lowlevel import Server
@@ -21,13 +22,13 @@ from storage.embed import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.context import RequestContext
-from tools.core.functions.environment import Environments
-from tools.core.functions.file import Workshop
 from tools.core.functions.files import FunctionFiles
-from tools.core.functions.installers import find_uv
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from tools.core.functions.file import Workshop
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -125,8 +126,16 @@ def discover_tools() -> ToolRegistry:
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
+    return FunctionFiles(settings.functions.paths, registry, partial(_workshop, settings))
+
+
+def _workshop(settings: Settings) -> Workshop:
+    from tools.core.functions.environment import Environments  # noqa: PLC0415  # on first use
+    from tools.core.functions.file import Workshop  # noqa: PLC0415  # the same
+    from tools.core.functions.installers import find_uv  # noqa: PLC0415  # the same
+
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
-    workshop = Workshop(
+    return Workshop(
         environments=Environments(
             settings.data_dir / "environments", environ=environ, uv=find_uv(environ)
         ),
@@ -137,7 +146,6 @@ def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
         memory_bytes=settings.functions.memory_mb * 1_000_000,
         starts=anyio.CapacityLimiter(os.cpu_count() or 1),
     )
-    return FunctionFiles(settings.functions.paths, registry, workshop)
 
 
 def _open_library(settings: Settings) -> Library:

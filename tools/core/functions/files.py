@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
-from tools.core.functions.file import FunctionFile, Workshop
-from tools.core.functions.messages import Problem
 from tools.core.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from tools.core.functions.file import FunctionFile, Workshop
+    from tools.core.functions.messages import Problem
 
 __all__ = ["FunctionFiles", "function_files"]
 
@@ -30,13 +34,15 @@ class FunctionFiles:
     Args:
         paths: Python files, and directories of them.
         registry: Where their tools are kept, as long as `running` lasts.
-        workshop: What their workers are given.
+        workshop: Makes what their workers are given; a server without files needs none.
     """
 
-    def __init__(self, paths: Sequence[Path], registry: ToolRegistry, workshop: Workshop) -> None:
+    def __init__(
+        self, paths: Sequence[Path], registry: ToolRegistry, workshop: Callable[[], Workshop]
+    ) -> None:
         self._paths = paths
         self._registry = registry
-        self._workshop = workshop
+        self._make_workshop = workshop
         self._files: dict[Path, FunctionFile] = {}
         self._group: TaskGroup | None = None
         self._first = anyio.Event()
@@ -72,11 +78,9 @@ class FunctionFiles:
 
     async def refresh(self) -> None:
         """Loads what is new or has changed."""
-        if self._group is None:
-            return
         for path in function_files(self._paths):
-            if path not in self._files:
-                self._files[path] = FunctionFile(path, self._workshop, self._group, self._register)
+            if path not in self._files and self._group is not None:
+                self._files[path] = self._file(path, self._group)
         async with anyio.create_task_group() as group:
             for file in self._files.values():
                 group.start_soon(file.refresh)
@@ -87,9 +91,20 @@ class FunctionFiles:
             self._first.set()
             await anyio.sleep(WATCH_SECONDS)
 
+    def _file(self, path: Path, group: TaskGroup) -> FunctionFile:
+        from tools.core.functions.file import FunctionFile  # noqa: PLC0415  # imported on first use
+
+        return FunctionFile(path, self._workshop, group, self._register)
+
+    @cached_property
+    def _workshop(self) -> Workshop:
+        return self._make_workshop()
+
     def _register(self, file: FunctionFile) -> list[Problem]:
         """Puts a file's tools in the place of those it had; the names of others stay theirs."""
         self._registry.remove_source(f"function:{file.path}")
+        from tools.core.functions.messages import Problem  # noqa: PLC0415  # imported on first use
+
         problems = []
         for spec in file.specs:
             try:

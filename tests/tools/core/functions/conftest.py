@@ -92,7 +92,7 @@ def serve(tmp_path: Path) -> Serve:
             memory_bytes=memory_bytes,
             starts=anyio.CapacityLimiter(2),
         )
-        files = FunctionFiles([folder], registry, workshop)
+        files = FunctionFiles([folder], registry, lambda: workshop)
         library = Library(tmp_path / "data", MiniLMEmbedder())
         manager = SandboxToolManager(
             registry, sandbox=Sandbox(root), library=library, find_more=files.refresh

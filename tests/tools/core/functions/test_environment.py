@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def build_wheel(directory, *_):
     started = open("started", "w")
     started.write(json.dumps(dict(os.environ)) + "\\n")
     started.flush()
-    open("go").read()
+    open("go").readline()
     name = "gated-1.0-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(directory, name), "w") as wheel:
         wheel.writestr("gated.py", "")
@@ -90,32 +90,40 @@ class Gated:
         (directory / "backend.py").write_text(BACKEND)
         os.mkfifo(directory / "started")
         os.mkfifo(directory / "go")
-        self._directory = directory
+        self._started = os.open(directory / "started", os.O_RDONLY | os.O_NONBLOCK)
+        self._go = os.open(directory / "go", os.O_RDWR)
         self.metadata = ScriptMetadata((f"gated @ {directory.as_uri()}",))
 
     async def started(self) -> dict[str, str]:
         """Waits for the build to begin; its environment variables."""
-        self._build = await anyio.to_thread.run_sync(
-            (self._directory / "started").open, abandon_on_cancel=True
-        )
-        variables: dict[str, str] = json.loads(self._build.readline())
+        line = b""
+        while not line.endswith(b"\n"):
+            line += await self._read()
+        variables: dict[str, str] = json.loads(line)
         return variables
 
     async def ended(self) -> None:
         """Waits for the process that builds to be gone, which alone holds the pipe open."""
-        with self._build as build:
-            assert await anyio.to_thread.run_sync(build.read, abandon_on_cancel=True) == ""
+        assert await self._read() == b""
 
     async def go_on(self) -> None:
-        await anyio.to_thread.run_sync(
-            (self._directory / "go").write_text, "go", abandon_on_cancel=True
-        )
+        os.write(self._go, b"go\n")
         await self.ended()
+
+    def close(self) -> None:
+        os.close(self._started)
+        os.close(self._go)
+
+    async def _read(self) -> bytes:
+        await anyio.wait_readable(self._started)
+        return os.read(self._started, 1 << 16)
 
 
 @pytest.fixture
-def gated(tmp_path: Path) -> Gated:
-    return Gated(tmp_path / "gated")
+def gated(tmp_path: Path) -> Iterator[Gated]:
+    gated = Gated(tmp_path / "gated")
+    yield gated
+    gated.close()
 
 
 def environments(tmp_path: Path, uv: Path | None = UV, **variables: str) -> Environments:
