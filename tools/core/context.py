@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from storage.library import Library, Shelf
 from storage.models import Identity
 from tools.core.errors import PermissionDeniedError
 from tools.core.sandbox import Sandbox
+
+if TYPE_CHECKING:  # the processes of function files start without the store
+    from storage.library import Library, Shelf
 
 __all__ = ["ProgressReporter", "RequestContext"]
 
