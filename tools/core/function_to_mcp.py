@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,6 @@ from tools.core.conversion.output import Output
 from tools.core.conversion.signature import read_signature, underlying
 from tools.core.conversion.texts import description as described
 from tools.core.conversion.texts import documentation
-from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolOptions, ToolSpec, settle
 
 __all__ = ["FunctionToMCP"]
@@ -56,7 +54,6 @@ class FunctionToMCP:
         """
         function = underlying(func)
         name = tool_name(func, name)
-        _refuse_streams(name, function)
         options = settle(name, getattr(function, MARK, {}), overrides)
         signature = read_signature(func, hidden=options.pop("hidden", ()))
         said = documentation(func)
@@ -65,7 +62,7 @@ class FunctionToMCP:
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
         if description is None:
-            description = described(said, with_returns=output.schema is None)
+            description = described(said)
         return ToolSpec(
             name=name,
             description=description,
@@ -76,8 +73,3 @@ class FunctionToMCP:
             source=source,
             **{"title": name.replace("_", " ").strip().capitalize(), **options},
         )
-
-
-def _refuse_streams(name: str, function: Callable[..., Any]) -> None:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ToolDefinitionError(f"{name} yields its results one by one; return a list of them.")

@@ -37,15 +37,13 @@ def documentation(function: Any) -> Documentation:  # noqa: ANN401  # any callab
     return replace(first, parameters=parameters)
 
 
-def description(said: Documentation, *, with_returns: bool) -> str:
-    """A tool's description: what is said of it, and of the exceptions that a call may end in.
+def description(said: Documentation) -> str:
+    """A tool's description: what is said of it, its result, and the exceptions it may end in.
 
-    Args:
-        said: What the docstring says.
-        with_returns: Whether it tells of the result, since no output schema does.
+    Few clients show a model the output schema, where the text of the result stands too.
     """
     parts = [said.description]
-    if with_returns and said.returns:
+    if said.returns:
         parts.append(f"Returns: {said.returns}")
     if said.raises:
         parts.append("Raises: " + "; ".join(_raised(*each) for each in said.raises.items()))
