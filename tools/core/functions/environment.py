@@ -50,12 +50,9 @@ _WORKER_NEEDS = frozenset({"anyio", "docstring-parser", "pydantic"})
 _MARKER = "toolcrib-made"
 """Holds the version of the interpreter that the packages were installed for."""
 
-_KEPT_FROM_INSTALLERS = frozenset(
-    {
-        "PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER",  # they install elsewhere
-        "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV",  # they mean the server
-    }
-)  # fmt: skip
+_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
+_ELSEWHERE = frozenset({"PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER"})
+"""Variables that would have installers use another interpreter or directory than ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +79,11 @@ class Environments:
     """
 
     def __init__(self, directory: Path, *, environ: Mapping[str, str], uv: Path | None) -> None:
-        self._directory = directory
+        self._directory = directory.absolute()  # installers run in it
         self._environ = {
             name: value
             for name, value in environ.items()
-            if not name.startswith("TOOLCRIB_") and name not in _KEPT_FROM_INSTALLERS
+            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER | _ELSEWHERE
         }
         self._installer: Installer = (
             UvInstaller(uv, self._environ) if uv else PipInstaller(self._environ)

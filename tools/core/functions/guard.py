@@ -22,7 +22,7 @@ def main(command: list[str]) -> int:
         Its exit status; 1 if it could not be started or a signal ended it.
     """
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603  # our own
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603  # the server's
     except OSError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

@@ -112,14 +112,14 @@ class UvInstaller:
     """Makes environments with uv, which also fetches a Python where none will do."""
 
     uv: Path
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]
     name: ClassVar[str] = "uv"
 
     async def install(self, place: Path, wanted: Wanted, report: Report) -> None:
         """As `Installer.install`."""
         uv = (self.uv, "--color", "never", "--no-progress")
         python = sys.executable if running_satisfies(wanted.python) else str(wanted.python)
-        run = partial(run_installer, environ=self.environ, cwd=place.parent, report=report)
+        run = partial(run_installer, environ=self.variables, cwd=place.parent, report=report)
         try:
             await run((*uv, "venv", "--no-project", "--python", python, place))
         except InstallerFailedError as error:
@@ -134,15 +134,15 @@ class UvInstaller:
 class PipInstaller:
     """Makes environments with what each Python brings along: venv and pip."""
 
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]
     name: ClassVar[str] = "pip"
 
     async def install(self, place: Path, wanted: Wanted, report: Report) -> None:
         """As `Installer.install`."""
-        python = await find_python(wanted.python, self.environ)
+        python = await find_python(wanted.python, self.variables)
         if python is None:
             raise EnvironmentFailedError(_no_python_on_path(wanted))
-        run = partial(run_installer, environ=self.environ, cwd=place.parent, report=report)
+        run = partial(run_installer, environ=self.variables, cwd=place.parent, report=report)
         try:
             await run((python, "-I", "-m", "venv", place))
         except InstallerFailedError as error:

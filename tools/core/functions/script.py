@@ -16,7 +16,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from tools.core.conversion.complaints import nearest, show
+from tools.core.conversion.complaints import nearest
+from tools.core.conversion.wording import show
 
 __all__ = ["ScriptMetadata", "ScriptMetadataError", "read_script_metadata"]
 
