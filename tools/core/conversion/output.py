@@ -5,22 +5,25 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import to_json
 
+from tools.core.conversion.attachments import lines
+from tools.core.conversion.collected import Collected
+from tools.core.conversion.errors import UnsendableError
 from tools.core.conversion.plain import plain
-from tools.core.conversion.schema import SchemaGenerator, resolve, tidy
-from tools.core.conversion.signature import NOTHING
+from tools.core.conversion.promise import Promise
+from tools.core.conversion.returns import gives_back, promised, says_nothing, text_of
+from tools.core.conversion.schema import resolve, tidy
 from tools.core.errors import InternalError, ToolDefinitionError
+from tools.core.media import Media
 from tools.core.spec import ToolResult
 
 __all__ = ["Output"]
 
 RESULT = "result"
 """The property that holds a result which is not an object itself."""
-UNTYPED = (NOTHING, Any, object, ToolResult)
-"""Return types that say nothing of the structured result."""
 
 logger = logging.getLogger("toolcrib")
 
@@ -47,14 +50,16 @@ class Output:
             text: What the docstring says of the result.
 
         Raises:
-            ToolDefinitionError: If the return type names something that is not defined.
+            ToolDefinitionError: If the return type names something that is not defined, or that
+                cannot be sent.
         """
         self._tool = tool
-        self._adapter: TypeAdapter[Any] = TypeAdapter(Any)
+        self._gives_back = gives_back(returns)
         self._wrapped = False
         self.schema: dict[str, Any] | None = None
-        if not any(returns is untyped for untyped in UNTYPED):
-            self._learn(returns, text)
+        self._promise = self._learn(returns)
+        if self._promise is not None and self._promise.schema:
+            self._describe(self._promise.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
         """The answer to a call.
@@ -64,38 +69,64 @@ class Output:
                 model reads. A ToolResult is the answer already.
 
         Raises:
-            InternalError: If the value is not of the type that the function promised.
+            InternalError: If the value is not of the type that the function promised, or has no
+                form that could be sent.
         """
         if isinstance(value, ToolResult):
             return value
+        if isinstance(value, Collected):
+            value = self._whole(value)
+        shown: list[Media] = []
         try:
-            checked = self._adapter.validate_python(value)
-            clean = plain(self._adapter.dump_python(checked, by_alias=True, warnings="error"))
-        except (PydanticSerializationError, RecursionError, ValueError) as error:
-            logger.exception("%s returned %s, not what it promises", self._tool, type(value))
-            raise InternalError(
-                f"{self._tool} returned the wrong type: a {type(value).__name__} that does not fit "
-                "what it promises. This is a defect of the tool, not of the arguments."
-            ) from error
+            kept = value if self._promise is None else self._promise.kept(value, shown)
+            clean = plain(kept, shown)
+        except UnsendableError as error:
+            raise self._defect(str(error), error) from error
+        except RecursionError as error:
+            told = "the wrong type: a value that contains itself, or is nested too deeply"
+            raise self._defect(told, error) from error
+        except ValueError as error:
+            kind = type(value).__name__
+            told = f"the wrong type: a {kind} that does not fit what it promises"
+            raise self._defect(told, error) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
-        return ToolResult({RESULT: clean} if wrapped else clean, _text(value, clean))
+        structured = {RESULT: clean} if wrapped else clean
+        return ToolResult(structured, _text(value, clean), media=tuple(shown))
 
-    def _learn(self, returns: Any, text: str) -> None:  # noqa: ANN401  # a type of any form
+    def _learn(self, returns: Any) -> Promise | None:  # noqa: ANN401  # a type of any form
         try:
-            self._adapter = TypeAdapter(returns)
-            generated = self._adapter.json_schema(
-                mode="serialization", schema_generator=SchemaGenerator
-            )
-        except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError):
-            return
-        except (PydanticUndefinedAnnotation, PydanticUserError) as error:
+            kind = promised(returns)
+            return None if says_nothing(kind) else Promise(kind)
+        except PydanticSchemaGenerationError:
+            return None
+        except (PydanticUndefinedAnnotation, PydanticUserError, UnsendableError) as error:
             raise ToolDefinitionError(
                 f"The result of {self._tool} has a type that cannot be read: "
                 f"{str(error).splitlines()[0]}"
             ) from error
+
+    def _describe(self, generated: dict[str, Any], text: str) -> None:
         schema = tidy(generated, nulls=True)
         self._wrapped = resolve(schema, schema).get("type") != "object"
-        self.schema = _wrapped(schema, text) if self._wrapped else _unfolded(schema)
+        if self._wrapped:
+            self.schema = _wrapped(schema, text)
+        else:
+            self.schema = _unfolded(schema)
+
+    def _whole(self, collected: Collected) -> object:
+        """What an iterator gave as one value, which has what it returned where anybody reads it."""
+        if self._gives_back or (self._promise is None and collected.returned is not None):
+            return {"items": collected.items, "returned": collected.returned}
+        if collected.returned is None:
+            return collected.items
+        told = "something besides what it yields, which its return type does not tell; make it "
+        raise self._defect(f"{told} Generator[…, None, …]", None)
+
+    def _defect(self, told: str, error: Exception | None) -> InternalError:
+        logger.error("%s returned %s", self._tool, told, exc_info=error)
+        return InternalError(
+            f"{self._tool} returned {told}. This is a defect of the tool, not of the arguments."
+        )
 
 
 def _wrapped(schema: dict[str, Any], text: str) -> dict[str, Any]:
@@ -113,8 +144,17 @@ def _unfolded(schema: dict[str, Any]) -> dict[str, Any]:
     return {**resolve(schema, schema), "$defs": schema["$defs"]}
 
 
-def _text(value: object, clean: object) -> str:
-    to_text = getattr(value, "to_text", None)
+def _text(value: object, clean: Any) -> str:  # noqa: ANN401  # any JSON
+    to_text = getattr(type(value), "to_text", None)
     if callable(to_text):
-        return str(to_text())
-    return clean if isinstance(clean, str) else to_json(clean).decode()
+        return str(to_text(value))
+    if isinstance(clean, str):
+        return clean
+    blocks = lines(value)
+    if not blocks:
+        return to_json(clean).decode()
+    forms = clean if isinstance(clean, list) else [clean]
+    return "\n".join(
+        to_json(form, exclude_none=True).decode() if text is None else text
+        for text, form in zip(blocks, forms, strict=True)
+    )

@@ -1,0 +1,85 @@
+"""The JSON Schema of what a function returns, as `tools.core.conversion.plain` sends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from enum import Flag
+from io import BytesIO, StringIO
+from typing import Any
+
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+
+from tools.core.conversion.attachments import NOTE, is_shown
+from tools.core.conversion.foreign import is_foreign, schema_of
+from tools.core.conversion.opaque import is_mute
+from tools.core.conversion.schema import SchemaGenerator
+
+__all__ = ["ResultSchemaGenerator"]
+
+BASE64 = {"type": "string", "contentEncoding": "base64"}
+MATCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "start": {"type": "integer"},
+        "end": {"type": "integer"},
+        "groups": {"type": "array"},
+        "named": {"type": "object"},
+    },
+    "required": ["text", "start", "end", "groups", "named"],
+}
+FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
+    ((BytesIO, bytearray, memoryview), BASE64),
+    ((BaseException, StringIO, type), {"type": "string"}),
+    ((re.Match,), MATCH),
+    ((range,), {"type": "array", "items": {"type": "integer"}}),
+    ((Mapping,), {"type": "object"}),
+)
+"""What instances of classes become that pydantic knows nothing of, the first that fits."""
+
+
+class ResultSchemaGenerator(SchemaGenerator):
+    """Pydantic's generator, for results: whatever type is open in them is left open."""
+
+    def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
+        """A class that only Python knows: what its instances become, if that can be told."""
+        kind = schema["cls"]
+        if not isinstance(kind, type):
+            return {}
+        if is_shown(kind):
+            return dict(NOTE)
+        if is_foreign(kind):
+            return dict(schema_of(kind))
+        found = next((form for kinds, form in FORMS if issubclass(kind, kinds)), None)
+        if found is None and hasattr(kind, "keys"):
+            found = {"type": "object"}
+        if found is None and issubclass(kind, Collection) and is_mute(kind):
+            return {"type": "array"}
+        return dict(found or {})
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Keys are texts, whatever they were; pydantic says of others what they were."""
+        generated = super().dict_schema(schema)
+        if generated.get("propertyNames", {}).get("type") != "string":
+            generated.pop("propertyNames", None)
+        return generated
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """An enum is one of its values; flags can be several, as their sum."""
+        if issubclass(schema["cls"], Flag):
+            return {"type": "integer"}
+        return super().enum_schema(schema)
+
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """A class becomes its name."""
+        return {"type": "string"}
+
+    def callable_schema(self, schema: core_schema.CallableSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """A function becomes its name, another callable whatever it is."""
+        return {}
+
+    def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
+        """A type with a message of its own is described like any other."""
+        return self.generate_inner(schema["schema"])

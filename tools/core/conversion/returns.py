@@ -1,0 +1,116 @@
+"""What a return type promises to a caller: all is awaited, and what is yielded is a list."""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+from collections import abc
+from io import BytesIO, IOBase, StringIO
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typing_extensions
+
+from tools.core.conversion.errors import UnsendableError
+from tools.core.conversion.signature import NOTHING
+from tools.core.spec import ToolResult
+
+__all__ = ["gives_back", "promised", "says_nothing", "text_of"]
+
+UNTYPED = (
+    NOTHING,
+    Any,
+    object,
+    ToolResult,
+    typing.NoReturn,
+    typing.Never,
+    typing_extensions.NoReturn,
+    typing_extensions.Never,
+)
+"""Return types that say nothing of the structured result."""
+AWAITABLE = (abc.Awaitable, abc.Coroutine, asyncio.Future, asyncio.Task)
+STREAMS = (
+    abc.Iterator,
+    abc.Iterable,
+    abc.Generator,
+    abc.AsyncIterator,
+    abc.AsyncIterable,
+    abc.AsyncGenerator,
+)
+ASIDE = {typing.Self: Any, typing_extensions.Self: Any, typing.TypeGuard: bool}
+"""Types for type checkers, and what they are when the program runs."""
+
+
+def says_nothing(returns: Any) -> bool:  # noqa: ANN401  # a type of any form
+    """Whether a return type says nothing of the structured result."""
+    return any(returns is untyped for untyped in UNTYPED)
+
+
+def promised(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+    """The type of what a caller gets.
+
+    An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
+    returns something besides an object of `items` and `returned`.
+
+    Raises:
+        UnsendableError: If it is an open file, which cannot be sent.
+    """
+    origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if isinstance(origin, abc.Hashable) and origin in ASIDE:
+        return ASIDE[origin]
+    if origin in AWAITABLE:
+        return promised(arguments[-1]) if arguments else Any
+    if origin in STREAMS:
+        items = list[promised(arguments[0])] if arguments else list  # type: ignore[misc]  # a type of any form
+        return _with_returned(items, arguments[2]) if gives_back(annotation) else items
+    if _is_file(origin):
+        raise UnsendableError(
+            "an open file, which cannot be sent; return what is in it, or its path"
+        )
+    if not arguments or origin is Literal:
+        return annotation
+    if origin is Annotated:
+        return Annotated[(promised(arguments[0]), *arguments[1:])]
+    changed = tuple(promised(each) if _is_type(each) else each for each in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    if origin in (Union, UnionType):
+        return Union[changed]  # noqa: UP007  # of types that are known only now
+    return origin[changed[0] if len(changed) == 1 else changed]
+
+
+def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+    """Whether it is a generator that returns something besides what it yields."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated or origin in AWAITABLE:
+        return gives_back(arguments[-1 if origin in AWAITABLE else 0])
+    if origin is not abc.Generator or len(arguments) < 3:  # noqa: PLR2004  # yields, takes, returns
+        return False
+    return arguments[2] not in (None, NoneType)
+
+
+def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
+    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
+    if get_origin(annotation) is not Annotated:
+        return ""
+    for each in get_args(annotation)[1:]:
+        text = each if isinstance(each, str) else getattr(each, "documentation", None)
+        if text:
+            return str(text)
+    return ""
+
+
+def _with_returned(items: Any, returned: Any) -> Any:  # noqa: ANN401  # types of any form
+    make: Any = typing_extensions.TypedDict
+    return make("Yielded", {"items": items, "returned": promised(returned)})
+
+
+def _is_file(kind: Any) -> bool:  # noqa: ANN401  # a type of any form
+    if not isinstance(kind, type) or issubclass(kind, BytesIO | StringIO):
+        return False
+    return issubclass(kind, IOBase | typing.IO)
+
+
+def _is_type(argument: Any) -> bool:  # noqa: ANN401  # an argument of a generic
+    """Whether an argument of a generic is a type, not a list of types or a literal."""
+    return not isinstance(argument, list | str | int) and argument is not ...
