@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from tools.core.context import ProgressReporter, RequestContext
 from tools.core.conversion.schema import outline
 from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
+from tools.core.media import Media
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolResult, ToolSpec
 
@@ -155,11 +157,19 @@ def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _call_result(result: ToolResult) -> types.CallToolResult:
+    text = types.TextContent(text=utf8_text(result.text))
     return types.CallToolResult(
-        content=[types.TextContent(text=utf8_text(result.text))],
+        content=[text, *map(_media_block, result.media)],
         structured_content=utf8_json(result.structured),
         is_error=result.is_error,
     )
+
+
+def _media_block(media: Media) -> types.ContentBlock:
+    data = b64encode(media.data).decode()
+    if media.kind == "image":
+        return types.ImageContent(data=data, mime_type=media.mime_type)
+    return types.AudioContent(data=data, mime_type=media.mime_type)
 
 
 def _progress_reporter(ctx: Context) -> ProgressReporter:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from tools.core.errors import InternalError
 
 __all__ = ["MAX_LEVELS", "utf8_json", "utf8_text"]
 
+TEXTLESS = frozenset({NoneType, bool, int, float})
+"""Types of values with nothing in them to make safe; results can have a million of them."""
 MAX_LEVELS = 128
 """Levels of nesting in a result; parsers give up at 200, and the caller would wait for ever."""
 
@@ -35,4 +38,6 @@ def utf8_json(value: Any, levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401  # a
         raise InternalError(f"The answer is nested deeper than {MAX_LEVELS} levels.")
     if isinstance(value, dict):
         return {utf8_text(key): utf8_json(item, levels - 1) for key, item in value.items()}
+    if TEXTLESS.issuperset(map(type, value)):
+        return value
     return [utf8_json(item, levels - 1) for item in value]

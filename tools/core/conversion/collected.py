@@ -8,11 +8,13 @@ from io import IOBase
 from typing import Any
 
 import anyio.from_thread
+import anyio.lowlevel
 from pydantic_core import to_json
 
 from tools.core.context import ProgressReporter
 from tools.core.conversion.attachments import is_shown
 from tools.core.conversion.plain import MOST_ITEMS, plain
+from tools.core.errors import InternalError
 
 __all__ = ["Collected", "collect", "collect_async", "is_async_stream", "is_stream"]
 
@@ -54,7 +56,7 @@ def collect(values: Iterator[Any], report: ProgressReporter) -> Collected:
         report: Reports (done, total, message) to the caller.
 
     Raises:
-        ValueError: If there are more than MOST_ITEMS items.
+        InternalError: If there are more than MOST_ITEMS items.
     """
     items: list[Any] = []
     try:
@@ -80,7 +82,7 @@ async def collect_async(values: AsyncIterable[Any], report: ProgressReporter) ->
         report: Reports (done, total, message) to the caller.
 
     Raises:
-        ValueError: If there are more than MOST_ITEMS items.
+        InternalError: If there are more than MOST_ITEMS items.
     """
     items: list[Any] = []
     iterator = aiter(values)
@@ -88,6 +90,8 @@ async def collect_async(values: AsyncIterable[Any], report: ProgressReporter) ->
         async for item in iterator:
             _take(item, items)
             await report(len(items), None, _brief(item))
+            # Neither the iterator nor the report may ever wait, and others want their turn.
+            await anyio.lowlevel.checkpoint()
     finally:
         close: Callable[[], Coroutine[Any, Any, None]] | None = getattr(iterator, "aclose", None)
         if close is not None:
@@ -97,7 +101,7 @@ async def collect_async(values: AsyncIterable[Any], report: ProgressReporter) ->
 
 def _take(item: object, items: list[Any]) -> None:
     if len(items) == MOST_ITEMS:
-        raise ValueError(f"It yields more than {MOST_ITEMS:,} items; it should take a limit.")
+        raise InternalError(f"The tool gave {MOST_ITEMS:,} items and did not end; it was stopped.")
     items.append(item)
 
 

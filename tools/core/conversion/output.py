@@ -119,7 +119,7 @@ class Output:
             return {"items": collected.items, "returned": collected.returned}
         if collected.returned is None:
             return collected.items
-        told = "something besides what it yields, which its return type does not tell; make it "
+        told = "something besides what it yields, which its return type does not tell; make it"
         raise self._defect(f"{told} Generator[…, None, …]", None)
 
     def _defect(self, told: str, error: Exception | None) -> InternalError:
