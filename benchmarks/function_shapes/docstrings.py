@@ -160,7 +160,7 @@ def sections() -> Function:
     return weather
 
 
-@DOCSTRINGS.shape("a returns section", mentions("Degrees of the warmest hour."))
+@DOCSTRINGS.shape("a returns section", mentions("Degrees of the warmest hour"))
 def returns_section() -> Function:
     def weather(city: str) -> float:
         """Tells the weather.
@@ -176,7 +176,7 @@ def returns_section() -> Function:
     return weather
 
 
-@DOCSTRINGS.shape("a raises section", says("If no such city is known."))
+@DOCSTRINGS.shape("a raises section", says("If no such city is known"))
 def raises_section() -> Function:
     def weather(city: str) -> float:
         """Tells the weather.
@@ -265,7 +265,7 @@ def arguments_section() -> Function:
 
 @DOCSTRINGS.shape(
     "returns and raises sections in NumPy style",
-    mentions("Degrees of the warmest hour.", "If no such city is known."),
+    mentions("Degrees of the warmest hour", "If no such city is known"),
 )
 def numpy_sections() -> Function:
     def weather(city: str) -> float:
@@ -293,7 +293,7 @@ def numpy_sections() -> Function:
 
 @DOCSTRINGS.shape(
     "returns and raises sections in reST style",
-    mentions("Degrees of the warmest hour.", "If no such city is known."),
+    mentions("Degrees of the warmest hour", "If no such city is known"),
 )
 def sphinx_sections() -> Function:
     def weather(city: str) -> float:
@@ -308,7 +308,7 @@ def sphinx_sections() -> Function:
     return weather
 
 
-@DOCSTRINGS.shape("a returns section of a model's", mentions("The place that is nearest."))
+@DOCSTRINGS.shape("a returns section of a model's", mentions("The place that is nearest"))
 def returns_model() -> Function:
     def nearest(city: str) -> Place:
         """Finds a place.

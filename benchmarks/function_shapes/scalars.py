@@ -135,7 +135,7 @@ def path() -> Function:
 
 @SCALARS.shape(
     "Decimal",
-    gets({"price": "0.10"}, "Decimal 0.10"),
+    gets({"price": "0.10"}, "Decimal 0.10", valid=False),  # a number or a text may be listed
     gets({"price": 2}, "Decimal 2"),
     refuses({"price": "cheap"}, "price"),
 )

@@ -139,7 +139,7 @@ def given_description() -> Function:
     return weather
 
 
-@TEXTS.shape("a description inside a model", mentions("Name of the town."))
+@TEXTS.shape("a description inside a model", mentions("Name of the town"))
 def nested_text() -> Function:
     def weather(place: Place) -> str:
         return place.town
@@ -147,7 +147,7 @@ def nested_text() -> Function:
     return weather
 
 
-@TEXTS.shape("a dataclass that documents its attributes", mentions("First hour of it."))
+@TEXTS.shape("a dataclass that documents its attributes", mentions("First hour of it"))
 def attributes_text() -> Function:
     def weather(window: Window) -> str:
         return str(window.start)

@@ -15,12 +15,18 @@ Function = Callable[..., Any]
 PARAMETERS = (
     ("name", "str", "", "Name of what is looked for."),
     ("count", "int", " = 10", "How many at most, from the best."),
-    ("mode", 'Literal["fast", "exact"]', ' = "fast"', "How carefully it is done."),
+    ("mode", 'Literal["fast", "exact", "v{number}"]', ' = "fast"', "How carefully it is done."),
     ("tags", "list[str] | None", " = None", "Only what has one of these tags."),
-    ("ratio", "Optional[float]", " = None", "Share of the whole, from 0 to 1."),
+    ("part", "Annotated[int, Field(ge=0, le={number})]", " = 0", "Which part of the whole."),
     ("verbose", "bool", " = False", "Whether to tell every step."),
 )
-"""Name, type, default and description of each parameter, in the order in which they are added."""
+"""Name, type, default and description of each parameter, in the order in which they are added.
+
+Some types are the same in every function, some are shared by a few only.
+"""
+
+VARIANTS = 50
+"""How many different choices and bounds there are among the functions."""
 
 NESTED = (
     '''class Filter{number}(BaseModel):
@@ -44,9 +50,9 @@ RETURNS = (
     ("dict[str, int]", "{name: 1}"),
 )
 HEAD = """from dataclasses import dataclass
-from typing import Literal, Optional
+from typing import Annotated, Literal, Optional
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 """
 FUNCTION = '''{nested}
 
@@ -142,11 +148,12 @@ def _source(number: int) -> str:
     if number % 4 == 0:
         nested = NESTED[number // 4 % len(NESTED)].format(number=number)
         taken.insert(1, ("without", f"Filter{number}", "", "What is left out of it."))
+    signature = ", ".join(f"{name}: {kind}{default}" for name, kind, default, _ in taken)
     returns, value = RETURNS[number // 2 % len(RETURNS)]
     return FUNCTION.format(
         nested=nested,
         number=number,
-        signature=", ".join(f"{name}: {kind}{default}" for name, kind, default, _ in taken),
+        signature=signature.format(number=number % VARIANTS),
         returns=returns,
         value=value,
         texts="\n".join(f"        {name}: {text}" for name, _, _, text in taken),
