@@ -139,7 +139,7 @@ def _workshop(settings: Settings) -> Workshop:
         environments=Environments(
             settings.data_dir / "environments", environ=environ, uv=find_uv(environ)
         ),
-        environ=environ,
+        variables=environ,
         root=settings.root,
         protected=_protected(settings),
         read_only=_read_only(settings),

@@ -56,7 +56,7 @@ class Workshop:
 
     Attributes:
         environments: The interpreters, with what the files depend on.
-        environ: The environment of the processes.
+        variables: The environment variables of the processes.
         root: The directory that the functions work in.
         protected: Paths closed to the sandbox that functions are given.
         read_only: Paths closed to its writes.
@@ -65,7 +65,7 @@ class Workshop:
     """
 
     environments: Environments
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]
     root: Path
     protected: tuple[Path, ...]
     read_only: tuple[Path, ...]
@@ -223,7 +223,7 @@ class FunctionFile:
             environment = await shop.environments.get(read_script_metadata(source), self._tell)
             with anyio.fail_after(LOAD_SECONDS):
                 worker: Worker = await self._group.start(
-                    Worker.run, environment.python, load, shop.environ
+                    Worker.run, environment.python, load, shop.variables
                 )
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error

@@ -24,8 +24,8 @@ logger = logging.getLogger("toolcrib")
 
 WATCH_SECONDS = 1.0
 """How often changes are looked for; a call looks for them itself."""
-LISTING_SECONDS = 20.0
-"""How long the first list of tools waits for the files: clients give up after 30."""
+LONGEST_WAIT = 20.0
+"""Seconds that a list of tools, or an unknown name, waits for files: clients give up after 30."""
 
 
 class FunctionFiles:
@@ -64,11 +64,11 @@ class FunctionFiles:
     async def load_once(self) -> None:
         """Puts the tools as they are now into the registry, to be looked at, not called."""
         async with self.running():
-            await self.refresh()
+            await self._load()
 
     async def loaded(self) -> None:
         """Waits until every file was loaded once, if it does not take too long."""
-        with anyio.move_on_after(LISTING_SECONDS) as waiting:
+        with anyio.move_on_after(LONGEST_WAIT) as waiting:
             await self._first.wait()
         if waiting.cancelled_caught:
             logger.warning(
@@ -77,7 +77,11 @@ class FunctionFiles:
             )
 
     async def refresh(self) -> None:
-        """Loads what is new or has changed."""
+        """Loads what is new or has changed, or goes on with that if it takes too long."""
+        with anyio.move_on_after(LONGEST_WAIT):
+            await self._load()
+
+    async def _load(self) -> None:
         for path in function_files(self._paths):
             if path not in self._files and self._group is not None:
                 self._files[path] = self._file(path, self._group)
@@ -87,7 +91,7 @@ class FunctionFiles:
 
     async def _watch(self) -> None:
         while True:
-            await self.refresh()
+            await self._load()
             self._first.set()
             await anyio.sleep(WATCH_SECONDS)
 

@@ -76,7 +76,7 @@ class Worker:
     async def run(
         python: Path,
         load: Load,
-        environ: Mapping[str, str],
+        variables: Mapping[str, str],
         *,
         task_status: TaskStatus[Worker],
     ) -> None:
@@ -85,7 +85,7 @@ class Worker:
         Args:
             python: The interpreter.
             load: What it is to run.
-            environ: The environment of the process.
+            variables: Its environment variables.
             task_status: Given the worker.
 
         Raises:
@@ -97,7 +97,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=load.root,
-            env=environ,
+            env=variables,
             start_new_session=True,  # so that its children can be killed with it
         )
         try:

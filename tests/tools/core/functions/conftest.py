@@ -85,7 +85,7 @@ def serve(tmp_path: Path) -> Serve:
             environments=Environments(
                 tmp_path / "environments", environ=environment, uv=find_uv(environment)
             ),
-            environ=environment,
+            variables=environment,
             root=root,
             protected=(),
             read_only=(folder,),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from tools.core.context import RequestContext
@@ -284,3 +285,42 @@ def test_a_folder_gives_its_own_python_files(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     files = function_files([tmp_path, tmp_path / "_c.py"])
     assert [file.name for file in files] == ["a.py", "b.py", "_c.py"]
+
+
+async def test_a_file_has_the_dependencies_it_names_and_no_others(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    source = """
+        # /// script
+        # dependencies = ["six==1.17.0"]
+        # ///
+        import six
+
+        def version() -> str:
+            return six.__version__
+
+        def find(package: str) -> bool:
+            from importlib.util import find_spec
+            return find_spec(package) is not None
+    """
+    async with serve("def idle() -> None: ...", name="other.py") as served:
+        served.save(source)
+        heard: list[str | None] = []
+
+        async def hear(_done: float, _total: float | None, message: str | None) -> None:
+            heard.append(message)
+
+        with anyio.fail_after(60):
+            await served.files.refresh()
+        assert await served.value("version") == "1.17.0"
+        assert await served.value("find", package="chromadb") is False
+        assert await served.value("find", package="tools") is True
+        served.save(source.replace("1.17.0", "1.16.0"))
+        context = RequestContext(report_progress=hear)
+        result = await served.manager.execute("version", {}, context)
+        assert result.structured == {"result": "1.16.0"}
+        assert any("six" in (line or "") for line in heard)
+        served.save(source.replace("six==1.17.0", "pydantic<2"))
+        assert await served.value("version") == "1.16.0"
+        assert "pydantic" in served.files.problems[0]
