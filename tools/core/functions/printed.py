@@ -29,16 +29,18 @@ async def log_printed(stream: ByteReceiveStream, name: str) -> None:
     """
     log = _Log(name)
     line = bytearray()
-    async for chunk in stream:
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            line += part[: LONGEST_LINE + 1]
+    try:
+        async for chunk in stream:
+            *ended, rest = chunk.split(b"\n")
+            for part in ended:
+                line += part[: LONGEST_LINE + 1]
+                log.add(line)
+                line.clear()
+            line += rest[: LONGEST_LINE + 1 - len(line)]
+    finally:
+        if line:
             log.add(line)
-            line.clear()
-        line += rest[: LONGEST_LINE + 1 - len(line)]
-    if line:
-        log.add(line)
-    log.tell_dropped()
+        log.tell_dropped()
 
 
 class _Log:

@@ -71,6 +71,7 @@ class Worker:
         self._numbers = count(1)
         self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
         self._stuck: set[int] = set()
+        self._printing = anyio.CancelScope(shield=True)  # the last words count too
 
     @staticmethod
     async def run(
@@ -102,16 +103,10 @@ class Worker:
         )
         try:
             async with anyio.create_task_group() as group:
-                name = Path(load.path).name
-                worker = Worker(name, process, group)
-                group.start_soon(log_printed, cast("ByteReceiveStream", process.stderr), name)
-                group.start_soon(worker._read, task_status)
-                await worker._send(encode_load(load))
-                await process.wait()
-                group.cancel_scope.deadline = anyio.current_time() + DRAIN
+                worker = Worker(Path(load.path).name, process, group)
+                await worker._serve(load, task_status)
         finally:
             with anyio.CancelScope(shield=True):
-                await _end(process, DRAIN)
                 await process.aclose()
         if worker.loaded is None:
             raise WorkerEndedError(_ending(process))
@@ -151,6 +146,22 @@ class Worker:
         self.retired = True
         if self._calls.keys() <= self._stuck:
             self._group.start_soon(_end, self._process, 0 if self._stuck else GRACE)
+
+    async def _serve(self, load: Load, task_status: TaskStatus[Worker]) -> None:
+        self._group.start_soon(self._log_printed)
+        self._group.start_soon(self._read, task_status)
+        try:
+            await self._send(encode_load(load))
+            await self._process.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(self._process, DRAIN)
+            deadline = anyio.current_time() + DRAIN
+            self._group.cancel_scope.deadline = self._printing.deadline = deadline
+
+    async def _log_printed(self) -> None:
+        with self._printing:
+            await log_printed(cast("ByteReceiveStream", self._process.stderr), self._name)
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
         """Takes what the worker says until it hangs up."""
