@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, core_schema
 
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
 from tools.core.conversion.complaints import complaints, nearest, unknown
+from tools.core.conversion.directly import arguments_schema
 from tools.core.conversion.hints import local_names
 from tools.core.conversion.leniency import false_numbers, forgiven
 from tools.core.conversion.schema import tidy
@@ -247,7 +248,7 @@ def _compiled(
     if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
         names = dict(ChainMap(*map(dict, local_names(signature.owner))))
         adapter.rebuild(raise_errors=True, _types_namespace=names)
-    generated = adapter.json_schema(schema_generator=ArgumentSchemaGenerator)
+    generated = arguments_schema(adapter, ArgumentSchemaGenerator)
     wrong = misapplied(generated)
     if wrong:
         raise TypeError(wrong)
@@ -264,8 +265,8 @@ def _is_json(value: object) -> bool:
 
 def _arguments_schema(generated: Mapping[str, Any], is_open: bool) -> dict[str, Any]:  # noqa: FBT001  # told in one place
     tidied = tidy(generated, nulls=False)
-    schema = {"type": "object", "properties": tidied.get("properties", {})}
-    if "required" in tidied:
+    schema = {"type": "object", "properties": tidied["properties"]}
+    if tidied["required"]:
         schema["required"] = tidied["required"]
     schema["additionalProperties"] = tidied.get("additionalProperties", is_open)
     if "$defs" in tidied:

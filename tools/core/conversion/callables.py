@@ -129,13 +129,18 @@ def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.
 
 
 def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
-    return signature.replace(
-        parameters=[
-            each.replace(annotation=hints.get(each.name, NOTHING))
-            for each in signature.parameters.values()
-        ],
-        return_annotation=hints.get("return", NOTHING),
-    )
+    """The signature with other types; most are the same, and copying costs more than finding."""
+    changed = [
+        each if (hint := hints.get(each.name, NOTHING)) is each.annotation
+        else each.replace(annotation=hint)
+        for each in signature.parameters.values()
+    ]
+    returns = hints.get("return", NOTHING)
+    if returns is signature.return_annotation and all(
+        new is old for new, old in zip(changed, signature.parameters.values(), strict=True)
+    ):
+        return signature
+    return signature.replace(parameters=changed, return_annotation=returns)
 
 
 def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:

@@ -28,6 +28,8 @@ def received(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
     named by its value, or by its name where values are not plain; flags are sums of numbers.
     """
+    if type(annotation) is type and annotation.__module__ == "builtins":
+        return _received(annotation) if annotation is bytearray else annotation
     make_readable(annotation)
     return _received(annotation)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from types import MethodType
+from typing import Any, get_args
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
-from pydantic_core import core_schema
+from pydantic.json_schema import CoreSchemaOrFieldType, GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+from pydantic_core import core_schema, to_jsonable_python
 
 from tools.core.conversion.docstrings import read_docstring
 
@@ -33,6 +34,22 @@ class SchemaGenerator(GenerateJsonSchema):
         "skipped-choice",
     }
 
+    def build_schema_type_to_method(self) -> dict[Any, Callable[[Any], JsonSchemaValue]]:
+        """The methods by type; their names are looked up once, which takes as long as a schema."""
+        return {kind: MethodType(method, self) for kind, method in _methods(type(self))}
+
+    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+        """A default as JSON; pydantic would build a serializer for each."""
+        return to_jsonable_python(dft)
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  # pydantic's
+        """Never: titles made of names say nothing."""
+        return False
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002  # pydantic's
+        """As it is: the order in which things were declared is the one that people expect."""
+        return value
+
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
         """Bytes are Base64 in a result, and UTF-8 in an argument."""
         if self.mode == "validation":
@@ -51,6 +68,16 @@ class SchemaGenerator(GenerateJsonSchema):
         generated = super().nullable_schema(schema)
         inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
         return inner if isinstance(inner.get("type"), list) else generated
+
+
+@cache
+def _methods(generator: type[GenerateJsonSchema]) -> list[tuple[str, Any]]:
+    kinds = [
+        kind
+        for union in get_args(CoreSchemaOrFieldType)
+        for kind in get_args(union) or (union,)
+    ]
+    return [(kind, getattr(generator, f"{kind.replace('-', '_')}_schema")) for kind in kinds]
 
 
 def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:

@@ -49,9 +49,10 @@ def make_readable(annotation: Any) -> None:  # noqa: ANN401  # a type of any for
 
 
 def _teach(annotation: Any, seen: set[int]) -> None:  # noqa: ANN401  # a type of any form
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
     if origin is Literal or id(annotation) in seen:
         return
+    parts = get_args(annotation) if origin else ()
     seen.add(id(annotation))
     for part in parts[:1] if origin is Annotated else parts:
         _teach(part, seen)
