@@ -60,14 +60,14 @@ def plain(value: Any, shown: list[Media] | None = None) -> Any:  # noqa: ANN401 
 def ordered(items: list[Any]) -> list[Any]:
     """The items of a set, which has no order of its own, in one that is always the same.
 
-    NaN and the infinities are one null.
+    NaN and the infinities are one null, which is the first.
     """
-    if None in items:
-        items = [None, *(item for item in items if item is not None)]
+    rest = [item for item in items if item is not None]
+    first = [None] if len(rest) < len(items) else []
     try:
-        return sorted(items)
+        return [*first, *sorted(rest)]
     except TypeError:
-        return sorted(items, key=to_json)
+        return [*first, *sorted(rest, key=to_json)]
 
 
 def bounded(values: Iterable[Any]) -> Iterator[Any]:

@@ -9,11 +9,12 @@ from io import BytesIO, StringIO
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import PydanticSerializationError, core_schema
 
 from tools.core.conversion.attachments import NOTE, is_shown
 from tools.core.conversion.foreign import is_foreign, schema_of
 from tools.core.conversion.opaque import is_mute
+from tools.core.conversion.plain import plain
 from tools.core.conversion.schema import SchemaGenerator
 
 __all__ = ["ResultSchemaGenerator"]
@@ -42,6 +43,13 @@ FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
 
 class ResultSchemaGenerator(SchemaGenerator):
     """Pydantic's generator, for results: whatever type is open in them is left open."""
+
+    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+        """A default looks like any other value of a result."""
+        try:
+            return plain(dft)
+        except (RecursionError, ValueError) as error:
+            raise PydanticSerializationError(str(error)) from error  # pydantic leaves it out
 
     def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
         """A class that only Python knows: what its instances become, if that can be told."""
