@@ -46,7 +46,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         generated = super().dict_schema(schema)
         kind = schema.get("keys_schema", {}).get("type", "any")
         if kind in UNSAYABLE_KEYS:
-            self.handle_invalid_for_json_schema(schema, f"dict with keys of type {kind}")
+            self.handle_invalid_for_json_schema(schema, f"a dict with keys of type {kind}")
         if kind in KEYS:
             generated["propertyNames"] = {"pattern": KEYS[kind]}
         return generated
@@ -76,10 +76,9 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         Raises:
             PydanticInvalidForJsonSchema: Always.
         """
-        cls = schema.get("cls", schema["type"])
-        raise PydanticInvalidForJsonSchema(
-            f"JSON has no value that becomes {getattr(cls, '__name__', cls)}"
-        )
+        kind = schema["type"] if error_info.startswith("core_schema.") else error_info
+        name = getattr(schema.get("cls"), "__name__", kind)
+        raise PydanticInvalidForJsonSchema(f"JSON has no value that becomes {name}")
 
 
 def misapplied(schema: JsonSchemaValue) -> str | None:

@@ -13,7 +13,7 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, core_schema, to_json
+from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
 from tools.core.conversion.complaints import complaints, nearest, unknown
@@ -65,7 +65,7 @@ class Arguments:
         self._reserved = signature.reserved
         fields, self._validator, self._full = _build(tool, signature)
         self._names = {each.alias: each.name for each in fields}
-        self.schema = _arguments_schema(self._full, self._open)
+        self.schema = _arguments_schema(self._full, is_open=self._open)
         properties = self.schema["properties"]
         for alias, name in self._names.items():
             if name in texts:
@@ -252,7 +252,8 @@ def _compiled(
     wrong = misapplied(generated)
     if wrong:
         raise TypeError(wrong)
-    return adapter.validator, generated
+    validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
+    return validator, generated
 
 
 def _is_json(value: object) -> bool:
@@ -263,7 +264,9 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _arguments_schema(generated: Mapping[str, Any], is_open: bool) -> dict[str, Any]:  # noqa: FBT001  # told in one place
+def _arguments_schema(
+    generated: Mapping[str, Any], is_open: bool
+) -> dict[str, Any]:  # told in one place
     tidied = tidy(generated, nulls=False)
     schema = {"type": "object", "properties": tidied["properties"]}
     if tidied["required"]:

@@ -131,7 +131,8 @@ def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.
 def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
     """The signature with other types; most are the same, and copying costs more than finding."""
     changed = [
-        each if (hint := hints.get(each.name, NOTHING)) is each.annotation
+        each
+        if (hint := hints.get(each.name, NOTHING)) is each.annotation
         else each.replace(annotation=hint)
         for each in signature.parameters.values()
     ]
@@ -187,7 +188,9 @@ def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any call
 def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
     called = underlying(function)
     inner = inspect.unwrap(called)
-    bound = isinstance(called, MethodType) or getattr(function, "args", ())
+    bound = isinstance(called, MethodType)
+    if isinstance(function, functools.partial):
+        bound = bound or bool(function.args)
     if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner)):
         raise ToolDefinitionError(
             f"{label(inner)} is a method without its object; convert the method of an instance "

@@ -118,8 +118,8 @@ def _without_branches(
         place = each["loc"] if depth is None else each["loc"][:depth]
         unions.setdefault((depth is None, *place), []).append(each)
     kept: list[ErrorDetails] = []
-    for (plain, *place), found in unions.items():
-        kept += found if plain else _of_likely_branch(found, root, len(place))
+    for (plain, *keys), found in unions.items():
+        kept += found if plain else _of_likely_branch(found, root, len(keys))
     return kept
 
 
@@ -150,6 +150,8 @@ def _of_likely_branch(
 
 def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     place, kind = error["loc"], error["type"]
+    if place and place[-1] == DICT_KEY:
+        return _key_line(error, root)
     if kind in UNKNOWN:
         here = _locate(place[:-1], root)
         return unknown(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
@@ -159,19 +161,30 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
         return _tag_line(error, path, schema, root)
     if kind in MISSING:
         return _missing_line(path, schema, root)
-    if place and place[-1] == DICT_KEY:
-        keys = resolve(schema, root).get("propertyNames", {})
-        wanted = expectation({"type": "string", **keys}, root)
-        return f"`{path}` has the name {show(value)}; send {wanted}."
     subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
-    if kind in AUTHORS:
-        return f"{subject}; {error['ctx'].get('error', error['msg'])}"
-    formed = resolve(schema, root).get("format") in FORMATS
-    if kind in UNSAID or (kind not in KNOWN and not formed):
-        return f"{subject}; {error['msg']}"
+    text = _authors_text(error, resolve(schema, root).get("format"))
+    if text is not None:
+        return f"{subject}; {text}"
     if kind == "union":
         return f"`{path}` fits nothing; send {expectation(schema, root)}."
     return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
+
+
+def _authors_text(error: ErrorDetails, form: str | None) -> str | None:
+    """What the author of a type or a validator says, or pydantic where no schema could."""
+    kind = error["type"]
+    if kind in AUTHORS:
+        return str(error["ctx"].get("error", error["msg"]))
+    if kind in UNSAID or (kind not in KNOWN and form not in FORMATS):
+        return error["msg"]
+    return None
+
+
+def _key_line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+    here = _locate(error["loc"], root)
+    keys = resolve(here.schema, root).get("propertyNames", {})
+    wanted = expectation({"type": "string", **keys}, root)
+    return f"`{here.path}` has the name {show(error['input'])}; send {wanted}."
 
 
 def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
@@ -218,7 +231,8 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
     Pydantic also puts names of union branches and validators into a place; the latter have no
     schema and are passed over.
     """
-    path, schema, first = "", root, None
+    path, schema, before = "", root, root
+    first: int | None = None
     for depth, key in enumerate(place):
         if key == DICT_KEY:
             return _Place(path.removesuffix(f".{place[depth - 1]}"), before, first)

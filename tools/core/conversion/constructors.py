@@ -22,6 +22,7 @@ __all__ = ["OMITTED", "caller_name", "class_signature", "constructor"]
 
 OMITTED: Any = type("Omitted", (), {"__repr__": lambda _: "<omitted>"})()
 """The default of a parameter that makes its own where it is left out, such as by a factory."""
+MODEL_INITS: tuple[Any, ...] = (BaseModel.__init__, RootModel.__init__)
 Parameter = inspect.Parameter
 
 
@@ -62,7 +63,7 @@ def constructor(
     if not inspect.isclass(function):
         return function
     fields = getattr(function, "__pydantic_fields__", None)
-    if fields is None or function.__init__ is RootModel.__init__:
+    if fields is None or issubclass(function, RootModel):
         return function
     aliases = {name: caller_name(field, name) for name, field in fields.items()}
 
@@ -95,18 +96,19 @@ def _parameters(
     signature: Callable[[Any], inspect.Signature],
 ) -> Iterator[inspect.Parameter]:
     if is_typeddict(cls) or typing_extensions.is_typeddict(cls):
-        return iter([Parameter("values", Parameter.VAR_KEYWORD, annotation=Unpack[cls])])
-    if issubclass(cls, enum.Enum):
-        return iter([Parameter("value", Parameter.POSITIONAL_ONLY, annotation=cls)])
-    if issubclass(cls, BaseModel) and cls.__init__ in (BaseModel.__init__, RootModel.__init__):
-        return _of_model(cls)
-    if is_pydantic_dataclass(cls):
-        return _of_fields(cls.__pydantic_fields__)
-    if _makes_own_init(cls):
-        return _of_dataclass(cls)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return _hinted(inspect.signature(cls.__new__), resolve_class(cls))
-    return _of_plain(cls, signature)
+        yield Parameter("values", Parameter.VAR_KEYWORD, annotation=Unpack[cls])
+    elif issubclass(cls, enum.Enum):
+        yield Parameter("value", Parameter.POSITIONAL_ONLY, annotation=cls)
+    elif issubclass(cls, BaseModel) and cls.__init__ in MODEL_INITS:
+        yield from _of_model(cls)
+    elif is_pydantic_dataclass(cls):
+        yield from _of_fields(cls.__pydantic_fields__)
+    elif _makes_own_init(cls):
+        yield from _of_dataclass(cls)
+    elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        yield from _hinted(inspect.signature(cls.__new__), resolve_class(cls))
+    else:
+        yield from _of_plain(cls, signature)
 
 
 def _of_model(cls: type[BaseModel]) -> Iterator[inspect.Parameter]:
@@ -118,7 +120,7 @@ def _of_model(cls: type[BaseModel]) -> Iterator[inspect.Parameter]:
 def _of_fields(fields: Mapping[str, FieldInfo]) -> Iterator[inspect.Parameter]:
     for name, field in fields.items():
         if field.init is not False:
-            hint = Annotated[field.annotation, field]
+            hint: Any = Annotated[(field.annotation, field)]
             yield Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint)
 
 

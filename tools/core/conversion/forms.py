@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import collections.abc as abc
 import enum
+from collections import abc
 from collections.abc import Iterable
+from types import GenericAlias
 from typing import Annotated, Any, Literal, LiteralString, get_args, get_origin
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -53,9 +54,9 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
     if isinstance(origin, enum.EnumType):
         return _enumeration(origin)
     if origin in LISTS:
-        return list[tuple(map(_received, get_args(annotation))) or Any]
+        return _list_of(annotation)
     if origin is abc.Iterator:
-        return Annotated[list[tuple(map(_received, get_args(annotation))) or Any], _ITERATOR]
+        return Annotated[_list_of(annotation), AfterValidator(iter)]
     if origin is bytearray:
         return Annotated[bytes, AfterValidator(bytearray)]
     if origin is LiteralString:
@@ -63,7 +64,9 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
     return rebuilt(annotation, _received)
 
 
-_ITERATOR = AfterValidator(iter)
+def _list_of(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    items: Any = tuple(map(_received, get_args(annotation)))
+    return GenericAlias(list, items or (Any,))
 
 
 def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form

@@ -8,8 +8,13 @@ from functools import cache, partial
 from types import MethodType
 from typing import Any, get_args
 
-from pydantic.json_schema import CoreSchemaOrFieldType, GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
-from pydantic_core import core_schema, to_jsonable_python
+from pydantic.json_schema import (
+    CoreSchemaOrFieldType,
+    GenerateJsonSchema,
+    JsonSchemaValue,
+    JsonSchemaWarningKind,
+)
+from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from tools.core.conversion.docstrings import read_docstring
 
@@ -36,11 +41,18 @@ class SchemaGenerator(GenerateJsonSchema):
 
     def build_schema_type_to_method(self) -> dict[Any, Callable[[Any], JsonSchemaValue]]:
         """The methods by type; their names are looked up once, which takes as long as a schema."""
-        return {kind: MethodType(method, self) for kind, method in _methods(type(self))}
+        return {kind: MethodType(method, self) for kind, method in _methods(type(self))}  # type: ignore[arg-type]  # a class has a hash
 
     def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
-        """A default as JSON; pydantic would build a serializer for each."""
-        return to_jsonable_python(dft)
+        """A default as JSON; pydantic would build a serializer for each.
+
+        Raises:
+            PydanticSerializationError: If JSON cannot say it.
+        """
+        try:
+            return to_jsonable_python(dft)
+        except ValueError as error:
+            raise PydanticSerializationError(str(error)) from error
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  # pydantic's
         """Never: titles made of names say nothing."""
@@ -73,9 +85,7 @@ class SchemaGenerator(GenerateJsonSchema):
 @cache
 def _methods(generator: type[GenerateJsonSchema]) -> list[tuple[str, Any]]:
     kinds = [
-        kind
-        for union in get_args(CoreSchemaOrFieldType)
-        for kind in get_args(union) or (union,)
+        kind for union in get_args(CoreSchemaOrFieldType) for kind in get_args(union) or (union,)
     ]
     return [(kind, getattr(generator, f"{kind.replace('-', '_')}_schema")) for kind in kinds]
 

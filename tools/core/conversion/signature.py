@@ -6,7 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typing_extensions
@@ -92,7 +92,7 @@ class Signature:
         if extra is not None:
             self.extra = extra.annotation
             taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
-            self.reserved = taken - {each.alias for each in self.given}
+            self.reserved = frozenset(taken - {each.alias for each in self.given})
         self._ordered = tuple(each for each in parameters if each is not extra)
         self._by_name = extra is None and all(map(_passed_by_name, parameters))
 
@@ -163,7 +163,7 @@ def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterat
     if annotation is NOTHING or type(annotation).__name__.startswith("ParamSpec"):
         annotation = Any
     if kind is parameter.VAR_POSITIONAL:
-        annotation = unpacked or list[annotation]
+        annotation = unpacked or GenericAlias(list, (annotation,))
         default = OMITTED
     yield _parameter(parameter.name, kind, annotation, default, hidden)
 
@@ -265,8 +265,7 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
 
 def _is_skipped(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     return get_origin(annotation) is Annotated and any(
-        isinstance(each, SkipJsonSchema) or each is SkipJsonSchema
-        for each in get_args(annotation)[1:]
+        SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
     )
 
 

@@ -76,7 +76,8 @@ def _schema_of_twin(cls: Any, source: Any, handler: GetCoreSchemaHandler) -> Cor
 
 def _twin(cls: Any) -> Any:  # noqa: ANN401  # a TypedDict
     variables = getattr(cls, "__parameters__", ())
-    bases = (typing_extensions.TypedDict, *([Generic[variables]] if variables else []))
+    generic: Any = Generic
+    bases = (typing_extensions.TypedDict, *([generic[variables]] if variables else []))
     kept = {
         name: getattr(cls, name)
         for name in ("__doc__", "__module__", "__qualname__", "__pydantic_config__")
