@@ -50,7 +50,7 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
-    async with app.functions.running():
+    async with app.functions.running(watch=False):
         return await app.manager.execute(name, given, app.context)
 
 

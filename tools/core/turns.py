@@ -17,18 +17,19 @@ PARALLEL_READS = 16
 class Turns:
     """Hands out turns in the order of asking, so that nobody starves.
 
-    Reads share a number of places; writes get one place a scope. A read never waits for a write:
-    the storage gives each read a consistent state, and files are replaced in one step.
+    Reads share a number of places; writes get one place a scope and source of tools. A read never
+    waits for a write: the storage gives each read a consistent state, and files are replaced in one
+    step.
     """
 
     def __init__(self) -> None:
         self._reads = anyio.Semaphore(PARALLEL_READS)
-        self._writes: defaultdict[ToolScope, anyio.Semaphore] = defaultdict(
+        self._writes: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(1)
         )
 
     def of(self, spec: ToolSpec) -> anyio.Semaphore:
         """The place that a call of this tool holds while it runs; enter it with `async with`."""
         if Effect.WRITE in spec.effects:
-            return self._writes[spec.scope]
+            return self._writes[spec.scope, spec.source]
         return self._reads

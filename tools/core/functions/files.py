@@ -53,17 +53,22 @@ class FunctionFiles:
         return [problem.at(file.path) for file in self._files.values() for problem in file.problems]
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Serves and watches the files; their workers end with it."""
+    async def running(self, *, watch: bool = True) -> AsyncIterator[None]:
+        """Serves the files; their workers end with it.
+
+        Args:
+            watch: Whether to load them and to look for changes unasked, too.
+        """
         async with anyio.create_task_group() as group:
             self._group = group
-            group.start_soon(self._watch)
+            if watch:
+                group.start_soon(self._watch)
             yield
             group.cancel_scope.cancel()
 
     async def load_once(self) -> None:
         """Puts the tools as they are now into the registry, to be looked at, not called."""
-        async with self.running():
+        async with self.running(watch=False):
             await self._load()
 
     async def loaded(self) -> None:

@@ -324,3 +324,27 @@ async def test_a_file_has_the_dependencies_it_names_and_no_others(
         served.save(source.replace("six==1.17.0", "pydantic<2"))
         assert await served.value("version") == "1.16.0"
         assert "pydantic" in served.files.problems[0]
+
+
+async def test_a_slow_write_of_a_function_file_holds_up_no_other_file(serve: Serve) -> None:
+    source = """
+        import time
+        from pathlib import Path
+
+        __tool_options__ = {"effects": ["write"]}
+
+        def wait_for(name: str) -> None:
+            while not Path(name).exists():
+                time.sleep(0.005)
+    """
+    async with serve(source) as served, anyio.create_task_group() as group:
+        served.save(
+            "from pathlib import Path\n"
+            '__tool_options__ = {"effects": ["write"]}\n'
+            "def touch(name: str) -> None: Path(name).touch()",
+            "other.py",
+        )
+        group.start_soon(lambda: served.call("wait_for", name="here"))
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(10):
+            await served.call("touch", name="here")
