@@ -109,7 +109,7 @@ def json_form(value: Any, plain: Callable[[Any], Any]) -> Any:  # noqa: ANN401  
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return _records(value, column, plain)
+        return _records(value, column, lambda name: next(iter(plain({name: None}))))
     if "Series" in names and _is_default(getattr(value, "index", None)):
         return column(value)
     if "ndarray" in names and _has_numbers(value) and not hasattr(value, "mask"):

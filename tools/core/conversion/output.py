@@ -152,9 +152,15 @@ def _text(value: object, clean: Any) -> str:  # noqa: ANN401  # any JSON
         return clean
     blocks = lines(value)
     if not blocks:
-        return to_json(clean).decode()
+        return _compact(clean)
     forms = clean if isinstance(clean, list) else [clean]
     return "\n".join(
-        to_json(form, exclude_none=True).decode() if text is None else text
+        _compact({key: part for key, part in form.items() if part is not None})
+        if text is None
+        else text
         for text, form in zip(blocks, forms, strict=True)
     )
+
+
+def _compact(value: object) -> str:
+    return to_json(value).decode()
