@@ -5,12 +5,15 @@ from __future__ import annotations
 from benchmarks.function_shapes.callables import CALLABLES
 from benchmarks.function_shapes.choices import CHOICES
 from benchmarks.function_shapes.constructors import CONSTRUCTORS
+from benchmarks.function_shapes.containers import CONTAINERS
 from benchmarks.function_shapes.defaults import DEFAULTS
 from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
 from benchmarks.function_shapes.models import MODELS
 from benchmarks.function_shapes.odd_results import ODD_RESULTS
+from benchmarks.function_shapes.pitfalls import PITFALLS
 from benchmarks.function_shapes.postponed import POSTPONED
+from benchmarks.function_shapes.prose import PROSE
 from benchmarks.function_shapes.results import RESULTS
 from benchmarks.function_shapes.rich_results import RICH_RESULTS
 from benchmarks.function_shapes.scalars import SCALARS
@@ -25,6 +28,7 @@ SHAPES: tuple[Shape, ...] = tuple(
     shape
     for theme in (
         DOCSTRINGS,
+        PROSE,
         TEXTS,
         SCALARS,
         CHOICES,
@@ -32,10 +36,12 @@ SHAPES: tuple[Shape, ...] = tuple(
         MODELS,
         POSTPONED,
         DEFAULTS,
+        PITFALLS,
         SIGNATURES,
         CALLABLES,
         CONSTRUCTORS,
         RESULTS,
+        CONTAINERS,
         ODD_RESULTS,
         RICH_RESULTS,
         ERRORS,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 
+from benchmarks.function_shapes.schemas import branches, json_types, resolved, values_of, walk
 from benchmarks.function_shapes.shape import Answer, Check, Miss, Tool
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "progresses",
     "property_has",
     "refuses",
+    "replies",
     "required",
     "says",
     "shows",
+    "spells",
     "takes",
     "types",
 ]
@@ -44,6 +47,16 @@ def says(*words: str) -> Check:
         for word in words:
             if _flat(word) not in _flat(tool.description):
                 raise Miss(f"the description lacks {word!r}: {tool.description!r}")
+
+    return check
+
+
+def spells(text: str) -> Check:
+    """The description has this text, line for line."""
+
+    async def check(tool: Tool) -> None:
+        if text not in tool.description:
+            raise Miss(f"the description lacks {text!r} as it stands: {tool.description!r}")
 
     return check
 
@@ -76,7 +89,7 @@ def describes(name: str, text: str) -> Check:
 
     async def check(tool: Tool) -> None:
         schema = _property(tool, name)
-        places = (schema, *_branches(schema, tool.input_schema))
+        places = (schema, *branches(schema, tool.input_schema))
         found = str(next(filter(None, (each.get("description") for each in places)), ""))
         if _flat(found).rstrip(".") != _flat(text).rstrip("."):
             raise Miss(f"`{name}` is described as {found!r}, not {text!r}")
@@ -134,9 +147,9 @@ def property_has(name: str, **keywords: object) -> Check:
 
     async def check(tool: Tool) -> None:
         schema = _property(tool, name)
-        branches = list(_branches(schema, tool.input_schema))
+        parts = (schema, *branches(schema, tool.input_schema))
         for key, value in keywords.items():
-            if not any(key in part and part[key] == value for part in (schema, *branches)):
+            if not any(key in part and part[key] == value for part in parts):
                 raise Miss(f"the schema of `{name}` lacks {key} {value!r}: {_short(schema)}")
 
     return check
@@ -148,8 +161,8 @@ def types(name: str, *expected: str) -> Check:
     async def check(tool: Tool) -> None:
         found = {
             kind
-            for part in _branches(_property(tool, name), tool.input_schema)
-            for kind in _listed(part.get("type", _kinds(_values(part))))
+            for part in branches(_property(tool, name), tool.input_schema)
+            for kind in json_types(part)
         }
         if found - {"null"} != set(expected):
             raise Miss(f"`{name}` may be {sorted(found)}, not {sorted(expected)}")
@@ -157,27 +170,27 @@ def types(name: str, *expected: str) -> Check:
     return check
 
 
-def allows(name: str, *values: object) -> Check:
+def allows(name: str, *expected: object) -> Check:
     """The schema of a parameter lists exactly these values, null aside."""
 
     async def check(tool: Tool) -> None:
         schema = _property(tool, name)
-        found = [each for part in _branches(schema, tool.input_schema) for each in _values(part)]
+        found = [each for part in branches(schema, tool.input_schema) for each in values_of(part)]
         found = [each for each in found if each is not None]
-        if sorted(map(repr, found)) != sorted(map(repr, values)):
-            raise Miss(f"`{name}` lists {found}, not {list(values)}")
+        if sorted(map(repr, found)) != sorted(map(repr, expected)):
+            raise Miss(f"`{name}` lists {found}, not {list(expected)}")
 
     return check
 
 
-def no_null(tool_or_name: str) -> Check:
+def no_null(name: str) -> Check:
     """Nothing in the schema of a parameter is a union with null: clients refuse those."""
 
     async def check(tool: Tool) -> None:
-        for part in _walk(_property(tool, tool_or_name), tool.input_schema):
-            kinds = [each.get("type") for key in ("anyOf", "oneOf") for each in part.get(key, ())]
-            if "null" in kinds or "null" in _listed(part.get("type", "")):
-                raise Miss(f"`{tool_or_name}` is a union with null: {_short(part)}")
+        for part in walk(_property(tool, name), tool.input_schema):
+            parts = [each for key in ("anyOf", "oneOf") for each in part.get(key, ())]
+            if any("type" in each and "null" in json_types(each) for each in (part, *parts)):
+                raise Miss(f"`{name}` is a union with null: {_short(part)}")
 
     return check
 
@@ -189,7 +202,7 @@ def outputs(*names: str) -> Check:
         schema = tool.output_schema
         if schema is None:
             raise Miss("no output schema is listed")
-        found = _resolved(schema, schema).get("properties", {})
+        found = resolved(schema, schema).get("properties", {})
         for name in names:
             if name not in found:
                 raise Miss(f"the output schema lacks `{name}`: {_short(schema)}")
@@ -269,6 +282,17 @@ def ignores(arguments: Json, wanted: object) -> Check:
     return check
 
 
+def replies(arguments: Json) -> Check:
+    """A call with these arguments is answered, with a result or an error that says something."""
+
+    async def check(tool: Tool) -> None:
+        answer = await tool.answer(arguments)
+        if not answer.text:
+            raise Miss(f"{_short(arguments)} was answered with nothing to read")
+
+    return check
+
+
 def shows(kind: str, mime_type: str, data: bytes) -> Check:
     """The result has a part of this kind, with exactly this data."""
 
@@ -324,58 +348,7 @@ def _property(tool: Tool, name: str) -> Json:
     properties = tool.input_schema.get("properties", {})
     if name not in properties:
         raise Miss(f"`{name}` is not in the schema, which has {sorted(properties)}")
-    return _resolved(properties[name], tool.input_schema)
-
-
-def _resolved(schema: Json, root: Json) -> Json:
-    """The schema with what it refers to merged in, as JSON Schema 2020-12 reads a reference."""
-    while "$ref" in schema:
-        target: Json = root
-        for step in schema["$ref"].removeprefix("#").strip("/").split("/"):
-            target = target[step] if step else target
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    if len(schema.get("allOf", ())) == 1:
-        rest = {key: value for key, value in schema.items() if key != "allOf"}
-        return {**_resolved(schema["allOf"][0], root), **rest}
-    return schema
-
-
-def _branches(schema: Json, root: Json) -> Iterator[Json]:
-    schema = _resolved(schema, root)
-    union = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if not union:
-        yield schema
-    for part in union:
-        yield from _branches(part, root)
-
-
-def _walk(schema: Any, root: Json, seen: tuple[str, ...] = ()) -> Iterator[Json]:  # noqa: ANN401  # any part of a schema
-    """The schema and every schema in it, each definition once."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _walk(part, root, seen)
-    if not isinstance(schema, dict) or schema.get("$ref") in seen:
-        return
-    if "$ref" in schema:
-        seen = (*seen, schema["$ref"])
-    schema = _resolved(schema, root)
-    yield schema
-    for key, value in schema.items():
-        if key not in {"default", "examples", "enum", "const", "$defs"}:
-            yield from _walk(value, root, seen)
-
-
-def _values(schema: Mapping[str, Any]) -> list[Any]:
-    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
-
-
-def _kinds(values: list[Any]) -> list[str]:
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
-    return [names[type(value)] for value in values]
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
+    return resolved(properties[name], tool.input_schema)
 
 
 def _flat(text: str) -> str:

@@ -236,3 +236,34 @@ def inherited_constructor() -> Function:
         pass
 
     return Crate
+
+
+@CONSTRUCTORS.shape(
+    "an unbound method whose object has another name", refused="this|method|instance|bound"
+)
+def unbound_other_name() -> Function:
+    class Door:
+        def knock(this, who: str) -> str:  # noqa: N805  # the shape
+            return who
+
+    return Door.knock
+
+
+@CONSTRUCTORS.shape(
+    "a function with a parameter called self", takes("self"), gets({"self": "a"}, "a")
+)
+def self_parameter() -> Function:
+    def keep(self: str) -> str:
+        return self
+
+    return keep
+
+
+@CONSTRUCTORS.shape(
+    "a partial of a callable instance",
+    takes(),
+    gets({}, "Bob calls Ann"),
+    options=Options(name="call_ann"),
+)
+def partial_of_instance() -> Function:
+    return functools.partial(Service("Bob"), "Ann")

@@ -310,3 +310,41 @@ def optional_number_text() -> Function:
         return show(days)
 
     return weather
+
+
+@ERRORS.shape("an unknown name in other letters", refuses({"City": "Bern"}, "City", r"\bcity\b"))
+def other_case() -> Function:
+    def weather(city: str = "Bern") -> str:
+        return city
+
+    return weather
+
+
+@ERRORS.shape("true as text for an option", gets({"on": "true"}, "bool True", valid=False))
+def optional_boolean_text() -> Function:
+    def switch(on: bool | None = None) -> str:
+        return show(on)
+
+    return switch
+
+
+@ERRORS.shape(
+    "a ValueError of several parts and lines", refuses({}, "first line", "second line → {end}")
+)
+def long_value_error() -> Function:
+    def fail() -> str:
+        raise ValueError("first line\nsecond line → {end}")
+
+    return fail
+
+
+@ERRORS.shape(
+    "a strict answer to a text or a list",
+    gets({"value": "a, b"}, "str a, b"),
+    gets({"value": ["a"]}, "list ['a']"),
+)
+def text_or_list() -> Function:
+    def keep(value: str | list[str]) -> str:
+        return show(value)
+
+    return keep

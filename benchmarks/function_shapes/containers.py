@@ -1,0 +1,286 @@
+"""Results in containers of every kind, and types that only a result has."""
+
+import enum
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, NewType, NoReturn, Self, TypeVar
+
+import anyio
+from pydantic import BaseModel, Field, field_serializer, model_serializer
+
+from benchmarks.function_shapes.checks import answers, gets, outputs, refuses, replies
+from benchmarks.function_shapes.shape import Theme
+
+__all__ = ["CONTAINERS"]
+
+Function = Callable[..., Any]
+
+ItemT = TypeVar("ItemT")
+TownId = NewType("TownId", int)
+
+CONTAINERS = Theme("results")
+
+
+class Town(BaseModel):
+    """A town."""
+
+    name: str
+
+
+class Page(BaseModel, Generic[ItemT]):
+    """Some items of many."""
+
+    items: list[ItemT]
+
+
+class Shouted(BaseModel):
+    """Says how it is written."""
+
+    name: str
+
+    @field_serializer("name")
+    def shout(self, name: str) -> str:
+        """In capitals."""
+        return name.upper()
+
+
+class Flat(BaseModel):
+    """Is written as something else."""
+
+    name: str
+
+    @model_serializer
+    def write(self) -> str:
+        """As its name only."""
+        return self.name
+
+
+class Colour(enum.Enum):
+    """Values that differ from the names."""
+
+    RED = "#f00"
+
+
+@dataclass
+class Point:
+    """Makes itself."""
+
+    x: int
+
+    @classmethod
+    def make(cls, x: int) -> Self:
+        """One of this class."""
+        return cls(x)
+
+
+class Broken:
+    """Cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+@CONTAINERS.shape(
+    "abstract containers",
+    gets({}, {"towns": [{"name": "Bern"}], "ages": {"a": 1}}),
+)
+def abstract() -> Function:
+    class Both(BaseModel):
+        towns: Sequence[Town]
+        ages: Mapping[str, int]
+
+    def find() -> Both:
+        return Both(towns=(Town(name="Bern"),), ages={"a": 1})
+
+    return find
+
+
+@CONTAINERS.shape("a Sequence and a Mapping", gets({}, [{"Bern": 1}]), outputs("result"))
+def sequence() -> Function:
+    def find() -> Sequence[Mapping[str, int]]:
+        return ({"Bern": 1},)
+
+    return find
+
+
+@CONTAINERS.shape("an iterator that a function returns", gets({}, [1, 2]))
+def returned_iterator() -> Function:
+    def find() -> Iterator[int]:
+        return iter([1, 2])
+
+    return find
+
+
+@CONTAINERS.shape("an Iterable", gets({}, [1, 2]))
+def returned_iterable() -> Function:
+    def find() -> Iterable[int]:
+        return [1, 2]
+
+    return find
+
+
+@CONTAINERS.shape("a Generator by its full name", gets({}, [1, 2]))
+def full_generator() -> Function:
+    def steps() -> Generator[int, None, None]:
+        yield 1
+        yield 2
+
+    return steps
+
+
+@CONTAINERS.shape("an AsyncGenerator of models", gets({}, [{"name": "Bern"}]))
+def full_async_generator() -> Function:
+    async def steps() -> AsyncGenerator[Town, None]:
+        await anyio.lowlevel.checkpoint()
+        yield Town(name="Bern")
+
+    return steps
+
+
+@CONTAINERS.shape(
+    "deque, Counter, defaultdict, OrderedDict and range",
+    gets({}, {"a": [1], "b": {"x": 2}, "c": {"y": [1]}, "d": {"z": 1}, "e": [0, 1]}),
+)
+def library_containers() -> Function:
+    def find() -> dict[str, Any]:
+        return {
+            "a": deque([1]),
+            "b": Counter("xx"),
+            "c": defaultdict(list, y=[1]),
+            "d": OrderedDict(z=1),
+            "e": range(2),
+        }
+
+    return find
+
+
+@CONTAINERS.shape("keys that are enums", gets({}, {"#f00": 1}))
+def enum_keys() -> Function:
+    def find() -> dict[Colour, int]:
+        return {Colour.RED: 1}
+
+    return find
+
+
+@CONTAINERS.shape("a set of enums and a tuple of models", gets({}, [["#f00"], [{"name": "Bern"}]]))
+def sets_and_tuples() -> Function:
+    def find() -> tuple[set[Colour], tuple[Town, ...]]:
+        return {Colour.RED}, (Town(name="Bern"),)
+
+    return find
+
+
+@CONTAINERS.shape("bytes in lists", gets({}, ["/w==", "/g=="], ["_w==", "_g=="]))
+def bytes_list() -> Function:
+    def find() -> list[bytes]:
+        return [b"\xff", b"\xfe"]
+
+    return find
+
+
+@CONTAINERS.shape("bytearray and memoryview", gets({}, ["/w==", "/g=="], ["_w==", "_g=="]))
+def other_buffers() -> Function:
+    def find() -> list[Any]:
+        return [bytearray(b"\xff"), memoryview(b"\xfe")]
+
+    return find
+
+
+@CONTAINERS.shape("a generic model", outputs("items"), gets({}, {"items": [1]}))
+def generic_model() -> Function:
+    def find() -> Page[int]:
+        return Page(items=[1])
+
+    return find
+
+
+@CONTAINERS.shape("a model with a serializer of its own for a field", gets({}, {"name": "BERN"}))
+def field_serialized() -> Function:
+    def find() -> Shouted:
+        return Shouted(name="Bern")
+
+    return find
+
+
+@CONTAINERS.shape("a model that is written as a text", gets({}, "Bern"))
+def model_serialized() -> Function:
+    def find() -> Flat:
+        return Flat(name="Bern")
+
+    return find
+
+
+@CONTAINERS.shape(
+    "an optional list, once None",
+    gets({"any": True}, [{"name": "Bern"}]),
+    gets({"any": False}, None),
+)
+def optional_list() -> Function:
+    def find(any: bool) -> list[Town] | None:  # noqa: A002  # the shape
+        return [Town(name="Bern")] if any else None
+
+    return find
+
+
+@CONTAINERS.shape(
+    "a model or a text", gets({"model": True}, {"name": "Bern"}), gets({"model": False}, "none")
+)
+def model_or_text() -> Function:
+    def find(model: bool) -> Town | str:
+        return Town(name="Bern") if model else "none"
+
+    return find
+
+
+@CONTAINERS.shape("Literal, NewType and Annotated", gets({}, ["a", 1, 2]))
+def thin_types() -> Function:
+    def find() -> tuple[Literal["a"], TownId, Annotated[int, Field(ge=1)]]:
+        return "a", TownId(1), 2
+
+    return find
+
+
+@CONTAINERS.shape("Self", outputs("x"), gets({"x": 3}, {"x": 3}))
+def self_type() -> Function:
+    return Point.make
+
+
+@CONTAINERS.shape("a type variable", gets({"value": {"a": 1}}, {"a": 1}), gets({"value": 3}, 3))
+def type_variable() -> Function:
+    def same(value: ItemT) -> ItemT:
+        return value
+
+    return same
+
+
+@CONTAINERS.shape("NoReturn", refuses({}, "it never does"))
+def no_return() -> Function:
+    def fail() -> NoReturn:
+        raise ValueError("it never does")
+
+    return fail
+
+
+@CONTAINERS.shape("an object that cannot be shown", replies({}), replies({}))
+def broken() -> Function:
+    def make() -> dict[str, Any]:
+        return {"broken": Broken()}
+
+    return make
+
+
+@CONTAINERS.shape("an object", answers(lambda value: value == {"a": 1}))
+def plain_object() -> Function:
+    def find() -> object:
+        return {"a": 1}
+
+    return find

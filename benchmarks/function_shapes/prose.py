@@ -1,0 +1,130 @@
+"""Docstrings whose prose looks like markup, and is none."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from benchmarks.function_shapes.checks import describes, property_has, says, spells
+from benchmarks.function_shapes.shape import Theme
+
+__all__ = ["PROSE"]
+
+Function = Callable[..., Any]
+
+PROSE = Theme("texts")
+
+
+@PROSE.shape(
+    "words that look like sections",
+    says(
+        "Args are read from a file.",
+        "Usage:",
+        "weather --city Bern",
+        "See: https://example.com/a:b",
+    ),
+    describes("city", "Name of the city."),
+)
+def looks_like_sections() -> Function:
+    def weather(city: Annotated[str, "Name of the city."]) -> str:
+        """Tells the weather. Args are read from a file.
+
+        Usage:
+            weather --city Bern
+
+        See: https://example.com/a:b
+        """
+        return city
+
+    return weather
+
+
+@PROSE.shape(
+    "words that look like fields of reST and Epytext",
+    says("Mail ann@example.com or read :class:`Weather`.", "@home it is warm", "a :: b"),
+)
+def looks_like_fields() -> Function:
+    def weather(city: str) -> str:
+        """Tells the weather.
+
+        Mail ann@example.com or read :class:`Weather`.
+        @home it is warm, and a :: b is none of it.
+        """
+        return city
+
+    return weather
+
+
+@PROSE.shape(
+    "lists and code keep their lines",
+    spells("- one: first\n- two: second"),
+    spells("    if city:\n        ask(city)"),
+)
+def layout() -> Function:
+    def weather(city: str) -> str:
+        """Tells the weather.
+
+        - one: first
+        - two: second
+
+        It works like this::
+
+            if city:
+                ask(city)
+        """
+        return city
+
+    return weather
+
+
+@PROSE.shape(
+    "sections in another order, and one after the parameters",
+    says("Tells the weather.", "Never ask twice."),
+    describes("city", "Name of the city. Defaults to 'Bern'."),
+    describes("days", "How many."),
+)
+def section_order() -> Function:
+    def weather(city: str = "Bern", days: int = 1) -> str:
+        """Tells the weather.
+
+        Returns:
+            A sentence.
+
+        Args:
+            city (str, optional): Name of the city. Defaults to 'Bern'.
+            days: How many.
+
+        Warning:
+            Never ask twice.
+        """
+        return f"{city} {days}"
+
+    return weather
+
+
+@PROSE.shape(
+    "a text and a Field together",
+    describes("days", "How many."),
+    property_has("days", minimum=1),
+)
+def text_and_field() -> Function:
+    def weather(days: Annotated[int, "How many.", Field(ge=1)]) -> str:
+        return str(days)
+
+    return weather
+
+
+@PROSE.shape(
+    "a docstring of a function that takes its parameters' names with stars",
+    describes("cities", "Where to look."),
+)
+def starred_names() -> Function:
+    def weather(*cities: str) -> str:
+        """Tells the weather.
+
+        Args:
+            *cities: Where to look.
+        """
+        return str(cities)
+
+    return weather
