@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import typing
 from collections import abc
+from concurrent.futures import Future
 from io import BytesIO, IOBase, StringIO
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -28,16 +28,13 @@ UNTYPED = (
     typing_extensions.Never,
 )
 """Return types that say nothing of the structured result."""
-AWAITABLE = (abc.Awaitable, abc.Coroutine, asyncio.Future, asyncio.Task)
-STREAMS = (
-    abc.Iterator,
-    abc.Iterable,
-    abc.Generator,
-    abc.AsyncIterator,
-    abc.AsyncIterable,
-    abc.AsyncGenerator,
-)
-ASIDE = {typing.Self: Any, typing_extensions.Self: Any, typing.TypeGuard: bool}
+ASIDE = {
+    typing.Self: Any,
+    typing.TypeGuard: bool,
+    typing_extensions.Self: Any,
+    typing_extensions.TypeGuard: bool,
+    typing_extensions.TypeIs: bool,
+}
 """Types for type checkers, and what they are when the program runs."""
 
 
@@ -46,44 +43,38 @@ def says_nothing(returns: Any) -> bool:  # noqa: ANN401  # a type of any form
     return any(returns is untyped for untyped in UNTYPED)
 
 
-def promised(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     """The type of what a caller gets.
 
     An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
     returns something besides an object of `items` and `returned`.
 
     Raises:
-        UnsendableError: If it is an open file, which cannot be sent.
+        UnsendableError: If it is an open file.
     """
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
-    if isinstance(origin, abc.Hashable) and origin in ASIDE:
-        return ASIDE[origin]
-    if origin in AWAITABLE:
-        return promised(arguments[-1]) if arguments else Any
-    if origin in STREAMS:
-        items = list[promised(arguments[0])] if arguments else list  # type: ignore[misc]  # a type of any form
-        return _with_returned(items, arguments[2]) if gives_back(annotation) else items
-    if _is_file(origin):
-        raise UnsendableError(
-            "an open file, which cannot be sent; return what is in it, or its path"
-        )
-    if not arguments or origin is Literal:
-        return annotation
-    if origin is Annotated:
-        return Annotated[(promised(arguments[0]), *arguments[1:])]
-    changed = tuple(promised(each) if _is_type(each) else each for each in arguments)
-    if all(new is old for new, old in zip(changed, arguments, strict=True)):
-        return annotation
-    if origin in (Union, UnionType):
-        return Union[changed]  # noqa: UP007  # of types that are known only now
-    return origin[changed[0] if len(changed) == 1 else changed]
+    if isinstance(origin, type):
+        if _is_file(origin):
+            raise UnsendableError("an open file, which cannot be sent; return what is in it")
+        if _is_awaitable(origin):
+            return promised(arguments[-1]) if arguments else Any
+        if _is_stream(origin):
+            items = list[promised(arguments[0])] if arguments else list  # type: ignore[misc]  # a type of any form
+            return _with_returned(items, arguments[2]) if gives_back(annotation) else items
+    else:
+        for kind, meaning in ASIDE.items():
+            if origin is kind:
+                return meaning
+    return _inside(annotation, origin, arguments)
 
 
 def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     """Whether it is a generator that returns something besides what it yields."""
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated or origin in AWAITABLE:
-        return gives_back(arguments[-1 if origin in AWAITABLE else 0])
+    if origin is Annotated:
+        return gives_back(arguments[0])
+    if isinstance(origin, type) and _is_awaitable(origin):
+        return gives_back(arguments[-1])
     if origin is not abc.Generator or len(arguments) < 3:  # noqa: PLR2004  # yields, takes, returns
         return False
     return arguments[2] not in (None, NoneType)
@@ -100,17 +91,42 @@ def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
     return ""
 
 
+def _inside(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401  # types of any form
+    """The same type with what stands in its brackets as it is promised."""
+    if not arguments or origin is Literal:
+        return annotation
+    if origin is Annotated:
+        return Annotated[(promised(arguments[0]), *arguments[1:])]
+    changed = tuple(promised(each) if _is_type(each) else each for each in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    if origin in (Union, UnionType):
+        return Union[changed]  # noqa: UP007  # of types that are known only now
+    return origin[changed[0] if len(changed) == 1 else changed]
+
+
 def _with_returned(items: Any, returned: Any) -> Any:  # noqa: ANN401  # types of any form
     make: Any = typing_extensions.TypedDict
     return make("Yielded", {"items": items, "returned": promised(returned)})
 
 
-def _is_file(kind: Any) -> bool:  # noqa: ANN401  # a type of any form
-    if not isinstance(kind, type) or issubclass(kind, BytesIO | StringIO):
+def _is_awaitable(kind: type) -> bool:
+    return hasattr(kind, "__await__") or issubclass(kind, Future)
+
+
+def _is_stream(kind: type) -> bool:
+    """Whether it is an iterator of any kind; the ABC of iterables mostly means one as well."""
+    if issubclass(kind, IOBase):
+        return False
+    return kind is abc.Iterable or hasattr(kind, "__next__") or hasattr(kind, "__aiter__")
+
+
+def _is_file(kind: type) -> bool:
+    if issubclass(kind, BytesIO | StringIO):
         return False
     return issubclass(kind, IOBase | typing.IO)
 
 
 def _is_type(argument: Any) -> bool:  # noqa: ANN401  # an argument of a generic
-    """Whether an argument of a generic is a type, not a list of types or a literal."""
+    """Whether an argument of a generic is a type, not a list of types or a value."""
     return not isinstance(argument, list | str | int) and argument is not ...
