@@ -39,7 +39,7 @@ def markdown(shapes: Sequence[Shape], misses: Misses) -> str:
     lines = [
         f"Measured with {_versions()}.",
         "",
-        f"| of the shapes of | | {' | '.join(misses)} |",
+        f"| Theme | Shapes | {' | '.join(misses)} |",
         f"|---|---:|{'---:|' * len(misses)}",
     ]
     lines += [
