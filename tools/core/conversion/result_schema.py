@@ -42,7 +42,24 @@ FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
 
 
 class ResultSchemaGenerator(SchemaGenerator):
-    """Pydantic's generator, for results: whatever type is open in them is left open."""
+    """Pydantic's generator, for results: true to what they look like, open where they are."""
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """Bytes are Base64."""
+        return dict(BASE64)
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        """A float may be null, for NaN and the infinities, if its type has these."""
+        generated = super().float_schema(schema)
+        if schema.get("allow_inf_nan", True):
+            generated["type"] = ["number", "null"]
+        return generated
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """A type or null; a float says null already."""
+        generated = super().nullable_schema(schema)
+        inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
+        return inner if "null" in inner.get("type", ()) else generated
 
     def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
         """A default looks like any other value of a result."""

@@ -14,7 +14,7 @@ from pydantic.json_schema import (
     JsonSchemaValue,
     JsonSchemaWarningKind,
 )
-from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from tools.core.conversion.docstrings import read_docstring
 
@@ -29,7 +29,7 @@ NOISE = {"discriminator", "title"}
 
 
 class SchemaGenerator(GenerateJsonSchema):
-    """Pydantic's generator, true to `tools.core.conversion.plain` about what results look like.
+    """Pydantic's generator without its titles, its sorting and much of its cost.
 
     It is silent about a default that JSON cannot say: the schema just does not show it.
     """
@@ -61,25 +61,6 @@ class SchemaGenerator(GenerateJsonSchema):
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002  # pydantic's
         """As it is: the order in which things were declared is the one that people expect."""
         return value
-
-    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
-        """Bytes are Base64 in a result, and UTF-8 in an argument."""
-        if self.mode == "validation":
-            return super().bytes_schema(schema)
-        return {"type": "string", "contentEncoding": "base64"}
-
-    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        """A float in a result may be null, for NaN and the infinities, if its type has these."""
-        generated = super().float_schema(schema)
-        if self.mode == "serialization" and schema.get("allow_inf_nan", True):
-            generated["type"] = ["number", "null"]
-        return generated
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """A type or null; a float of a result says null already."""
-        generated = super().nullable_schema(schema)
-        inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
-        return inner if isinstance(inner.get("type"), list) else generated
 
 
 @cache

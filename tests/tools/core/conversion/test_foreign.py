@@ -135,6 +135,7 @@ PROMISES: list[tuple[Any, Any, Any]] = [
     (pd.DataFrame, FRAME, RECORDS),
     (pd.DataFrame | None, FRAME, RECORDS),
     (pd.Series, LABELLED, {"x": 1.5, "y": None}),
+    (pd.Series | None, None, None),
     (pd.Series, TWICE, [{"index": "x", "value": 1}, {"index": "x", "value": 2}]),
     (pd.Index, pd.Index([1]), [1]),
     (pd.Timestamp, pd.Timestamp("2026-01-02"), "2026-01-02T00:00:00"),
