@@ -42,7 +42,9 @@ UNSAID = {
 }
 """The kinds of error of which no schema says what would be right, and pydantic does."""
 FALSE_NUMBER = "bool_for_number"
-KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", "union"}
+UNFIT = "union"
+"""Our own kinds: a boolean where only a number may stand, and what fits no type of a union."""
+KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", UNFIT}
 DICT_KEY = "[key]"
 """What pydantic ends a place with when it is the key that is wrong."""
 ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
@@ -139,13 +141,18 @@ def _of_likely_branch(
     if len(by_branch) == 1:
         return _without_branches(errors, root, depth + 1)
     outside = [found for found in by_branch.values() if len(found[0]["loc"]) <= depth + 1]
-    inside = [found for found in by_branch.values() if found not in outside]
-    least = sorted(map(len, inside))
-    if least and least.count(least[0]) == 1:
-        return _without_branches(min(inside, key=len), root, depth + 1)
+    inside = sorted((found for found in by_branch.values() if found not in outside), key=_distance)
+    if inside and (len(inside) == 1 or _distance(inside[0]) < _distance(inside[1])):
+        return _without_branches(inside[0], root, depth + 1)
+    place = errors[0]["loc"][:depth]
     if outside:
-        return outside[0][:1]
-    return [{**inside[0][0], "type": "union", "loc": errors[0]["loc"][:depth]}]
+        return [{**outside[0][0], "loc": place}]
+    return [{**inside[0][0], "type": UNFIT, "loc": place, "input": None}]
+
+
+def _distance(errors: Sequence[ErrorDetails]) -> tuple[int, int]:
+    """How far a value is from a type: first what it lacks, then all that is wrong."""
+    return sum(each["type"] in MISSING for each in errors), len(errors)
 
 
 def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
@@ -162,11 +169,11 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     if kind in MISSING:
         return _missing_line(path, schema, root)
     subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
+    if kind == UNFIT:
+        subject = f"`{path}` fits nothing"
     text = _authors_text(error, resolve(schema, root).get("format"))
     if text is not None:
         return f"{subject}; {text}"
-    if kind == "union":
-        return f"`{path}` fits nothing; send {expectation(schema, root)}."
     return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
 
 

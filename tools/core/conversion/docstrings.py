@@ -28,7 +28,7 @@ RAISES = {"exceptions", "except", "raises"}
 RETURNS = {"return", "returns", "yield", "yields"}
 SECTIONS = PARAMETERS | RAISES | RETURNS
 """Titles of the sections that say something of the signature; others are description."""
-MARK = re.compile(r"^[ \t]*(?:[:@]\w|-{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
+MARK = re.compile(r"^[ \t]*(?:[:@]\w|[-=]{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
 """What each section or field of any style has; most docstrings have none."""
 GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
 UNDERLINE = re.compile(r"(-{3,}|={3,})")
