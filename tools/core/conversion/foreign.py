@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import isnan
 from typing import Any
 
-from tools.core.conversion.errors import UnsendableError
+from tools.core.conversion.arrays import from_array, from_scalar, numbers
+from tools.core.conversion.frames import is_default, labelled, records
 
 __all__ = ["alternatives", "is_foreign", "json_form", "native", "schema_of"]
 
@@ -44,8 +44,6 @@ EXPORTS = ("to_dicts", "to_pylist", "to_list", "tolist")
 """How columnar libraries call what gives builtin values, the most telling name first."""
 NUMBERS = frozenset("biuf")
 """Kinds of numpy's types that JSON has."""
-WIDEST_FLOAT = 8
-"""Bytes of the widest float that has a builtin form."""
 
 
 def is_foreign(kind: type) -> bool:
@@ -73,9 +71,9 @@ def native(value: Any) -> Any:  # noqa: ANN401  # whatever stands for it
     if not MISSING.isdisjoint(names):
         return None
     if "ndarray" in names:
-        return _from_array(value)
+        return from_array(value)
     if "generic" in names:
-        return _from_scalar(value, names)
+        return from_scalar(value)
     return _from_column(value, names)
 
 
@@ -105,15 +103,15 @@ def json_form(value: Any, plain: Callable[[Any], Any]) -> Any:  # noqa: ANN401  
     """
 
     def column(series: Any) -> Any:  # noqa: ANN401  # a column of pandas
-        return _numbers(series.to_numpy()) if _has_numbers(series) else plain(_listed(series))
+        return numbers(series.to_numpy()) if _has_numbers(series) else plain(_listed(series))
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return _records(value, column, lambda name: next(iter(plain({name: None}))))
-    if "Series" in names and _is_default(getattr(value, "index", None)):
+        return records(value, column, lambda name: next(iter(plain({name: None}))))
+    if "Series" in names and is_default(getattr(value, "index", None)):
         return column(value)
     if "ndarray" in names and _has_numbers(value) and not hasattr(value, "mask"):
-        return _numbers(value)
+        return numbers(value)
     converted = native(value)
     return NotImplemented if converted is value else plain(converted)
 
@@ -136,100 +134,6 @@ def _has_numbers(column: Any) -> bool:  # noqa: ANN401  # a column of any librar
     return "dtype" in _names_of(dtype) and getattr(dtype, "kind", "") in NUMBERS
 
 
-def _numbers(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
-    """An array of numbers as JSON: NaN and the infinities are null."""
-    array = _with_dimension(array)
-    if array.dtype.kind != "f":
-        return list(array.tolist())
-    if array.dtype.itemsize > WIDEST_FLOAT:
-        array = array.astype(float)
-    finite = sys.modules["numpy"].isfinite(array)
-    if not finite.all():
-        array = array.astype(object)
-        array[~finite] = None
-    return list(array.tolist())
-
-
-def _from_array(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
-    array = _with_dimension(array)
-    if array.dtype.names:
-        return [native(item) for item in array]
-    if array.dtype.kind == "M":
-        return [_moments(text) for text in array.astype(str).tolist()]
-    if array.dtype.kind == "m":
-        array = array.astype("timedelta64[us]")
-    if array.dtype.kind in "fc" and array.dtype.itemsize > WIDEST_FLOAT:
-        array = array.astype(float if array.dtype.kind == "f" else complex)
-    return list(array.tolist())
-
-
-def _with_dimension(array: Any) -> Any:  # noqa: ANN401  # an array of numpy
-    return array if array.ndim else array.reshape(1)
-
-
-def _moments(texts: list[Any] | str) -> Any:  # noqa: ANN401  # a text or None, or lists of them
-    """Moments as ISO 8601, without the zeros that the unit of the array adds."""
-    if isinstance(texts, list):
-        return [_moments(text) for text in texts]
-    if texts == "NaT":
-        return None
-    return texts.rstrip("0").rstrip(".") if "." in texts else texts
-
-
-def _from_scalar(value: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401  # a scalar of numpy
-    if "void" in names and value.dtype.names:
-        return {name: native(value[name]) for name in value.dtype.names}
-    if "character" in names or "void" in names:
-        return value.item()
-    (item,) = _from_array(value.reshape(1))
-    return item
-
-
-def _records(
-    frame: Any,  # noqa: ANN401  # a frame of pandas
-    column: Callable[[Any], list[Any]],
-    label: Callable[[Any], Any] = lambda name: name,
-) -> list[dict[Any, Any]]:
-    names = [label(name) for name in frame.columns]
-    columns = [column(frame.iloc[:, place]) for place in range(len(names))]
-    if not _is_default(frame.index):
-        level_names = _level_names(frame.index, names)
-        name = level_names if frame.index.nlevels > 1 else level_names[0]
-        levels = frame.index.to_frame(index=False, name=name)
-        names = [*map(label, levels.columns), *names]
-        columns = [*(column(levels.iloc[:, at]) for at in range(levels.shape[1])), *columns]
-    if len(set(names)) < len(names):
-        raise UnsendableError("a DataFrame in which two columns have the same name")
-    if not columns:
-        return [{} for _ in range(len(frame))]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _level_names(index: Any, taken: list[Any]) -> list[Any]:  # noqa: ANN401  # an index of pandas
-    """What the columns are called that an index becomes, none like a column that is there."""
-    unnamed = ["index"] if index.nlevels == 1 else [f"level_{at}" for at in range(index.nlevels)]
-    given = zip(index.names, unnamed, strict=True)
-    names = [name if named is None else named for named, name in given]
-    return [f"index_{name}" if name in taken else name for name in names]
-
-
-def _is_default(index: Any) -> bool:  # noqa: ANN401  # an index of pandas, or None
-    """Whether an index only counts the rows."""
-    if index is None:
-        return True
-    is_range = type(index).__name__ == "RangeIndex" and index.name is None
-    return is_range and (index.start, index.step) == (0, 1)
-
-
-def _labelled(series: Any) -> Any:  # noqa: ANN401  # a series of pandas
-    """An object by label, or a list of labels and values where labels occur twice."""
-    labels, values = series.index.to_list(), _listed(series)
-    if series.index.is_unique:
-        return dict(zip(labels, values, strict=True))
-    pairs = zip(labels, values, strict=True)
-    return [{"index": label, "value": value} for label, value in pairs]
-
-
 def _listed(column: Any) -> list[Any]:  # noqa: ANN401  # a column of any library
     export = next(name for name in EXPORTS if hasattr(column, name))
     values = getattr(column, export)()
@@ -243,9 +147,9 @@ def _listed(column: Any) -> list[Any]:  # noqa: ANN401  # a column of any librar
 
 def _from_column(value: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401  # not of numpy
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return _records(value, _listed)
-    if "Series" in names and not _is_default(getattr(value, "index", None)):
-        return _labelled(value)
+        return records(value, _listed)
+    if "Series" in names and not is_default(getattr(value, "index", None)):
+        return labelled(value, _listed)
     if any(hasattr(type(value), export) for export in EXPORTS):
         return _listed(value)
     return _from_moment(value, names)
