@@ -67,9 +67,11 @@ class Arguments:
         self._names = {each.alias: each.name for each in fields}
         self.schema = _arguments_schema(self._full, is_open=self._open)
         properties = self.schema["properties"]
-        for alias, name in self._names.items():
-            if name in texts:
-                properties[alias].setdefault("description", texts[name])
+        for each in fields:
+            if each.name in texts:
+                properties[each.alias].setdefault("description", texts[each.name])
+            if each.field is not None and each.field.deprecated:
+                properties[each.alias]["deprecated"] = True
         for alias in self._unfit_defaults():
             del properties[alias]["default"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import typing
 from collections import abc
 from collections.abc import Iterable
 from types import GenericAlias
 from typing import Annotated, Any, Literal, LiteralString, get_args, get_origin
 
+import typing_extensions
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
@@ -19,6 +21,10 @@ __all__ = ["field_of", "received"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
+ALIASES: Any = tuple(
+    {typing_extensions.TypeAliasType, getattr(typing, "TypeAliasType", type(None))}
+)
+"""What `type Name = …` makes, and its like of Python 3.11."""
 SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
@@ -46,6 +52,8 @@ def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of 
 
 
 def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+    if isinstance(annotation, ALIASES) and get_origin(annotation.__value__) is Annotated:
+        annotation = annotation.__value__
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
         return _described(rebuilt(annotation, _received))
@@ -113,7 +121,9 @@ def _flag(cls: Any) -> Any:  # noqa: ANN401  # an enumeration of flags
         total |= number
     sums = ", ".join(f"{number} ({name})" for name, number in numbers.items())
     return Annotated[
-        int, Field(ge=0, le=total, description=f"A sum of {sums}."), AfterValidator(cls)
+        int,
+        Field(ge=0, le=total, description=f"A sum of {sums}."),
+        AfterValidator(lambda number: cls(number)),  # noqa: PLW0108  # pydantic reads signatures
     ]
 
 

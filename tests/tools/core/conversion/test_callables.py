@@ -6,7 +6,6 @@ import abc
 import functools
 import inspect
 import math
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
@@ -230,7 +229,6 @@ async def test_a_callable_takes_what_a_call_of_it_takes(case: Any) -> None:
         (None, "None is not callable"),
         (max, "no signature that Python can read; wrap it in a function"),
         (int, "int has no signature"),
-        (operator.itemgetter, "itemgetter has no signature"),
         (str.upper, "str.upper is a method without its object"),
         (Toolbox.method, "Toolbox.method is a method without its object"),
         (Toolbox.named, "Toolbox.named is a method without its object"),

@@ -223,3 +223,9 @@ def test_the_keys_of_a_typed_dict_say_themselves_what_is_required() -> None:
     def take(**rest: Unpack[Loose]) -> None: ...
 
     assert FunctionToMCP.convert(take).input_schema["required"] == ["b"]
+
+
+def test_a_deprecated_parameter_says_so() -> None:
+    def ask(old: Annotated[int, Field(deprecated=True)] = 1) -> None: ...
+
+    assert FunctionToMCP.convert(ask).input_schema["properties"]["old"]["deprecated"] is True

@@ -58,6 +58,7 @@ UserId = NewType("UserId", int)
 Bound = TypeVar("Bound", bound=int)
 Constrained = TypeVar("Constrained", int, str)
 Lengths = TypeAliasType("Lengths", list[int])
+Count = TypeAliasType("Count", Annotated[int, Field(ge=1), "How many."])
 UUID = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 
 INTEGER = {"type": "integer"}
@@ -257,6 +258,13 @@ TYPES: dict[str, Any] = {
         "send an integer or a string.",
     ),
     "alias": (Lengths, INTEGERS, [([1], [1])], ["b"], "`x[0]` is 'b'"),
+    "described alias": (
+        Count,
+        {**INTEGER, "minimum": 1, "description": "How many."},
+        [(1, 1)],
+        0,
+        "send an integer of at least 1.",
+    ),
     "bounds": (
         Annotated[int, annotated_types.Interval(ge=1, lt=5)],
         {"type": "integer", "minimum": 1, "exclusiveMaximum": 5},
