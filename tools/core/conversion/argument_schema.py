@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import Enum
+from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import PydanticSerializationError, core_schema
 
 from tools.core.conversion.schema import SchemaGenerator
 
@@ -39,6 +41,19 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         """Decimals are numbers, which says their bounds; the text of one is accepted too."""
         generated = super().decimal_schema(schema)
         number: JsonSchemaValue = generated.get("anyOf", [generated])[0]
+        return number
+
+    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+        """A default as JSON; a decimal is a number here, as far as one is exact.
+
+        Raises:
+            PydanticSerializationError: If JSON cannot say it.
+        """
+        if not isinstance(dft, Decimal):
+            return super().encode_default(dft)
+        number = float(dft)
+        if not dft.is_finite() or Decimal(repr(number)) != dft:
+            raise PydanticSerializationError(f"no number is {dft}")
         return number
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:

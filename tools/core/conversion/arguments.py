@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pydantic import (
-    GetCoreSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
-from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
+from pydantic import ValidationError
+from pydantic_core import to_json
 
-from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
+from tools.core.conversion.compiled import compiled
 from tools.core.conversion.complaints import complaints, nearest, unknown
-from tools.core.conversion.directly import arguments_schema
-from tools.core.conversion.hints import local_names
 from tools.core.conversion.leniency import false_numbers, forgiven
 from tools.core.conversion.schema import tidy
-from tools.core.conversion.signature import NOTHING, OMITTED, Parameter, Signature
+from tools.core.conversion.signature import NOTHING, Signature
 from tools.core.conversion.wording import show
-from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.errors import InvalidArgumentsError
 
 __all__ = ["Arguments"]
 
 REPORTED = 5
 """Unknown names that are listed: thousands can be sent."""
 
-UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 PLAIN: Any = {"inf_nan_mode": "constants"}
 """How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
 
@@ -63,7 +53,7 @@ class Arguments:
         self._tool = tool
         self._open = signature.extra is not NOTHING
         self._reserved = signature.reserved
-        fields, self._validator, self._full = _build(tool, signature)
+        fields, self._validator, self._full = compiled(tool, signature)
         self._names = {each.alias: each.name for each in fields}
         self.schema = _arguments_schema(self._full, is_open=self._open)
         properties = self.schema["properties"]
@@ -167,97 +157,6 @@ class Arguments:
         )
 
 
-class _Fields:
-    """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
-
-    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:  # noqa: ANN401  # a type of any form
-        self._parameters = parameters
-        self._extra = extra
-
-    def __get_pydantic_core_schema__(
-        self, _source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        fields = {each.name: _field(each, handler) for each in self._parameters}
-        if self._extra is NOTHING:
-            return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
-        return core_schema.typed_dict_schema(
-            fields,
-            extra_behavior="allow",
-            extras_schema=handler.generate_schema(self._extra),
-        )
-
-
-def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
-    schema = handler.generate_schema(parameter.annotation)
-    default, field = parameter.default, parameter.field
-    if default is OMITTED and field is not None and field.default_factory is not None:
-        schema = core_schema.with_default_schema(
-            schema,
-            default_factory=field.default_factory,
-            default_factory_takes_data=field.default_factory_takes_validated_data,
-            validate_default=field.validate_default,
-        )
-    elif default is not NOTHING and default is not OMITTED:
-        schema = core_schema.with_default_schema(schema, default=default)
-    return core_schema.typed_dict_field(
-        schema,
-        required=default is NOTHING,
-        validation_alias=None if parameter.alias == parameter.name else parameter.alias,
-    )
-
-
-def _build(
-    tool: str, signature: Signature
-) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
-    """The parameters that are arguments, their validator, and their raw schema."""
-    given = signature.given
-    try:
-        return given, *_compiled(given, signature)
-    except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
-        kept = [each for each in given if _sayable(tool, each, signature)]
-        return kept, *_compiled(kept, signature)
-
-
-def _sayable(tool: str, parameter: Parameter, signature: Signature) -> bool:
-    try:
-        _compiled([parameter], signature)
-    except Exception as error:  # a type's own hooks may raise anything
-        if parameter.default is NOTHING:
-            raise ToolDefinitionError(
-                f"The parameter {parameter.name} of {tool} cannot be an argument "
-                f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
-                "left to."
-            ) from error
-        return False
-    return True
-
-
-def _reason(error: Exception) -> str:
-    """What pydantic says of a type, without what it advises its own users to do."""
-    if isinstance(error, PydanticSchemaGenerationError):
-        named = UNKNOWN_TYPE.search(str(error))
-        return f"JSON has no value that becomes {named[1] if named else 'it'}"
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
-    return said.removeprefix("error: ").rstrip(".:")
-
-
-def _compiled(
-    parameters: Sequence[Parameter], signature: Signature
-) -> tuple[SchemaValidator, dict[str, Any]]:
-    arguments: Any = Annotated[Any, _Fields(parameters, signature.extra)]
-    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
-    if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
-        names = dict(ChainMap(*map(dict, local_names(signature.owner))))
-        adapter.rebuild(raise_errors=True, _types_namespace=names)
-    generated = arguments_schema(adapter, ArgumentSchemaGenerator)
-    wrong = misapplied(generated)
-    if wrong:
-        raise TypeError(wrong)
-    validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
-    return validator, generated
-
-
 def _is_json(value: object) -> bool:
     try:
         to_json(value)
@@ -266,9 +165,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _arguments_schema(
-    generated: Mapping[str, Any], is_open: bool
-) -> dict[str, Any]:  # told in one place
+def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[str, Any]:
     tidied = tidy(generated, nulls=False)
     schema = {"type": "object", "properties": tidied["properties"]}
     if tidied["required"]:

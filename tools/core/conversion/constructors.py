@@ -84,7 +84,7 @@ def caller_name(field: FieldInfo, name: str) -> str:
     return alias if isinstance(alias, str) else name
 
 
-def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class
+def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class of any kind
     if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
         raise ToolDefinitionError(
             f"{label(cls)} is abstract and has no instances; convert a class that implements it."
@@ -92,7 +92,7 @@ def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class
 
 
 def _parameters(
-    cls: Any,  # noqa: ANN401  # a class
+    cls: Any,  # noqa: ANN401  # a class of any kind
     signature: Callable[[Any], inspect.Signature],
 ) -> Iterator[inspect.Parameter]:
     if is_typeddict(cls) or typing_extensions.is_typeddict(cls):
@@ -131,7 +131,7 @@ def _makes_own_init(cls: type) -> bool:
     return parameters is not None and parameters.init
 
 
-def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class
+def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
     made = {
         field.name
         for field in dataclasses.fields(cls)
@@ -152,7 +152,7 @@ def _hinted(signature: inspect.Signature, hints: Mapping[str, Any]) -> Iterator[
 
 
 def _of_plain(
-    cls: Any,  # noqa: ANN401  # a class
+    cls: Any,  # noqa: ANN401  # a class of any kind
     signature: Callable[[Any], inspect.Signature],
 ) -> Iterator[inspect.Parameter]:
     makers = (vars(each).get(name) for each in cls.__mro__ for name in ("__init__", "__new__"))
@@ -164,7 +164,7 @@ def _of_plain(
     return iter(list(signature(maker).parameters.values())[1:])
 
 
-def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class
+def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
     try:
         return iter(inspect.signature(cls).parameters.values())
     except (TypeError, ValueError) as error:

@@ -43,9 +43,18 @@ TYPED_RESULT = re.compile(
 """The type before the text of a result: `int: How many.`"""
 FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:\s*(?P<text>.*)")
 PARAMETER_FIELDS = {
-    "arg", "argument", "attribute", "cvar", "ivar", "key", "keyword", "kwarg", "param", "parameter",
+    "arg",
+    "argument",
+    "attribute",
+    "cvar",
+    "ivar",
+    "key",
+    "keyword",
+    "kwarg",
+    "param",
+    "parameter",
     "var",
-}  # fmt: skip
+}
 RETURN_FIELDS = {"return", "returns", "yield", "yields"}
 RAISE_FIELDS = {"except", "exception", "raise", "raises"}
 TYPE_FIELDS = {"rtype", "type", "vartype", "ytype"}

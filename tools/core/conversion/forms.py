@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import typing
 from collections import abc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import GenericAlias
 from typing import Annotated, Any, Literal, LiteralString, get_args, get_origin
 
@@ -63,8 +63,8 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
         return _enumeration(origin)
     if origin in LISTS:
         return _list_of(annotation)
-    if origin is abc.Iterator:
-        return Annotated[_list_of(annotation), AfterValidator(iter)]
+    if origin in {abc.Generator, abc.Iterator}:
+        return Annotated[_list_of(annotation), AfterValidator(_each)]
     if origin is bytearray:
         return Annotated[bytes, AfterValidator(bytearray)]
     if origin is LiteralString:
@@ -73,8 +73,12 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
 
 
 def _list_of(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
-    items: Any = tuple(map(_received, get_args(annotation)))
-    return GenericAlias(list, items or (Any,))
+    items = get_args(annotation)[:1]  # a generator also says what it is sent and returns
+    return GenericAlias(list, tuple(map(_received, items)) or (Any,))
+
+
+def _each(values: Iterable[Any]) -> Iterator[Any]:
+    yield from values
 
 
 def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form

@@ -229,3 +229,12 @@ def test_a_deprecated_parameter_says_so() -> None:
     def ask(old: Annotated[int, Field(deprecated=True)] = 1) -> None: ...
 
     assert FunctionToMCP.convert(ask).input_schema["properties"]["old"]["deprecated"] is True
+
+
+def test_keywords_of_a_type_that_no_json_becomes_are_refused() -> None:
+    def take(**rest: range) -> None: ...
+
+    with pytest.raises(
+        ToolDefinitionError, match=r"The \*\* parameter of take .* becomes <class 'r"
+    ):
+        FunctionToMCP.convert(take)

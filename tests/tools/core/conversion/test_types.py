@@ -314,6 +314,26 @@ def test_a_type_has_its_schema_and_takes_and_refuses_what_it_says(
     examine(case)
 
 
+def test_a_default_is_shown_as_callers_could_send_it() -> None:
+    def take(  # noqa: PLR0913, PLR0917  # one default a kind
+        exact: Decimal = Decimal("1.50"),
+        inexact: Decimal = Decimal("1.00000000000000000001"),
+        secret: SecretStr = SecretStr("x"),  # noqa: B008  # the shape
+        wrong: int = "auto",  # type: ignore[assignment]  # the shape
+        colour: Colour = Colour.RED,
+        planet: Planet = Planet.EARTH,
+        opaque: Any = ...,
+        broken: bytes = b"\xff",
+    ) -> None: ...
+
+    spec = FunctionToMCP.convert(take)
+    properties = spec.input_schema["properties"]
+    shown = {name: part["default"] for name, part in properties.items() if "default" in part}
+    assert shown == {"exact": 1.5, "colour": "red"}
+    assert spec.validate({})["wrong"] == "auto"
+    assert spec.validate({})["opaque"] is ...
+
+
 @pytest.mark.parametrize(
     ("annotation", "reason"),
     [

@@ -1,0 +1,129 @@
+"""The arguments object as pydantic has it: one build for its validator and its schema."""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
+
+from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
+from tools.core.conversion.directly import arguments_schema
+from tools.core.conversion.hints import local_names
+from tools.core.conversion.signature import NOTHING, OMITTED, Parameter, Signature
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["compiled"]
+
+UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
+
+
+def compiled(
+    tool: str, signature: Signature
+) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
+    """The parameters that are arguments, their validator, and their schema with nulls in it.
+
+    Args:
+        tool: The tool's name, for messages.
+        signature: What the caller gives. A parameter whose type JSON cannot say keeps its default.
+
+    Raises:
+        ToolDefinitionError: If JSON cannot say a type, and there is no default.
+    """
+    given = signature.given
+    try:
+        return given, *_built(given, signature, signature.extra)
+    except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
+        kept = [each for each in given if _is_sayable(tool, each, signature)]
+    try:
+        return kept, *_built(kept, signature, signature.extra)
+    except Exception as error:
+        raise ToolDefinitionError(
+            f"The ** parameter of {tool} cannot take arguments ({_reason(error)}); give it a type "
+            "that JSON can say."
+        ) from error
+
+
+def _is_sayable(tool: str, parameter: Parameter, signature: Signature) -> bool:
+    try:
+        _built([parameter], signature, NOTHING)
+    except Exception as error:  # a type's own hooks may raise anything
+        if parameter.default is NOTHING:
+            raise ToolDefinitionError(
+                f"The parameter {parameter.name} of {tool} cannot be an argument "
+                f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
+                "left to."
+            ) from error
+        return False
+    return True
+
+
+def _reason(error: Exception) -> str:
+    """What pydantic says of a type, without what it advises its own users to do."""
+    if isinstance(error, PydanticSchemaGenerationError):
+        named = UNKNOWN_TYPE.search(str(error))
+        return f"JSON has no value that becomes {named[1] if named else 'it'}"
+    lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+    said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
+    return said.removeprefix("error: ").rstrip(".:")
+
+
+def _built(
+    parameters: Sequence[Parameter],
+    signature: Signature,
+    extra: Any,  # noqa: ANN401  # a type of any form
+) -> tuple[SchemaValidator, dict[str, Any]]:
+    arguments: Any = Annotated[Any, _Fields(parameters, extra)]
+    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
+        names = dict(ChainMap(*map(dict, local_names(signature.owner))))
+        adapter.rebuild(raise_errors=True, _types_namespace=names)
+    generated = arguments_schema(adapter, ArgumentSchemaGenerator)
+    wrong = misapplied(generated)
+    if wrong:
+        raise TypeError(wrong)
+    validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
+    return validator, generated
+
+
+class _Fields:
+    """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
+
+    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:  # noqa: ANN401  # a type of any form
+        self._parameters = parameters
+        self._extra = extra
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        fields = {each.name: _field(each, handler) for each in self._parameters}
+        if self._extra is NOTHING:
+            return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        return core_schema.typed_dict_schema(
+            fields,
+            extra_behavior="allow",
+            extras_schema=handler.generate_schema(self._extra),
+        )
+
+
+def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
+    schema = handler.generate_schema(parameter.annotation)
+    default, field = parameter.default, parameter.field
+    if default is OMITTED and field is not None and field.default_factory is not None:
+        schema = core_schema.with_default_schema(
+            schema,
+            default_factory=field.default_factory,
+            default_factory_takes_data=field.default_factory_takes_validated_data,
+            validate_default=field.validate_default,
+        )
+    elif default is not NOTHING and default is not OMITTED:
+        schema = core_schema.with_default_schema(schema, default=default)
+    return core_schema.typed_dict_field(
+        schema,
+        required=default is NOTHING,
+        validation_alias=None if parameter.alias == parameter.name else parameter.alias,
+    )
