@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
@@ -19,6 +19,13 @@ from tools.core.errors import ToolDefinitionError
 
 __all__ = ["compiled"]
 
+SCALARS: Mapping[Any, CoreSchema] = {
+    bool: core_schema.bool_schema(),
+    float: core_schema.float_schema(),
+    int: core_schema.int_schema(),
+    str: core_schema.str_schema(),
+}
+"""What pydantic generates for the types that most parameters have, and takes its time for."""
 UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
 
@@ -77,8 +84,8 @@ def _built(
     signature: Signature,
     extra: Any,  # noqa: ANN401  # a type of any form
 ) -> tuple[SchemaValidator, dict[str, Any]]:
-    arguments: Any = Annotated[Any, _Fields(parameters, extra)]
-    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    fields: Any = _Fields(parameters, extra)
+    adapter: TypeAdapter[Any] = TypeAdapter(fields)
     if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
         names = dict(ChainMap(*map(dict, local_names(signature.owner))))
         adapter.rebuild(raise_errors=True, _types_namespace=names)
@@ -111,7 +118,9 @@ class _Fields:
 
 
 def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
-    schema = handler.generate_schema(parameter.annotation)
+    annotation = parameter.annotation
+    known = SCALARS.get(annotation) if type(annotation) is type else None
+    schema: CoreSchema = known or handler.generate_schema(annotation)
     default, field = parameter.default, parameter.field
     if default is OMITTED and field is not None and field.default_factory is not None:
         schema = core_schema.with_default_schema(

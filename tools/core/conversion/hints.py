@@ -22,10 +22,10 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:  # no
     Raises:
         ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
     """
-    module = inspect.getmodule(owner)
-    names = getattr(owner, "__globals__", None) or vars(module or object)
-    holder = SimpleNamespace(__annotations__=dict(annotations))
-    return _hints(holder, owner, dict(names))
+    names = getattr(owner, "__globals__", None)
+    if names is None:
+        names = dict(vars(inspect.getmodule(owner) or object))
+    return _hints(SimpleNamespace(__annotations__=dict(annotations)), owner, names)
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
