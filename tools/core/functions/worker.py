@@ -125,10 +125,11 @@ class Worker:
             WorkerEndedError: If the process ended before the call.
         """
         number = next(self._numbers)
-        self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         call = {"call": number, "name": name, "arguments": arguments}
+        line = encode({**call, "identity": asdict(context.identity)})
+        self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
-            await self._send({**call, "identity": asdict(context.identity)})
+            await self._send(line)
             async for reply in replies:
                 if "result" in reply:
                     return decode_result(reply)
@@ -151,7 +152,7 @@ class Worker:
         self._group.start_soon(self._log_printed)
         self._group.start_soon(self._read, task_status)
         try:
-            await self._send(encode_load(load))
+            await self._send(encode(encode_load(load)))
             await self._process.wait()
         finally:
             with anyio.CancelScope(shield=True):
@@ -182,16 +183,17 @@ class Worker:
             for call in self._calls.values():
                 call.close()
             self._calls.clear()
+        await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
 
     def _take(self, message: Message) -> None:
         if "progress" in message:
             call = self._calls[message["progress"]]
             if call.statistics().current_buffer_used < WAITING:
-                call.send_nowait(message)
+                _hand(message, call)
             return
         number = message["result"]
         with self._calls.pop(number) as call:
-            call.send_nowait(message)
+            _hand(message, call)
         self._stuck.discard(number)
         if self.retired:
             self.retire()
@@ -200,17 +202,22 @@ class Worker:
         """Stops a call in the worker; one that goes on retires the worker."""
         with replies:
             with anyio.move_on_after(GRACE):
-                await self._send({"cancel": number})
+                await self._send(encode({"cancel": number}))
                 async for _ in replies:
                     pass
                 return
         self._stuck.add(number)
         self.retire()
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, line: bytes) -> None:
         # A worker that has ended is noticed by the reader.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await cast("ByteSendStream", self._process.stdin).send(encode(message))
+            await cast("ByteSendStream", self._process.stdin).send(line)
+
+
+def _hand(message: Message, call: MemoryObjectSendStream[Message]) -> None:
+    with suppress(anyio.BrokenResourceError):  # nobody waits for a call that was stuck
+        call.send_nowait(message)
 
 
 async def _end(process: Process, grace: float) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from server.clients import command_path
 from tools.core.context import RequestContext
+from tools.core.functions import worker
 
 if TYPE_CHECKING:
     from tests.tools.core.functions.conftest import Serve, Served
@@ -109,6 +110,12 @@ CRAFTS = """
             print("flood", n)
         return "done"
 
+    @tool(timeout=10)
+    def hang_up() -> None:
+        os.closerange(3, 300)
+        while True:
+            pass
+
     def large(megabytes: int) -> str:
         return "x" * (megabytes * 1_000_000)
 """
@@ -178,6 +185,40 @@ async def test_the_other_calls_of_a_worker_that_hangs_are_finished(serve: Serve)
             await _until_replaced(served)
             (served.root / "now").touch()
         await _until_ended(ended)
+
+
+async def test_a_cancelled_call_that_ends_late_ends_no_other(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GRACE", 0.1)
+    async with serve(CRAFTS) as served, anyio.create_task_group() as group:
+        group.start_soon(_expect, served, "wait_for", "now")
+        await _cancelled(served, "wait_for", name="late")
+        await _until_replaced(served)
+        (served.root / "late").touch()
+        for _ in range(20):  # while which it ends
+            await served.value("pid")
+        (served.root / "now").touch()
+
+
+async def test_a_worker_that_hangs_up_is_ended(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        ended = _watched(await served.value("pid"))
+        assert (await served.error("hang_up"))[0] == "internal"
+        await _until_ended(ended)
+
+
+async def test_arguments_that_cannot_be_sent_cost_no_worker(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GRACE", 0.1)
+    async with serve("import os\ndef pid(x: object = 0) -> int: return os.getpid()") as served:
+        ended = _watched(await served.value("pid"))
+        assert (await served.error("pid", x=10**5000))[0] == "internal"
+        with anyio.move_on_after(0.5) as scope:
+            await _until_ended(ended)
+        assert scope.cancelled_caught
+        os.close(ended)
 
 
 async def test_calls_run_side_by_side(serve: Serve) -> None:
