@@ -157,6 +157,23 @@ def test_attribute_texts_of_a_dataclass_reach_its_schema() -> None:
     }
 
 
+def test_texts_of_fields_come_from_annotations_too() -> None:
+    @dataclass
+    class Box:
+        width: Annotated[int, "How wide."]
+
+    class Order(BaseModel):
+        box: Annotated[Box, Doc("What it comes in.")]
+        count: Annotated[int, "Not this.", Field(description="How many.")]
+
+    def send(order: Order) -> None: ...
+
+    definitions = FunctionToMCP.convert(send).input_schema["$defs"]
+    assert definitions["Box"]["properties"]["width"]["description"] == "How wide."
+    assert definitions["Order"]["properties"]["box"]["description"] == "What it comes in."
+    assert definitions["Order"]["properties"]["count"]["description"] == "How many."
+
+
 def test_a_mark_gives_the_options_and_convert_overrides_them() -> None:
     @tool(
         scope=ToolScope.CONTEXT,

@@ -15,9 +15,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
 from tools.core.conversion.generics import rebuilt
+from tools.core.conversion.hints import resolve_class
 from tools.core.conversion.typeddicts import make_readable
+from tools.core.errors import ToolDefinitionError
 
-__all__ = ["field_of", "received"]
+__all__ = ["field_of", "field_texts", "received"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
@@ -49,6 +51,28 @@ def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of 
     if len(found) > 1:
         return FieldInfo.from_annotation(annotation)
     return found[0] if found else None
+
+
+def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any kind
+    """The texts that `Annotated` has for the fields of a class; pydantic reads `Field` only."""
+    fields = getattr(cls, "__pydantic_fields__", None)
+    if fields is not None:
+        metadata = {name: field.metadata for name, field in fields.items()}
+    else:
+        metadata = {
+            name: list(get_args(hint)[1:])
+            for name, hint in _hints(cls).items()
+            if get_origin(hint) is Annotated
+        }
+    found = {name: next(filter(None, map(_text, each)), None) for name, each in metadata.items()}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401  # a class of any kind
+    try:
+        return resolve_class(cls)
+    except ToolDefinitionError:  # pydantic knew the names when the class was made
+        return {}
 
 
 def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each

@@ -14,9 +14,10 @@ from pydantic.json_schema import (
     JsonSchemaValue,
     JsonSchemaWarningKind,
 )
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from tools.core.conversion.docstrings import read_docstring
+from tools.core.conversion.forms import field_texts
 
 __all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types", "union"]
 
@@ -42,6 +43,20 @@ class SchemaGenerator(GenerateJsonSchema):
     def build_schema_type_to_method(self) -> dict[Any, Callable[[Any], JsonSchemaValue]]:
         """The methods by type; their names are looked up once, which takes as long as a schema."""
         return {kind: MethodType(method, self) for kind, method in _methods(type(self))}  # type: ignore[arg-type]  # a class has a hash
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        """With the texts that `Annotated` has for the fields."""
+        return _with_field_texts(super().dataclass_schema(schema), schema["cls"])
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """With the texts that `Annotated` has for the fields."""
+        return _with_field_texts(super().model_schema(schema), schema["cls"])
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+        """With the texts that `Annotated` has for the fields."""
+        generated = super().typed_dict_schema(schema)
+        cls = schema.get("cls")
+        return generated if cls is None else _with_field_texts(generated, cls)
 
     def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
         """A default as JSON; pydantic would build a serializer for each.
@@ -139,6 +154,15 @@ def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
         kinds = branch["type"]
         named |= {kinds} if isinstance(kinds, str) else set(kinds)
     return named
+
+
+def _with_field_texts(schema: JsonSchemaValue, cls: Any) -> JsonSchemaValue:  # noqa: ANN401  # a class of any kind
+    properties = schema.get("properties")
+    if properties:
+        for name, text in field_texts(cls).items():
+            if name in properties:
+                properties[name].setdefault("description", text)
+    return schema
 
 
 def _each(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:  # noqa: ANN401  # any JSON
