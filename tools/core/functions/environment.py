@@ -44,7 +44,7 @@ POLL_INTERVAL = 0.1
 """Seconds between two looks at a lock that another server holds; waiting in a thread for it could
 not be cancelled."""
 
-_WORKER_NEEDS = frozenset({"anyio", "docstring-parser", "pydantic"})
+_WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
 
 _MARKER = "toolcrib-made"
