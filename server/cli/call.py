@@ -51,6 +51,8 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
     async with app.functions.running(watch=False):
+        if app.registry.get(name) is None:
+            await app.functions.load()  # a person waits for an installation, clients do not
         return await app.manager.execute(name, given, app.context)
 
 

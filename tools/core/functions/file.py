@@ -41,9 +41,10 @@ Listener = Callable[[str], Awaitable[None]]
 
 
 class _NotLoadedError(Exception):
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Problem], *, passing: bool = False) -> None:
         super().__init__()
         self.problems = problems
+        self.passing = passing
 
 
 async def _ignore(_line: str) -> None:
@@ -87,7 +88,7 @@ class FunctionFile:
         path: Path,
         workshop: Workshop,
         group: TaskGroup,
-        changed: Callable[[FunctionFile], list[Problem]],
+        changed: Callable[[FunctionFile], None],
     ) -> None:
         """Serves nothing until it is first refreshed.
 
@@ -95,7 +96,7 @@ class FunctionFile:
             path: The file.
             workshop: What its workers are given.
             group: Runs its workers.
-            changed: Told of each version that takes over; it answers what is wrong with that.
+            changed: Told of each version that takes over.
         """
         self.path = path
         self.problems: list[Problem] = []
@@ -109,23 +110,33 @@ class FunctionFile:
         self._source: str | None = None
         self._worker: Worker | None = None
         self._loading = False
-        self._listeners: list[MemoryObjectSendStream[str]] = []
+        self._listeners: set[MemoryObjectSendStream[str]] = set()
 
-    async def refresh(self, listener: Listener = _ignore) -> None:
+    @property
+    def loading(self) -> bool:
+        """Whether a version is being loaded right now."""
+        return self._loading
+
+    async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
         """Sees to it that the file is served as it was last saved, or as it last was without error.
 
         Args:
             listener: Told how far that is, if it takes a while.
+            restart: Whether to start a worker anew that has ended; without a call nobody needs it.
         """
-        if not self._loading and self._is_due():
+        if not self._loading and (self._is_due() or (restart and self._lacks_worker())):
             self._loading = True
             self._group.start_soon(self._load)
         if self._loading:
             listened, lines = anyio.create_memory_object_stream[str](math.inf)
-            self._listeners.append(listened)
-            with lines:
-                async for line in lines:
-                    await listener(line)
+            self._listeners.add(listened)
+            try:
+                with lines:
+                    async for line in lines:
+                        await listener(line)
+            finally:
+                self._listeners.discard(listened)
+                listened.close()
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -142,7 +153,7 @@ class FunctionFile:
             # Progress has to grow, and the function's own is to be greater than this.
             await context.report_progress(next(steps) / 1000, None, line)
 
-        await self.refresh(report)
+        await self.refresh(report, restart=True)
         if all(spec.name != name for spec in self.specs):
             raise UnknownToolError(
                 f"{self.path.name} was changed and has no function {name!r} now.",
@@ -159,45 +170,65 @@ class FunctionFile:
                 next_actions=["Ask for less in one call; the next call starts the process anew."],
             ) from error
 
+    def retire(self) -> None:
+        """Serves no more calls than those that are running."""
+        if self._worker is not None and not self._worker.retired:
+            self._worker.retire()
+
     def _is_due(self) -> bool:
-        if self._stamps != _stamps(self._files) or time.monotonic() > self._retry_at:
-            return True
-        return self._source is not None and self._lacks_worker()
+        return self._stamps != _stamps(self._files) or time.monotonic() > self._retry_at
 
     def _lacks_worker(self) -> bool:
         return self._worker is None or self._worker.retired
 
     async def _load(self) -> None:
         """Serves the file as it is now; where it is broken, as it last was without error."""
-        stamps = _stamps([str(self.path)])  # what is saved from here on is another version
+        stamps = _stamps(self._files)  # what is saved from here on is another version
+        self._retry_at = math.inf
         try:
-            async with self._workshop.starts:
-                await self._serve_current()
+            problems = await self._serve(self._read())
+            self._tell_problems(logging.WARNING, problems)
         except _NotLoadedError as error:
             self._tell_problems(logging.ERROR, error.problems)
+            if error.passing:
+                self._retry_at = time.monotonic() + RETRY_SECONDS
             if self._source is not None and self._lacks_worker():
-                with suppress(_NotLoadedError):
-                    self._worker = await self._started(self._source)
+                await self._serve_again(self._source)
+        except Exception:
+            logger.exception("%s cannot be loaded", self.path)
+            self.problems = [Problem("It cannot be loaded, for the reason that the log tells.")]
         finally:
-            self._stamps = {**_stamps(self._files), **stamps}
+            self._stamps = {file: stamps.get(file, _stamp(file)) for file in self._files}
             self._loading = False
             for listener in self._listeners:
                 listener.close()
             self._listeners.clear()
 
-    async def _serve_current(self) -> None:
-        source = self._read()
+    async def _serve_again(self, source: str) -> None:
+        """Serves the last good version, while what the broken one imported is watched too."""
+        files = self._files
+        with suppress(_NotLoadedError):
+            await self._serve(source)
+        self._files = [*files, *(file for file in self._files if file not in files)]
+
+    async def _serve(self, source: str) -> list[Problem]:
+        """Lets a version take over, and tells what of it is no tool."""
         worker = await self._started(source)
-        replaced, self._worker, self._source = self._worker, worker, source
         loaded = cast("Loaded", worker.loaded)
-        self.specs = [
-            decode_spec(told, partial(self.call, told["name"])) for told in loaded.tools or ()
-        ]
+        try:
+            self.specs = [
+                decode_spec(told, partial(self.call, told["name"])) for told in loaded.tools or ()
+            ]
+        except Exception:
+            worker.retire()
+            raise
+        replaced, self._worker, self._source = self._worker, worker, source
         if replaced is not None and not replaced.retired:
             replaced.retire()
         names = ", ".join(spec.name for spec in self.specs) or "no tools"
         logger.log(logging.INFO if replaced else logging.DEBUG, "%s serves %s", self.path, names)
-        self._tell_problems(logging.WARNING, loaded.problems + self._changed(self))
+        self._changed(self)
+        return loaded.problems
 
     def _read(self) -> str:
         try:
@@ -218,25 +249,24 @@ class FunctionFile:
             read_only=tuple(map(str, shop.read_only)),
             memory_bytes=shop.memory_bytes,
         )
-        self._retry_at = math.inf
         try:
             environment = await shop.environments.get(read_script_metadata(source), self._tell)
-            with anyio.fail_after(LOAD_SECONDS):
-                worker: Worker = await self._group.start(
-                    Worker.run, environment.python, load, shop.variables
-                )
+            async with shop.starts:
+                with anyio.fail_after(LOAD_SECONDS):
+                    worker: Worker = await self._group.start(
+                        Worker.run, environment.python, load, shop.variables
+                    )
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error
-        except (EnvironmentFailedError, OSError) as error:
-            self._retry_at = time.monotonic() + RETRY_SECONDS
-            raise _NotLoadedError([Problem(str(error))]) from error
-        except WorkerEndedError as error:
-            raise _NotLoadedError([Problem(f"Its process {error} while it was loaded.")]) from error
         except TimeoutError as error:
             text = f"It was not imported within {LOAD_SECONDS:g} seconds."
             raise _NotLoadedError([Problem(text)]) from error
+        except (EnvironmentFailedError, OSError) as error:
+            raise _NotLoadedError([Problem(str(error))], passing=True) from error
+        except WorkerEndedError as error:
+            raise _NotLoadedError([Problem(f"Its process {error} while it was loaded.")]) from error
         loaded = cast("Loaded", worker.loaded)
-        self._files = loaded.files
+        self._files = [str(self.path), *loaded.files]
         if loaded.tools is None:
             raise _NotLoadedError(loaded.problems)
         return worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
+from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -44,13 +45,19 @@ class FunctionFiles:
         self._registry = registry
         self._make_workshop = workshop
         self._files: dict[Path, FunctionFile] = {}
+        self._conflicts: dict[Path, list[Problem]] = {}
+        self._missing: set[Path] = set()
         self._group: TaskGroup | None = None
         self._first = anyio.Event()
 
     @property
     def problems(self) -> list[str]:
         """What is wrong with the files as they are now, behind its place."""
-        return [problem.at(file.path) for file in self._files.values() for problem in file.problems]
+        return [
+            problem.at(path)
+            for path, file in self._files.items()
+            for problem in (*file.problems, *self._conflicts.get(path, ()))
+        ]
 
     @asynccontextmanager
     async def running(self, *, watch: bool = True) -> AsyncIterator[None]:
@@ -69,7 +76,7 @@ class FunctionFiles:
     async def load_once(self) -> None:
         """Puts the tools as they are now into the registry, to be looked at, not called."""
         async with self.running(watch=False):
-            await self._load()
+            await self.load()
 
     async def loaded(self) -> None:
         """Waits until every file was loaded once, if it does not take too long."""
@@ -82,11 +89,22 @@ class FunctionFiles:
             )
 
     async def refresh(self) -> None:
-        """Loads what is new or has changed, or goes on with that if it takes too long."""
-        with anyio.move_on_after(LONGEST_WAIT):
-            await self._load()
+        """Loads what is new or has changed, or goes on with that if it takes too long.
 
-    async def _load(self) -> None:
+        Raises:
+            UnavailableError: If it does; it names the files that are not ready yet.
+        """
+        with anyio.move_on_after(LONGEST_WAIT) as waiting:
+            await self.load()
+        if waiting.cancelled_caught:
+            names = ", ".join(file.path.name for file in self._files.values() if file.loading)
+            raise UnavailableError(
+                f"No tool has that name yet; {names} may have it, but is still being loaded.",
+                next_actions=["Call it again in a minute."],
+            )
+
+    async def load(self) -> None:
+        """Loads what is new or has changed, however long it takes."""
         for path in function_files(self._paths):
             if path not in self._files and self._group is not None:
                 self._files[path] = self._file(path, self._group)
@@ -96,9 +114,24 @@ class FunctionFiles:
 
     async def _watch(self) -> None:
         while True:
-            await self._load()
+            await self.load()
             self._first.set()
             await anyio.sleep(WATCH_SECONDS)
+            self._drop_missing()
+
+    def _drop_missing(self) -> None:
+        """Drops files that two looks in a row have missed: some editors remove what they save."""
+        missing = self._files.keys() - set(function_files(self._paths))
+        for path in missing & self._missing:
+            if not self._files[path].loading:
+                self._drop(path)
+        self._missing = missing
+
+    def _drop(self, path: Path) -> None:
+        file = self._files.pop(path)
+        logger.info("%s is gone, and its tools with it", path)
+        file.retire()
+        self._register(file)
 
     def _file(self, path: Path, group: TaskGroup) -> FunctionFile:
         from tools.core.functions.file import FunctionFile  # noqa: PLC0415  # imported on first use
@@ -109,31 +142,47 @@ class FunctionFiles:
     def _workshop(self) -> Workshop:
         return self._make_workshop()
 
-    def _register(self, file: FunctionFile) -> list[Problem]:
-        """Puts a file's tools in the place of those it had; the names of others stay theirs."""
-        self._registry.remove_source(f"function:{file.path}")
+    def _register(self, changed: FunctionFile) -> None:
+        """Puts a file's tools in the place of those it had; the names of others stay theirs.
+
+        A name that it gives up goes to the next file that has it.
+        """
+        self._registry.remove_source(f"function:{changed.path}")
+        in_turn = sorted(self._files.values(), key=lambda file: file is not changed)
+        self._conflicts = {file.path: self._add(file) for file in in_turn}
+
+    def _add(self, file: FunctionFile) -> list[Problem]:
+        """Adds those of a file's tools that are not in the registry, and tells why some cannot."""
         from tools.core.functions.messages import Problem  # noqa: PLC0415  # imported on first use
 
         problems = []
         for spec in file.specs:
+            if self._registry.get(spec.name) is spec:
+                continue
             try:
                 self._registry.add(spec)
             except ValueError as error:
-                problems.append(Problem(str(error)))
+                problem = Problem(str(error))
+                problems.append(problem)
+                if problem not in self._conflicts.get(file.path, ()):
+                    logger.warning("%s", problem.at(file.path))
         return problems
 
 
 def function_files(paths: Sequence[Path]) -> Iterator[Path]:
     """The files themselves, and the Python files directly in the directories.
 
-    In a directory, names that begin with `_` or `test_` are left out, and `conftest.py`.
+    In a directory, names that begin with `.`, `_` or `test_` are left out, and `conftest.py`. What
+    cannot be looked into has none.
     """
     for path in paths:
-        if path.is_dir():
-            yield from filter(_is_meant, sorted(path.glob("*.py")))
-        else:
+        if path.suffix == ".py":
             yield path
+        else:
+            with suppress(OSError):
+                yield from filter(_is_meant, sorted(path.glob("*.py")))
 
 
 def _is_meant(path: Path) -> bool:
-    return not path.name.startswith(("_", "test_")) and path.name != "conftest.py"
+    left_out = path.name.startswith((".", "_", "test_")) or path.name == "conftest.py"
+    return not left_out and path.is_file()

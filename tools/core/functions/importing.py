@@ -12,64 +12,76 @@ from types import CodeType, ModuleType
 
 from tools.core.functions.start import OURS
 
-__all__ = ["authored_files", "import_file"]
+__all__ = ["OUR_PACKAGES", "FileImport"]
 
 OUR_PACKAGES = ("tools", "storage")
 
 
-def import_file(path: Path, source: str) -> ModuleType:
-    """Imports a file.
+class FileImport:
+    """The import of one file.
 
     The author's packages come before ours of the same name. A file of a package is imported as part
     of it, so that its relative imports work.
 
     Args:
         path: The file.
-        source: Its text, which may be older than the file.
     """
-    name, beside = _place(path)
-    sys.path.insert(0, str(beside))
-    _give_way(beside)
-    sys.meta_path.insert(0, _FreshFinder(beside))
-    package = name.rpartition(".")[0]
-    if package:
-        importlib.import_module(package)
-    elif name in sys.modules or name in sys.stdlib_module_names:
-        name = f"function_file_{name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None:
-        raise ImportError(f"{path.name} is not a Python file")
-    code = compile(source, path, "exec", dont_inherit=True)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    exec(code, vars(module))  # noqa: S102  # this process is there to run it
-    return module
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name, self._beside = _place(path)
+        self._finder = _FreshFinder(self._beside)
 
-def authored_files(path: Path) -> list[str]:
-    """The file, and what was imported from beside it: what its author may change."""
-    beside = _place(path)[1]
-    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    authored = {file for file in modules if file and _is_authored(file, beside)}
-    return sorted({str(path), *authored})
+    @property
+    def files(self) -> list[str]:
+        """What the file imports from beside it, found or not: what its author may change."""
+        return sorted(self._finder.sought)
+
+    def run(self, source: str) -> ModuleType:
+        """Imports the file.
+
+        Args:
+            source: Its text, which may be older than the file.
+        """
+        sys.argv = [str(self._path)]
+        sys.path.insert(0, str(self._beside))
+        _give_way(self._beside, self._path)
+        sys.meta_path.insert(0, self._finder)
+        name = self._name
+        package = name.rpartition(".")[0]
+        if package:
+            importlib.import_module(package)
+        elif name in sys.modules or name in sys.stdlib_module_names:
+            name = f"function_file_{name}"
+        spec = importlib.util.spec_from_file_location(name, self._path)
+        if spec is None:
+            raise ImportError(f"{self._path.name} is not a Python file")
+        code = compile(source, self._path, "exec", dont_inherit=True)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        exec(code, vars(module))  # noqa: S102  # this process is there to run it
+        return module
 
 
 def _place(path: Path) -> tuple[str, Path]:
     """The module's name, and the directory in which its imports are looked for first."""
-    parts, directory = [path.stem], path.parent
+    parts, directory = [path.stem.replace(".", "_")], path.parent
     while (directory / "__init__.py").exists() and directory.name.isidentifier():
         parts.insert(0, directory.name)
         directory = directory.parent
     return ".".join(parts), directory
 
 
-def _give_way(beside: Path) -> None:
+def _give_way(beside: Path, path: Path) -> None:
     """Lets the author have a package called `tools` or `storage`; ours stay where they are in use.
 
-    Without one of that name ours is there to be imported from, and is the one that runs here.
+    Without one of that name ours is there to be imported from, and is the one that runs here. The
+    file itself is none: it does not import itself.
     """
     for package in OUR_PACKAGES:
         own = PathFinder.find_spec(package, [str(beside)])
+        if own and own.origin == str(path):
+            continue
         found = own or PathFinder.find_spec(package, sys.path)
         if found is None or str(OURS / package) in (found.submodule_search_locations or ()):
             continue
@@ -89,21 +101,37 @@ class _FreshLoader(SourceFileLoader):
 
 
 class _FreshFinder:
-    """Finds the author's own modules, whose last version counts."""
+    """Finds the author's own modules, whose last version counts.
+
+    Attributes:
+        sought: Their files, also where there is none and what is broken.
+    """
 
     def __init__(self, beside: Path) -> None:
+        self.sought: set[str] = set()
         self._beside = beside
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, _target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
         found = PathFinder.find_spec(name, path)
-        if found is None or not isinstance(found.loader, SourceFileLoader):
+        if found is None:
+            self._seek(name, path)
+            return None
+        if not isinstance(found.loader, SourceFileLoader):
             return None
         if not _is_authored(found.loader.path, self._beside):
             return None
+        self.sought.add(found.loader.path)
         found.loader = _FreshLoader(name, found.loader.path)
         return found
+
+    def _seek(self, name: str, path: Sequence[str] | None) -> None:
+        """Remembers the file that would be found if its author made it."""
+        for directory in [str(self._beside)] if path is None else path:
+            file = str(Path(directory, f"{name.rpartition('.')[2]}.py"))
+            if name not in sys.builtin_module_names and _is_authored(file, self._beside):
+                self.sought.add(file)
 
 
 def _is_authored(file: str, beside: Path) -> bool:

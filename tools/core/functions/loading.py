@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.core.errors import ToolDefinitionError
 from tools.core.function_to_mcp import FunctionToMCP
-from tools.core.functions.importing import authored_files, import_file
+from tools.core.functions.importing import OUR_PACKAGES, FileImport
 from tools.core.functions.messages import Problem
 from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
 
@@ -30,7 +30,7 @@ class Found:
     Attributes:
         specs: Its tools, in the order of the file; None if it could not be imported.
         problems: Why not, or which of its functions are no tools.
-        files: The file and what it imported from beside it.
+        files: What it imported from beside it, or would have.
     """
 
     specs: list[ToolSpec] | None
@@ -45,12 +45,12 @@ def load(path: Path, source: str) -> Found:
         path: The file.
         source: Its text, which may be older than the file.
     """
+    importing = FileImport(path)
     try:
-        module = import_file(path, source)
-        specs, problems = _tools(module, path)
+        specs, problems = _tools(importing.run(source), path)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
-        return Found(None, [_failure(error, path)], authored_files(path))
-    return Found(specs, problems, authored_files(path))
+        return Found(None, [_failure(error, path)], importing.files)
+    return Found(specs, problems, importing.files)
 
 
 def _tools(module: ModuleType, path: Path) -> tuple[list[ToolSpec], list[Problem]]:
@@ -129,18 +129,26 @@ def _failure(error: BaseException, path: Path) -> Problem:
         text = f"{type(error).__name__}: {error.msg}"
         if error.filename == str(path):
             return Problem(text, error.lineno, error.offset)
-        return Problem(f"{text} ({error.filename}, line {error.lineno})")
+        place = f" ({error.filename}, line {error.lineno})" if error.filename else ""
+        return Problem(f"{text}{place}")
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError):
-        text += (
-            f". Add it to the dependencies in the file's `# /// script` block, or install it where "
-            f"{sys.executable} finds it"
-        )
+        text += f". {_remedy(error.name or '')}"
     frames = traceback.extract_tb(error.__traceback__)
     own = next((frame for frame in reversed(frames) if frame.filename == str(path)), None)
     if own is None:
         return Problem(text)
     return Problem(text, own.lineno, None if own.colno is None else own.colno + 1)
+
+
+def _remedy(missing: str) -> str:
+    package = missing.partition(".")[0]
+    if package in OUR_PACKAGES:
+        return f"Your own {package!r} hides the one of Toolcrib; rename yours to import both"
+    return (
+        f"Add it to the dependencies in the file's `# /// script` block, or install it where "
+        f"{sys.executable} finds it"
+    )
 
 
 def _line_of(function: Callable[..., Any]) -> int | None:

@@ -106,7 +106,7 @@ class Loaded:
     Attributes:
         tools: The tools, as `encode_spec` writes them; None where the file as a whole failed.
         problems: Why it failed, or what of it is no tool.
-        files: The file and what it imported from beside it: what a change of means a new version.
+        files: What it imported from beside it: what a change of means a new version.
     """
 
     tools: list[Message] | None
