@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import logging
 import os
 import resource
@@ -20,12 +21,14 @@ from anyio.abc import TaskGroup
 
 from storage.models import Identity
 from tools.core.context import RequestContext
+from tools.core.errors import InternalError
 from tools.core.failures import as_tool_error
 from tools.core.functions.loading import load
 from tools.core.functions.messages import (
     Load,
     Loaded,
     Message,
+    TooLongError,
     decode_load,
     decoded,
     encode,
@@ -52,23 +55,24 @@ def main() -> None:
     """Serves the server at the other end of stdin and stdout until it hangs up."""
     _die_with_parent()
     incoming, outgoing = _take_channel()
-    send = partial(_send, outgoing)
-    logging.getLogger("toolcrib").addHandler(_ServersLog(send))
-    anyio.run(_serve, incoming, send)
-
-
-async def _serve(incoming: int, send: Send) -> None:
-    calls = decoded(_chunks(incoming))
-    first = decode_load(await anext(calls))
-    _limit_memory(first.memory_bytes)
-    found = load(Path(first.path), first.source)
+    send = partial(_send, outgoing, threading.Lock())
+    logger = logging.getLogger("toolcrib")
+    logger.addHandler(_ServersLog(send))
+    logger.propagate = False  # to what the author logs with
+    with open(incoming, "rb", closefd=False) as first:
+        what = decode_load(json.loads(first.readline()))
+    _limit_memory(what.memory_bytes)
+    found = load(Path(what.path), what.source)  # outside the event loop: it may run its own
     tools = None if found.specs is None else list(map(encode_spec, found.specs))
     send(encode_loaded(Loaded(tools, found.problems, found.files)))
-    if found.specs is None:
-        return
+    if found.specs is not None:
+        anyio.run(_serve, incoming, partial(_Desk, found.specs, what, send))
+
+
+async def _serve(incoming: int, desk_in: Callable[[TaskGroup], _Desk]) -> None:
     async with anyio.create_task_group() as group:
-        desk = _Desk(found.specs, first, send, group)
-        async for message in calls:
+        desk = desk_in(group)
+        async for message in decoded(_chunks(incoming)):
             desk.take(message)
         group.cancel_scope.cancel()
         _end_at_last()
@@ -108,14 +112,21 @@ class _Desk:
             self._group.start_soon(self._run, message)
 
     async def _run(self, message: Message) -> None:
-        number = message["call"]
-        result = ToolResult({}, "", is_error=True)  # nobody reads the end of a cancelled call
+        number, name = message["call"], message["name"]
+        # Nobody reads this of a call that the server cancelled, but functions cancel tasks too.
+        result = ToolResult.failure(InternalError(f"{name} was cancelled from within its file."))
         try:
             with self._scopes[number]:
                 result = await self._result(message)
         finally:
             del self._scopes[number]
+            self._answer(number, name, result)
+
+    def _answer(self, number: int, name: str, result: ToolResult) -> None:
+        try:
             self._send(encode_result(number, result))
+        except (TooLongError, ValueError, RecursionError) as error:  # it cannot be told in JSON
+            self._send(encode_result(number, ToolResult.failure(as_tool_error(error, name))))
 
     async def _result(self, message: Message) -> ToolResult:
         async def report(done: float, total: float | None, text: str | None) -> None:
@@ -140,10 +151,11 @@ async def _chunks(incoming: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _send(outgoing: int, message: Message) -> None:
+def _send(outgoing: int, turn: threading.Lock, message: Message) -> None:
     line = memoryview(encode(message))
-    while line:
-        line = line[os.write(outgoing, line) :]
+    with turn:  # threads log
+        while line:
+            line = line[os.write(outgoing, line) :]
 
 
 def _take_channel() -> tuple[int, int]:

@@ -24,6 +24,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tools.core.context import RequestContext
+from tools.core.errors import InternalError
 from tools.core.media import Media
 from tools.core.spec import ToolResult, ToolSpec
 
@@ -54,8 +55,14 @@ IN_PROCESS = {"validate", "invoke"}
 """What of a specification cannot leave its process."""
 
 
-class TooLongError(Exception):
+class TooLongError(InternalError):
     """A message has more than LONGEST bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"No more than {LONGEST:,} bytes pass at once between the server and a function.",
+            next_actions=["Pass less in one call, or the path of a file."],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +122,17 @@ class Loaded:
 
 
 def encode(message: Message) -> bytes:
-    """A message as its line; ASCII, so that half of a surrogate pair passes too."""
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    """A message as its line; ASCII, so that half of a surrogate pair passes too.
+
+    Raises:
+        TooLongError: If it is longer than any may be.
+        ValueError: If an integer in it has more digits than Python writes.
+        RecursionError: If it is nested too deeply.
+    """
+    line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    if len(line) > LONGEST:
+        raise TooLongError
+    return line
 
 
 async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:

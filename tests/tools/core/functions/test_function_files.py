@@ -372,6 +372,47 @@ async def test_an_authors_own_tools_package_is_theirs(serve: Serve) -> None:
         assert await served.value("area", x="2") == 112
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["tools.py", "storage.py", "json.py", "pydantic.py", "logging.py", "saw.v2.py", "säge-1.py"],
+)
+async def test_a_file_can_have_any_name(serve: Serve, name: str) -> None:
+    source = """
+        from tools.core.spec import tool
+
+        @tool(effects={"read"})
+        def half(x: int) -> float: return x / 2
+        def fail(x: int) -> float: return x / 0
+    """
+    async with serve(source, name=name) as served:
+        assert await served.value("half", x="3") == 1.5
+        assert (await served.error("half", y=3))[0] == "invalid_arguments"
+        assert (await served.error("fail", x=3))[0] == "internal"
+        assert served.files.problems == []
+
+
+async def test_what_hides_our_own_package_is_told(serve: Serve) -> None:
+    async with serve("def idle() -> None: ...", name="other.py") as served:
+        served.save("", "tools/__init__.py")
+        served.save("from tools.core.spec import tool")
+        await served.files.refresh()
+        assert "Your own 'tools' hides the one of Toolcrib" in served.files.problems[0]
+
+
+async def test_a_file_is_imported_as_python_would_run_it(serve: Serve) -> None:
+    source = """
+        import asyncio, sys
+        from pathlib import Path
+
+        async def two() -> int: return 2
+        NUMBER = asyncio.run(two())
+        NAME = Path(sys.argv[0]).name
+        def told() -> list[object]: return [NUMBER, NAME, len(sys.argv)]
+    """
+    async with serve(source) as served:
+        assert await served.value("told") == [2, "crafts.py", 1]
+
+
 async def test_a_file_of_a_package_imports_from_its_package(serve: Serve) -> None:
     async with serve("def idle() -> None: ...", name="other.py") as served:
         served.save("", "__init__.py")

@@ -294,12 +294,72 @@ async def test_the_log_has_what_a_crash_was_under_its_incident(
     assert "ZeroDivisionError: division by zero" in record.getMessage()
 
 
-async def test_a_large_result_arrives_whole_and_a_huge_one_ends_the_worker(serve: Serve) -> None:
+async def test_a_large_result_arrives_whole_and_a_huge_one_is_refused(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
+        pid = await served.value("pid")
         result = await served.call("large", megabytes=10)
         assert len(result.structured["result"]) == 10_000_000
-        assert (await served.error("large", megabytes=70))[0] == "internal"
-        assert await served.value("count") == 1
+        kind, message = await served.error("large", megabytes=70)
+        assert (kind, "64,000,000 bytes" in message) == ("internal", True)
+        assert (await served.error("wait_for", name="x" * 70_000_000))[1] == message
+        assert await served.value("pid") == pid
+
+
+async def test_a_result_that_json_cannot_tell_costs_no_worker(serve: Serve) -> None:
+    async with serve(
+        "import os\ndef pid(x: int = 0) -> int: return x or os.getpid()\n"
+        "def huge() -> int: return 10**5000"
+    ) as served:
+        pid = await served.value("pid")
+        assert (await served.error("huge"))[0] == "internal"
+        assert await served.value("pid") == pid
+
+
+async def test_a_call_that_its_own_file_cancels_says_so(serve: Serve) -> None:
+    source = """
+        import asyncio
+        async def stop() -> None:
+            asyncio.current_task().cancel()
+            await asyncio.sleep(9)
+    """
+    async with serve(source) as served:
+        kind, message = await served.error("stop")
+        assert (kind, "stop was cancelled from within" in message) == ("internal", True)
+
+
+async def test_what_threads_log_does_not_mix_with_results(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = """
+        import logging, threading
+        logging.basicConfig(level=logging.INFO)
+
+        def chatter() -> None:
+            while True:
+                logging.getLogger("toolcrib").warning("x" * 100_000)
+
+        def large() -> str:
+            return "x" * 1_000_000
+
+        def talk() -> None:
+            threading.Thread(target=chatter, daemon=True).start()
+    """
+    caplog.set_level(logging.CRITICAL)
+    async with serve(source) as served:
+        await served.call("talk")
+        for _ in range(10):
+            assert len(await served.value("large")) == 1_000_000
+
+
+async def test_what_our_own_modules_log_is_told_once(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    source = "import logging\nlogging.basicConfig()\ndef fail(x: int) -> float: return x / 0"
+    async with serve(source) as served:
+        await served.error("fail", x=1)
+        await served.error("fail", x=1)
+    assert caplog.text.count("ZeroDivisionError") == 2
 
 
 async def test_surrogates_and_large_numbers_pass_both_ways(serve: Serve) -> None:
