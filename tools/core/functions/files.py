@@ -79,7 +79,12 @@ class FunctionFiles:
             await self.load()
 
     async def loaded(self) -> None:
-        """Waits until every file was loaded once, if it does not take too long."""
+        """Waits until every file was loaded once, if it does not take too long.
+
+        There is nothing to wait for where none is served.
+        """
+        if self._group is None or not self._paths:
+            return
         with anyio.move_on_after(LONGEST_WAIT) as waiting:
             await self._first.wait()
         if waiting.cancelled_caught:
