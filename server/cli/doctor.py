@@ -7,11 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, RootOption
+
+if TYPE_CHECKING:
+    from server.settings import Settings
 
 __all__ = ["doctor"]
 
@@ -67,6 +70,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         data_dir = settings.data_dir
         yield Finding("Root", ok=True, detail=str(settings.root))
         yield _judged("Data directory", lambda: _data_directory(settings.data_dir))
+        yield _judged("Function files", lambda: _functions(settings))
     sqlite = _judged("SQLite", lambda: _sqlite(data_dir))
     yield sqlite
     yield _judged("Embedder", _embedder)
@@ -96,6 +100,22 @@ def _data_directory(path: Path) -> str:
         raise OSError(f"{there} has {free / 1e6:.1f} MB free: make room, or choose another one.")
     state = f"{free / 1e9:.1f} GB free"
     return f"{path}, {state}" if there == path else f"{path}, made when it is first used, {state}"
+
+
+def _functions(settings: Settings) -> str:
+    import anyio  # noqa: PLC0415  # imported on first use
+
+    from server.app import function_files  # noqa: PLC0415  # the same
+    from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+
+    if not settings.functions.paths:
+        return "none are named"
+    registry = ToolRegistry()
+    files = function_files(settings, registry)
+    anyio.run(files.load_once)
+    if files.problems:
+        raise RuntimeError("\n".join(files.problems))
+    return f"{len(registry.specs())} tools"
 
 
 def _sqlite(data_dir: Path | None) -> str:

@@ -110,3 +110,20 @@ def test_an_index_that_was_lost_is_filled_again_by_the_next_deletion(
     with_damaged_index(data)
     assert cli("delete", "notes/bread.md", "--yes").code == 0
     assert cli("doctor").code == 0
+
+
+def test_function_files_are_loaded_and_their_problems_told(
+    cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings(cli("doctor", "--json"))["Function files"] == (True, "none are named")
+    file = work / "crafts.py"
+    monkeypatch.setenv("TOOLCRIB_FUNCTIONS__PATHS", str(file))
+    file.write_text("def saw(length: float) -> float: return length / 2")
+    assert findings(cli("doctor", "--json"))["Function files"] == (True, "1 tools")
+    file.write_text("def saw(")
+    ended = cli("doctor", "--json")
+    assert ended.code == 1
+    assert findings(ended)["Function files"] == (
+        False,
+        f"{file}:1:8: SyntaxError: '(' was never closed",
+    )
