@@ -49,6 +49,10 @@ def convert(
     anyio.run(files.load_once)
     specs = registry.specs() if name is None else (registry.find(name),)
     shown = [_definition(spec, form) for spec in specs]
+    if not shown and not files.problems:
+        typer.echo(
+            f"{path} has no public function of its own, so nothing becomes a tool.", err=True
+        )
     if shown:
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
     if files.problems or not shown:

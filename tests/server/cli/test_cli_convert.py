@@ -82,6 +82,10 @@ def test_what_cannot_be_converted_is_told_with_its_place(ran: Ran, work: Path) -
     code, out, err = ran("convert", "crafts.py")
     assert (code, out) == (1, "")
     assert err == f"{path}:2:12: SyntaxError: invalid syntax\n"
+    path.write_text("from os import getcwd\n")
+    code, out, err = ran("convert", "crafts.py")
+    assert (code, out) == (1, "")
+    assert "crafts.py has no public function" in err
 
 
 def test_a_path_that_is_no_python_file_is_refused(ran: Ran) -> None:

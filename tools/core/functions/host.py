@@ -138,6 +138,13 @@ class _Desk:
         spec = self._specs[message["name"]]
         try:
             return await spec.invoke(spec.validate(message["arguments"]), context)
+        except MemoryError:
+            return ToolResult.failure(
+                InternalError(
+                    f"{spec.name} needs more memory than its process may have.",
+                    next_actions=["Ask for less in one call, or raise functions.memory_mb."],
+                )
+            )
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  # its caller's answer
             return ToolResult.failure(as_tool_error(error, spec.name))
 
