@@ -178,14 +178,20 @@ def function_files(paths: Sequence[Path]) -> Iterator[Path]:
     """The files themselves, and the Python files directly in the directories.
 
     In a directory, names that begin with `.`, `_` or `test_` are left out, and `conftest.py`. What
-    cannot be looked into has none.
+    cannot be looked into has none. Each file comes once, in whatever ways it is named.
     """
+    seen = set()
     for path in paths:
-        if path.suffix == ".py":
-            yield path
-        else:
-            with suppress(OSError):
-                yield from filter(_is_meant, sorted(path.glob("*.py")))
+        for file in [path] if path.suffix == ".py" else _files_in(path):
+            if (real := file.resolve()) not in seen:
+                seen.add(real)
+                yield file
+
+
+def _files_in(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(filter(_is_meant, directory.glob("*.py")))
+    return []
 
 
 def _is_meant(path: Path) -> bool:

@@ -62,6 +62,7 @@ def main() -> None:
     with open(incoming, "rb", closefd=False) as first:
         what = decode_load(json.loads(first.readline()))
     _limit_memory(what.memory_bytes)
+    anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
     found = load(Path(what.path), what.source)  # outside the event loop: it may run its own
     tools = None if found.specs is None else list(map(encode_spec, found.specs))
     send(encode_loaded(Loaded(tools, found.problems, found.files)))

@@ -391,6 +391,17 @@ async def test_a_file_can_have_any_name(serve: Serve, name: str) -> None:
         assert served.files.problems == []
 
 
+async def test_modules_beside_a_file_that_are_named_like_others_do_not_break_the_worker(
+    serve: Serve,
+) -> None:
+    source = "from datetime import date\ndef year(of: date) -> int: return of.year"
+    async with serve("raise RuntimeError", name="queue.py") as served:
+        for name in ("anyio", "json", "pydantic", "traceback"):
+            served.save("raise RuntimeError", f"{name}.py")
+        served.save(source)
+        assert await served.value("year", of="2024-02-29") == 2024
+
+
 async def test_what_hides_our_own_package_is_told(serve: Serve) -> None:
     async with serve("def idle() -> None: ...", name="other.py") as served:
         served.save("", "tools/__init__.py")
@@ -462,6 +473,16 @@ def test_a_folder_gives_its_own_python_files(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     found = function_files([tmp_path, tmp_path / "_c.py"])
     assert [path.name for path in found] == ["a.py", "b.py", "_c.py"]
+
+
+def test_a_file_that_is_named_in_several_ways_comes_once(tmp_path: Path) -> None:
+    folder = tmp_path / "crafts"
+    folder.mkdir()
+    file = folder / "saws.py"
+    file.touch()
+    (folder / "link.py").symlink_to(file)
+    around = folder / ".." / "crafts" / "saws.py"
+    assert list(function_files([file, folder, around])) == [file]
 
 
 async def test_a_file_has_the_dependencies_it_names_and_no_others(
