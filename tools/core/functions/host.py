@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import logging
@@ -11,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -117,7 +119,7 @@ class _Desk:
         # Nobody reads this of a call that the server cancelled, but functions cancel tasks too.
         result = ToolResult.failure(InternalError(f"{name} was cancelled from within its file."))
         try:
-            with self._scopes[number]:
+            with suppress(asyncio.CancelledError), self._scopes[number]:
                 result = await self._result(message)
         finally:
             del self._scopes[number]

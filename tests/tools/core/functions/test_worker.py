@@ -318,14 +318,17 @@ async def test_a_result_that_json_cannot_tell_costs_no_worker(serve: Serve) -> N
 
 async def test_a_call_that_its_own_file_cancels_says_so(serve: Serve) -> None:
     source = """
-        import asyncio
+        import asyncio, os
+        def pid() -> int: return os.getpid()
         async def stop() -> None:
             asyncio.current_task().cancel()
             await asyncio.sleep(9)
     """
     async with serve(source) as served:
+        pid = await served.value("pid")
         kind, message = await served.error("stop")
         assert (kind, "stop was cancelled from within" in message) == ("internal", True)
+        assert await served.value("pid") == pid
 
 
 async def test_what_threads_log_does_not_mix_with_results(
