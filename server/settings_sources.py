@@ -214,4 +214,6 @@ def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
     return str(value) if isinstance(value, Path | SecretStr) else value

@@ -14,6 +14,7 @@ import typer
 from server.cli.options import ConfigOption, DataDirOption, RootOption
 
 if TYPE_CHECKING:
+    from tools.core.registry import ToolRegistry
     from tools.core.spec import ToolSpec
 
 __all__ = ["Form", "convert"]
@@ -47,14 +48,16 @@ def convert(
     logs.show()  # how far an installation is, and what is wrong
     files = function_files(load(flags, config_file=config), registry)
     anyio.run(files.load_once)
-    specs = registry.specs() if name is None else (registry.find(name),)
-    shown = [_definition(spec, form) for spec in specs]
+    if name is not None:
+        _print(_definition(_found(registry, name, path), form))
+        return
+    shown = [_definition(spec, form) for spec in registry.specs()]
     if not shown and not files.problems:
         typer.echo(
             f"{path} has no public function of its own, so nothing becomes a tool.", err=True
         )
     if shown:
-        typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
+        _print(shown)
     if files.problems or not shown:
         sys.exit(1)
 
@@ -62,6 +65,21 @@ def convert(
 def _split(file: str) -> tuple[Path, str | None]:
     path, colon, name = file.rpartition(":")
     return (Path(path), name) if colon and not Path(file).exists() else (Path(file), None)
+
+
+def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
+    from tools.core.errors import UnknownToolError  # noqa: PLC0415  # `--help` needs none
+
+    try:
+        return registry.find(name)
+    except UnknownToolError as error:
+        raise UnknownToolError(
+            f"{path} has no tool called {name!r}.", suggestions=error.suggestions
+        ) from error
+
+
+def _print(shown: object) -> None:
+    typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:

@@ -76,7 +76,7 @@ async def test_function_files_are_listed_and_called_over_stdio(
         assert text(await client.call_tool("secret", {})) == "[]"
         heard: list[str | None] = []
 
-        async def hear(_done: float, _total: float | None, message: str | None) -> None:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
             heard.append(message)
 
         result = await client.call_tool("strokes", {"n": 2}, progress_callback=hear)

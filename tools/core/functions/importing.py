@@ -10,11 +10,11 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from tools.core.functions.start import OURS
-
 __all__ = ["OUR_PACKAGES", "FileImport"]
 
 OUR_PACKAGES = ("tools", "storage")
+OURS = Path(__file__).parents[3]
+"""The directory that holds them."""
 
 
 class FileImport:

@@ -187,8 +187,8 @@ class Worker:
 
     def _take(self, message: Message) -> None:
         if "progress" in message:
-            call = self._calls[message["progress"]]
-            if call.statistics().current_buffer_used < WAITING:
+            call = self._calls.get(message["progress"])  # a function may go on after its end
+            if call and call.statistics().current_buffer_used < WAITING:
                 _hand(message, call)
             return
         number = message["result"]

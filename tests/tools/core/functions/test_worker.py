@@ -366,6 +366,30 @@ async def test_what_our_own_modules_log_is_told_once(
     assert caplog.text.count("ZeroDivisionError") == 2
 
 
+async def test_progress_after_the_end_of_a_call_is_nobodys(serve: Serve) -> None:
+    source = """
+        import asyncio
+        from tools.core.context import RequestContext
+
+        tasks = []
+        ended = asyncio.Event()
+
+        async def start(context: RequestContext) -> None:
+            async def report() -> None:
+                await ended.wait()
+                await context.report_progress(1, None, "too late")
+            tasks.append(asyncio.create_task(report()))
+
+        async def started() -> int:
+            ended.set()
+            await asyncio.gather(*tasks)
+            return len(tasks)
+    """
+    async with serve(source) as served:
+        assert not (await served.call("start")).is_error
+        assert await served.value("started") == 1
+
+
 async def test_surrogates_and_large_numbers_pass_both_ways(serve: Serve) -> None:
     async with serve("def echo(text: str, n: int) -> list[object]: return [text, n]") as served:
         assert await served.value("echo", text="\ud800é\0", n=10**30) == ["?é\0", 10**30]
