@@ -33,15 +33,19 @@ MARK = re.compile(r"^[ \t]*(?:[:@]\w|[-=]{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
 GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
 UNDERLINE = re.compile(r"(-{3,}|={3,})")
 ITEM = re.compile(
-    r"\\?\*{0,2}(?P<name>\w+)\s*(?:\((?P<type>.*?)\))?\s*(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)"
+    r"(?P<name>[\\*]*\w+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)[\\*]*\w+)*)\s*(?:\((?P<type>.*?)\))?\s*"
+    r"(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)"
 )
-"""`name: text`, `name (type): text` and `name - text`."""
+"""`name: text`, `name (type): text`, `name - text` and `*name, **other: text`."""
+SEVERAL = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+"""Between names that share a text."""
 RAISED = re.compile(r"(?P<name>[\w.]+)\s*:\s*(?P<text>.*)")
 TYPED_RESULT = re.compile(
     r"[\w.]+(?:\[[^:]*\])?(?:\s*(?:\||,|or)\s*[\w.]+(?:\[[^:]*\])?)*\s*:\s+(?=\S)"
 )
 """The type before the text of a result: `int: How many.`"""
-FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:\s*(?P<text>.*)")
+FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:(?!`)\s*(?P<text>.*)")
+"""`:param name: text` and `@param name: text`, but not the role in ":class:`Name` of …"."""
 PARAMETER_FIELDS = {
     "arg",
     "argument",
@@ -137,7 +141,12 @@ def _read_google(title: str, lines: Sequence[str], reading: _Reading) -> bool:
         return True
     into = reading.raises if title in RAISES else reading.parameters
     pattern = RAISED if title in RAISES else ITEM
-    found = {name: text for name, text in _items(lines, pattern) if text}
+    found = {
+        _bare(name): text
+        for names, text in _items(lines, pattern)
+        for name in SEVERAL.split(names)
+        if text
+    }
     into.update(found)
     return bool(found) or not _joined(lines)
 
@@ -191,7 +200,7 @@ def _read_numpy(title: str, lines: Sequence[str], reading: _Reading) -> None:
         elif title in RAISES:
             reading.raises[head] = text
         elif text:
-            names = head.partition(" :")[0].partition(": ")[0].split(",")
+            names = SEVERAL.split(head.partition(" :")[0].partition(": ")[0])
             reading.parameters.update(dict.fromkeys(map(_bare, names), text))
 
 
@@ -255,7 +264,7 @@ def _is_underlined(lines: Sequence[str], place: int) -> bool:
 
 def _bare(name: str) -> str:
     """The name without stars, which reST escapes."""
-    return name.strip().lstrip("\\*").strip("`")
+    return name.strip().lstrip("\\*").strip("`:")
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -153,6 +153,36 @@ def test_other_sections_stay_in_the_description(text: str) -> None:
     assert read_docstring(text) == Documentation(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        (
+            "F.\n\n:param x: Either a\n    :class:`Path` or a text.\n:param y: More.",
+            {"x": "Either a :class:`Path` or a text.", "y": "More."},
+        ),
+        (
+            "F.\n\nArgs:\n    x: One.\n    *args, **kwargs: Handed on.\n    a, b and c: Sides.",
+            {
+                "x": "One.",
+                "args": "Handed on.",
+                "kwargs": "Handed on.",
+                "a": "Sides.",
+                "b": "Sides.",
+                "c": "Sides.",
+            },
+        ),
+        (
+            "F.\n\nParameters\n----------\nx : int\n    One.\nkwargs:\n    Handed on.",
+            {"x": "One.", "kwargs": "Handed on."},
+        ),
+    ],
+)
+def test_texts_that_look_like_something_else_stay_with_their_parameters(
+    text: str, parameters: dict[str, str]
+) -> None:
+    assert read_docstring(text) == Documentation("F.", parameters)
+
+
 def test_a_result_loses_its_type_and_keeps_its_lines() -> None:
     text = "F.\n\nReturns:\n    dict[str, int]: How many\n    of each.\n"
     assert read_docstring(text).returns == "How many of each."
