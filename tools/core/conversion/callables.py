@@ -7,6 +7,7 @@ it wraps, and it neither finds the types in texts nor looks into the fields of a
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable
 from types import FunctionType, MethodType
@@ -30,8 +31,16 @@ UNCALLABLE = {
     functools.partialmethod: "a partialmethod outside its class: take it from an instance",
     functools.singledispatchmethod: "a method outside its class: take it from an instance",
 }
-RECEIVERS = {"cls", "self"}
-"""Names that a method gives to the object it is called on."""
+ENTERED = "a context manager: it is entered, and what it yields is no result"
+UNCALLABLE_CODE = {
+    "asynccontextmanager.<locals>.helper": ENTERED,
+    "contextmanager.<locals>.helper": ENTERED,
+    "partialmethod._make_unbound_method.<locals>._method": "a method without its object: "
+    "take it from an instance",
+}
+"""The same for functions that Python's own decorators make, by the names of their code."""
+DISPATCHING = "singledispatchmethod.__get__.<locals>._method"
+"""The code of a method that looks at the type of its first argument."""
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +60,7 @@ def callable_signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # j
         ToolDefinitionError: If it cannot be called as it is, if Python cannot tell its signature,
             or if an annotation cannot be found.
     """
-    reason = UNCALLABLE.get(type(function))
+    reason = UNCALLABLE.get(type(function)) or UNCALLABLE_CODE.get(_made_by(function))
     if reason is None and not callable(function):
         reason = "not callable"
     if reason is not None:
@@ -67,14 +76,28 @@ def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any calla
         return _of_method(function)
     if inspect.isclass(get_origin(function) or function):
         return class_signature(function, _signature)
+    general = _general(function)
+    if general is not None:
+        return _by_place(_signature(general), 1)
     own = _own_signature(function)
     wrapped = getattr(function, "__wrapped__", None)
-    if inspect.isfunction(getattr(function, "dispatch", None)):
-        return _by_place(_signature(wrapped), 1)  # singledispatch looks at the first by its place
     if wrapped is None or "__signature__" in getattr(function, "__dict__", {}):
         return own or _unreadable(function)
     inner = _signature(wrapped)
     return inner if own is None else _through(own, inner)
+
+
+def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
+    """What `singledispatch` calls for a type that has nothing of its own; None without it.
+
+    It looks at the type of the first argument, which has to be given by its place.
+    """
+    if inspect.isfunction(getattr(function, "dispatch", None)):
+        return function.__wrapped__
+    if _made_by(function) != DISPATCHING:
+        return None
+    held = inspect.getclosurevars(function).nonlocals
+    return MethodType(held["self"].func, held["obj"])
 
 
 def _of_partial(function: functools.partial[Any]) -> inspect.Signature:
@@ -185,32 +208,50 @@ def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any call
     )
 
 
+def _made_by(function: Any) -> str:  # noqa: ANN401  # any callable
+    """The name of a function's own code, whatever the function is called; empty where it has none.
+
+    A bound method has the code of its function.
+    """
+    return str(getattr(getattr(function, "__code__", None), "co_qualname", ""))
+
+
 def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
     called = underlying(function)
     inner = inspect.unwrap(called)
     bound = isinstance(called, MethodType)
+    if _made_by(called) == DISPATCHING:
+        bound = inspect.getclosurevars(called).nonlocals["obj"] is not None
     if isinstance(function, functools.partial):
         bound = bound or bool(function.args)
-    if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner)):
+    if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner, called)):
         raise ToolDefinitionError(
             f"{label(inner)} is a method without its object; convert the method of an instance "
             "(or of the class, for a classmethod) instead."
         )
 
 
-def _wants_its_object(function: Any) -> bool:  # noqa: ANN401  # any callable
-    """Whether a function was taken from its class, and so wants the object first."""
+def _wants_its_object(function: Any, called: Any) -> bool:  # noqa: ANN401  # any callables
+    """Whether a function was taken from its class, and so wants the object first.
+
+    A class inside a function cannot be found by its name, but what makes a static method of one of
+    its functions holds that function.
+
+    Args:
+        function: The function itself.
+        called: What was taken from the class: the function, or what a decorator made of it.
+    """
     if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
         return False
-    holder, _, name = function.__qualname__.rpartition(".")
-    if not holder or holder.endswith("<locals>"):
+    holder, _, name = function.__code__.co_qualname.rpartition(".")
+    if not holder or holder.endswith("<locals>") or name == "<lambda>":
         return False
     owner: Any = inspect.getmodule(function)
     for part in holder.split("."):
         owner = getattr(owner, part, None)
     if inspect.isclass(owner) and name in vars(owner):
         return not isinstance(vars(owner)[name], staticmethod)
-    return function.__code__.co_varnames[0] in RECEIVERS
+    return not any(isinstance(each, staticmethod) for each in gc.get_referrers(called))
 
 
 def bound_names(function: Callable[..., Any]) -> set[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 import anyio
@@ -27,6 +28,11 @@ def three(a: int, b: int, c: int = 3) -> list[int]:
 async def later(a: int, b: int = 2) -> int:
     await anyio.lowlevel.checkpoint()
     return a + b
+
+
+@contextlib.asynccontextmanager
+async def entered(x: int) -> AsyncIterator[int]:
+    yield x
 
 
 class Toolbox:
@@ -64,6 +70,10 @@ class Toolbox:
     @functools.singledispatchmethod
     def dispatched(self, x: int) -> int:
         return x
+
+    @contextlib.contextmanager
+    def entered(self, x: int) -> Iterator[int]:
+        yield x
 
     five = functools.partialmethod(method, 5)
 
@@ -170,6 +180,7 @@ CALLABLES: dict[str, tuple[Any, list[str], list[str], dict[str, Any], Any]] = {
     "static method": (Toolbox.static, ["x"], ["x"], X, 1),
     "raw static method": (vars(Toolbox)["static"], ["x"], ["x"], X, 1),
     "cached method": (Toolbox().cached, ["x"], ["x"], X, 1),
+    "method by the type of its argument": (Toolbox().dispatched, ["x"], ["x"], X, 1),
     "partial method": (Toolbox().five, [], [], {}, 5),
     "method with Self": (Toolbox().merge, ["x"], ["x"], X, 1),
     "object": (Adder(), ["x"], ["x"], X, 1),
@@ -241,6 +252,10 @@ async def test_a_callable_takes_what_a_call_of_it_takes(case: Any) -> None:
         (vars(Toolbox)["kept"], "a property"),
         (vars(Toolbox)["five"], "a partialmethod outside its class"),
         (vars(Toolbox)["dispatched"], "a method outside its class"),
+        (Toolbox.dispatched, "a method without its object"),
+        (Toolbox.five, "a method without its object"),
+        (entered, "a context manager: it is entered"),
+        (Toolbox().entered, "a context manager: it is entered"),
         (Abstract, "Abstract is abstract and has no instances"),
         (Shape, "Shape is abstract"),
         (
@@ -255,13 +270,26 @@ def test_what_cannot_be_called_as_it_is_says_why(function: Any, reason: str) -> 
         FunctionToMCP.convert(function, name="tool")
 
 
-def test_a_method_of_a_local_class_is_known_by_its_self() -> None:
+def test_a_method_of_a_local_class_is_told_from_a_static_one() -> None:
     class Local:
-        def method(self, x: int) -> int:
+        def method(this, x: int) -> int:  # noqa: N805  # the shape
+            return x
+
+        @staticmethod
+        def static(x: int) -> int:
             return x
 
     with pytest.raises(ToolDefinitionError, match="a method without its object"):
         FunctionToMCP.convert(Local.method)
+    assert FunctionToMCP.convert(Local.static).validate({"x": 1}) == {"x": 1}
+
+
+def test_a_function_that_was_given_the_name_of_a_method_stays_a_function() -> None:
+    def call(x: int) -> int:
+        return x
+
+    call.__qualname__ = "Client.call"
+    assert FunctionToMCP.convert(call).validate({"x": 1}) == {"x": 1}
 
 
 def test_an_annotation_that_is_no_type_is_refused() -> None:
