@@ -9,7 +9,15 @@ from typing import Any, get_type_hints
 
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["label", "local_names", "resolve", "resolve_class"]
+__all__ = ["is_library", "label", "local_names", "resolve", "resolve_class"]
+
+LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
+"""Packages that people derive classes from, and that say nothing of these."""
+
+
+def is_library(found: Any) -> bool:  # noqa: ANN401  # a class or a function
+    """Whether a class or function is one of Python's or pydantic's foundations."""
+    return str(getattr(found, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a function or a class

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic_core import CoreSchema, PydanticSerializationError
+from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from tools.core.conversion.attachments import without_data
 from tools.core.conversion.foreign import alternatives, native
@@ -21,7 +22,7 @@ from tools.core.media import Media
 
 __all__ = ["Promise"]
 
-CONFIG = ConfigDict(arbitrary_types_allowed=True, ser_json_bytes="base64")
+CONFIG = ConfigDict(allow_inf_nan=True, arbitrary_types_allowed=True, ser_json_bytes="base64")
 INERT = frozenset(
     {
         "any",
@@ -76,9 +77,7 @@ class Promise:
             PydanticUserError: If it cannot be read.
             PydanticUndefinedAnnotation: If it names something that is not defined.
         """
-        self._adapter: TypeAdapter[Any] = TypeAdapter(
-            Annotated[Any, _Exactly(returns)], config=CONFIG
-        )
+        self._adapter = _adapter(returns)
         self.schema = _schema(self._adapter)
         nodes = list(_nodes(self._adapter.core_schema))
         kinds = {node["type"] for node in nodes}
@@ -150,13 +149,40 @@ class Promise:
 class _Exactly:
     """Stands for a type in an adapter whose options hold for it, whatever type it is."""
 
-    def __init__(self, kind: Any) -> None:  # noqa: ANN401  # a type of any form
-        self._kind = kind
+    def __init__(self, generate: Callable[[GetCoreSchemaHandler], CoreSchema]) -> None:
+        self._generate = generate
 
     def __get_pydantic_core_schema__(
         self, _source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return handler.generate_schema(self._kind)
+        return self._generate(handler)
+
+
+def _adapter(returns: Any) -> TypeAdapter[Any]:  # noqa: ANN401  # a type of any form
+    def made(generate: Callable[[GetCoreSchemaHandler], CoreSchema]) -> TypeAdapter[Any]:
+        return TypeAdapter(Annotated[Any, _Exactly(generate)], config=CONFIG)
+
+    adapter = made(lambda handler: handler.generate_schema(returns))
+    core = adapter.core_schema
+    changes = [_with_late_fields(node) for node in _nodes(core)]
+    return made(lambda _: core) if any(changes) else adapter
+
+
+def _with_late_fields(node: Mapping[str, Any]) -> bool:
+    """Whether a type is a dataclass that sets some fields itself; pydantic leaves these out.
+
+    They are added to its core schema, as if they were computed.
+    """
+    if node["type"] != "dataclass" or node["schema"]["type"] != "dataclass-args":
+        return False
+    made = node["schema"]
+    known = {each["name"] for each in made["fields"]}
+    late = [each.name for each in fields(node["cls"]) if each.name not in known and not each.init]
+    made["computed_fields"] = [
+        *made.get("computed_fields", ()),
+        *(core_schema.computed_field(name, core_schema.any_schema()) for name in late),
+    ]
+    return bool(late)
 
 
 def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
@@ -182,8 +208,8 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # any p
 
 def _is_block(node: Mapping[str, Any]) -> bool:
     """Whether a model can be a content block of MCP that carries data."""
-    fields = getattr(node.get("cls"), "model_fields", {})
-    return "blob" in fields or {"type", "data"} <= fields.keys()
+    names = getattr(node.get("cls"), "model_fields", {}).keys()
+    return "blob" in names or {"type", "data"} <= names
 
 
 def _is_json_only(node: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError, core_schema
 
 from tools.core.conversion.attachments import NOTE, is_shown
 from tools.core.conversion.foreign import is_foreign, schema_of
+from tools.core.conversion.hints import is_library
 from tools.core.conversion.opaque import is_mute
 from tools.core.conversion.plain import plain
 from tools.core.conversion.schema import SchemaGenerator
@@ -89,6 +90,16 @@ class ResultSchemaGenerator(SchemaGenerator):
         generated = super().dict_schema(schema)
         if generated.get("propertyNames", {}).get("type") != "string":
             generated.pop("propertyNames", None)
+        return generated
+
+    def ser_schema(
+        self, schema: core_schema.SerSchema | core_schema.IncExSeqOrElseSerSchema
+    ) -> JsonSchemaValue | None:
+        """What an author's serializer makes can be anything, unless it says its return type."""
+        generated = super().ser_schema(schema)
+        function = schema.get("function")
+        if generated is None and function is not None and not is_library(function):
+            return {}
         return generated
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:

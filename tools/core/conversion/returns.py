@@ -54,6 +54,8 @@ def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     """
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     if isinstance(origin, type):
+        if getattr(origin, "_is_protocol", False):
+            return Any  # whatever has what it asks for is of that type
         if _is_file(origin):
             raise UnsendableError("an open file, which cannot be sent; return what is in it")
         if _is_awaitable(origin):

@@ -9,11 +9,9 @@ from typing import Any, get_origin
 
 from tools.core.conversion.callables import underlying
 from tools.core.conversion.docstrings import Documentation, read_docstring
+from tools.core.conversion.hints import is_library
 
 __all__ = ["description", "documentation"]
-
-LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
-"""Packages whose classes say nothing of those that are derived from them."""
 
 
 def documentation(function: Any) -> Documentation:  # noqa: ANN401  # any callable
@@ -57,7 +55,7 @@ def _raised(name: str, text: str) -> str:
 def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:  # noqa: ANN401  # any callable
     if inspect.isclass(cls):
         yield _own_docstring(cls)
-        if inspect.isfunction(cls.__init__) and not _is_library(cls.__init__):
+        if inspect.isfunction(cls.__init__) and not is_library(cls.__init__):
             yield cls.__init__.__doc__
     elif inspect.isroutine(function):
         yield inspect.getdoc(function)
@@ -70,12 +68,8 @@ def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:  # noqa: ANN40
 def _inherited(cls: type) -> list[Documentation]:
     """What the bases of a class say; their fields are its own."""
     return [
-        read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not _is_library(base)
+        read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not is_library(base)
     ]
-
-
-def _is_library(found: Any) -> bool:  # noqa: ANN401  # a class or a function
-    return str(found.__module__).partition(".")[0] in LIBRARIES
 
 
 def _own_docstring(cls: type) -> str | None:

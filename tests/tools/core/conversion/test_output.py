@@ -30,7 +30,7 @@ from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Protocol, TypeVar
 from uuid import UUID
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
@@ -40,8 +40,10 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    PlainSerializer,
     computed_field,
     field_serializer,
+    model_serializer,
 )
 from typing_extensions import Doc, TypedDict
 
@@ -143,6 +145,36 @@ class Polished(BaseModel):
         return f"#{value}"
 
 
+class Serialized(BaseModel):
+    at: datetime = MOMENT
+    size: Annotated[int, PlainSerializer(str)] = 5
+
+    @field_serializer("at")
+    def year(self, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # the shape
+        return at.year
+
+
+class Whole(BaseModel):
+    x: int = 1
+
+    @model_serializer
+    def text(self):  # type: ignore[no-untyped-def]  # noqa: ANN201  # the shape
+        return f"x is {self.x}"
+
+
+@dataclass
+class Invoice:
+    net: int
+    gross: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gross = self.net * 2
+
+
+class Named(Protocol):
+    name: str
+
+
 class Opaque:
     def __str__(self) -> str:
         return "opaque"
@@ -155,6 +187,12 @@ def _rows() -> list[sqlite3.Row]:
 
 
 RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
+    (Serialized, Serialized(), {"at": 2026, "size": "5"}),
+    (list[Whole], [Whole()], {"result": ["x is 1"]}),
+    (Invoice, Invoice(1), {"net": 1, "gross": 2}),
+    (list[Invoice], [Invoice(1)], {"result": [{"net": 1, "gross": 2}]}),
+    (list[Named], [Opaque()], {"result": ["opaque"]}),
+    (Decimal, Decimal("NaN"), {"result": "NaN"}),
     (None, None, {"result": None}),
     (int, 3, {"result": 3}),
     (str, "a", {"result": "a"}),
@@ -261,6 +299,7 @@ def test_a_result_is_plain_json_that_fits_its_schema(
 
 
 UNTYPED: list[tuple[Any, Any, dict[str, Any]]] = [
+    (Named, Opaque(), {"result": "opaque"}),
     (NOTHING, {"a": 1}, {"a": 1}),
     (NOTHING, [1], {"result": [1]}),
     (Any, Greeting("x", MOMENT), {"who": "x", "at": "2026-03-31T12:00:00Z", "scores": []}),
