@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import PydanticSerializationError, core_schema
+from pydantic_core import PydanticOmit, PydanticSerializationError, core_schema
 
 from tools.core.conversion.schema import SchemaGenerator
 
@@ -59,12 +61,30 @@ class ArgumentSchemaGenerator(SchemaGenerator):
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Keys are texts in JSON, so that those of another type are texts of a form."""
         generated = super().dict_schema(schema)
-        kind = schema.get("keys_schema", {}).get("type", "any")
-        if kind in UNSAYABLE_KEYS:
+        keys: Any = schema.get("keys_schema", {})
+        kind = keys.get("type", "any")
+        values = [member.value for member in keys["members"]] if kind == "enum" else []
+        is_named = all(isinstance(value, str) for value in values)
+        if kind in UNSAYABLE_KEYS or not (is_named or keys.get("sub_type") == "int"):
             self.handle_invalid_for_json_schema(schema, f"a dict with keys of type {kind}")
+        if not is_named:
+            generated["propertyNames"] = {"enum": [str(value) for value in values]}
         if kind in KEYS:
             generated["propertyNames"] = {"pattern": KEYS[kind]}
+        # Beside `patternProperties` anything else would be allowed too.
+        for pattern, part in generated.pop("patternProperties", {}).items():
+            generated |= {"propertyNames": {"pattern": pattern}, "additionalProperties": part}
         return generated
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        """A field, unless JSON cannot say it and it has a default to be left to."""
+        with _left_to_default(schema):
+            return super().dataclass_field_schema(schema)
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
+        """A field, unless JSON cannot say it and it has a default to be left to."""
+        with _left_to_default(schema):
+            return super().model_field_schema(schema)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """Members are their values, as far as JSON has these."""
@@ -94,6 +114,17 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         kind = schema["type"] if error_info.startswith("core_schema.") else error_info
         name = getattr(schema.get("cls"), "__name__", kind)
         raise PydanticInvalidForJsonSchema(f"JSON has no value that becomes {name}")
+
+
+@contextmanager
+def _left_to_default(field: Mapping[str, Any]) -> Iterator[None]:
+    """Tells pydantic to leave out a field that JSON cannot say, if it has a default."""
+    try:
+        yield
+    except PydanticInvalidForJsonSchema:
+        if field["schema"]["type"] != "default":
+            raise
+        raise PydanticOmit from None
 
 
 def misapplied(schema: JsonSchemaValue) -> str | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
@@ -26,6 +29,8 @@ SCALARS: Mapping[Any, CoreSchema] = {
     str: core_schema.str_schema(),
 }
 """What pydantic generates for the types that most parameters have, and takes its time for."""
+UNSAYABLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
+"""What a type may be for which a default has to do; anything else is its author's mistake."""
 UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
 
@@ -45,7 +50,8 @@ def compiled(
     try:
         return given, *_built(given, signature, signature.extra)
     except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
-        kept = [each for each in given if _is_sayable(tool, each, signature)]
+        sayable = [_sayable(tool, each, signature) for each in given]
+        kept = [each for each in sayable if each is not None]
     try:
         return kept, *_built(kept, signature, signature.extra)
     except Exception as error:
@@ -55,18 +61,42 @@ def compiled(
         ) from error
 
 
-def _is_sayable(tool: str, parameter: Parameter, signature: Signature) -> bool:
+def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter | None:
+    """The parameter, or what JSON can say of it; None where that is nothing but the default."""
     try:
         _built([parameter], signature, NOTHING)
     except Exception as error:  # a type's own hooks may raise anything
-        if parameter.default is NOTHING:
+        unsayable = isinstance(error, UNSAYABLE)
+        narrowed = _narrowed(parameter, signature) if unsayable else None
+        if narrowed is None and (parameter.default is NOTHING or not unsayable):
             raise ToolDefinitionError(
                 f"The parameter {parameter.name} of {tool} cannot be an argument "
                 f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
                 "left to."
             ) from error
-        return False
-    return True
+        return narrowed
+    return parameter
+
+
+def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
+    """The parameter with those types of a union that JSON can say, where it is one of some."""
+    annotation, *metadata = (
+        get_args(parameter.annotation)
+        if get_origin(parameter.annotation) is Annotated
+        else [parameter.annotation]
+    )
+    if get_origin(annotation) not in (Union, UnionType):
+        return None
+    kept = []
+    for part in get_args(annotation):
+        alone = replace(parameter, annotation=part, default=NOTHING)
+        with suppress(*UNSAYABLE):
+            _built([alone], signature, NOTHING)
+            kept.append(part)
+    if not {*kept} - {NoneType}:
+        return None
+    narrowed: Any = Annotated[(Union[tuple(kept)], *metadata, None)]  # noqa: UP007  # types known only now
+    return replace(parameter, annotation=narrowed)
 
 
 def _reason(error: Exception) -> str:
@@ -74,6 +104,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, PydanticSchemaGenerationError):
         named = UNKNOWN_TYPE.search(str(error))
         return f"JSON has no value that becomes {named[1] if named else 'it'}"
+    if isinstance(error, NameError | RecursionError):
+        return (
+            "a name in its type cannot be found; if that is the type's own, make the type with "
+            "typing_extensions.TypeAliasType"
+        )
     lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
     said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
     return said.removeprefix("error: ").rstrip(".:")

@@ -39,8 +39,11 @@ UNSAID = {
     "timezone_aware",
     "timezone_naive",
     "timezone_offset",
+    "url_scheme",
 }
 """The kinds of error of which no schema says what would be right, and pydantic does."""
+BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+"""The kinds of error of which a schema says what would be right for numbers only."""
 FALSE_NUMBER = "bool_for_number"
 UNFIT = "union"
 """Our own kinds: a boolean where only a number may stand, and what fits no type of a union."""
@@ -171,18 +174,19 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
     if kind == UNFIT:
         subject = f"`{path}` fits nothing"
-    text = _authors_text(error, resolve(schema, root).get("format"))
+    text = _authors_text(error, resolve(schema, root))
     if text is not None:
         return f"{subject}; {text}"
     return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
 
 
-def _authors_text(error: ErrorDetails, form: str | None) -> str | None:
+def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
     """What the author of a type or a validator says, or pydantic where no schema could."""
-    kind = error["type"]
+    kind, form = error["type"], schema.get("format")
     if kind in AUTHORS:
         return str(error["ctx"].get("error", error["msg"]))
-    if kind in UNSAID or (kind not in KNOWN and form not in FORMATS):
+    is_unsaid = kind in UNSAID or (kind in BOUNDS and schema.get("type") == "string")
+    if is_unsaid or (kind not in KNOWN and form not in FORMATS):
         return error["msg"]
     return None
 
@@ -245,7 +249,7 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
             return _Place(path.removesuffix(f".{place[depth - 1]}"), before, first)
         if union(resolve(schema, root)):
             first = depth if first is None and depth >= start else first
-            schema = _branch(schema, key, root) or schema
+            schema = _branch(schema, key, place[depth + 1 : depth + 2], root) or schema
             continue
         found = child(schema, key, root)
         if found is not None:
@@ -255,9 +259,15 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
 
 
 def _branch(
-    schema: Mapping[str, Any], label: int | str, root: Mapping[str, Any]
+    schema: Mapping[str, Any],
+    label: int | str,
+    inside: Sequence[int | str],
+    root: Mapping[str, Any],
 ) -> Mapping[str, Any] | None:
-    """The branch of a union that pydantic calls by a label: its class, its tag, or its type."""
+    """The branch of a union that pydantic calls by a label: its class, its tag, or its type.
+
+    A tag that only a function knows is in no schema; then what is inside tells the branch.
+    """
     kind = "array" if str(label).startswith(ARRAYS) else "object"
     likely = None
     for branch in union(resolve(schema, root)):
@@ -265,7 +275,8 @@ def _branch(
         tags = [part.get("const") for part in inner.get("properties", {}).values()]
         if branch.get("$ref", "").endswith(f"/{label}") or label in tags:
             return branch
-        if likely is None and inner.get("type") == kind:
+        holds = all(child(branch, key, root) for key in inside)
+        if likely is None and inner.get("type") == kind and holds:
             likely = branch
     return likely
 

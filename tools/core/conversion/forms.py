@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import typing
 from collections import abc
 from collections.abc import Iterable, Iterator
 from types import GenericAlias
-from typing import Annotated, Any, Literal, LiteralString, get_args, get_origin
+from typing import Annotated, Any, Literal, LiteralString, NotRequired, get_args, get_origin
 
 import typing_extensions
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -24,7 +25,10 @@ __all__ = ["field_of", "field_texts", "received"]
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
 ALIASES: Any = tuple(
-    {typing_extensions.TypeAliasType, getattr(typing, "TypeAliasType", type(None))}
+    {
+        getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)
+        for each in (typing, typing_extensions)
+    }
 )
 """What `type Name = …` makes, and its like of Python 3.11."""
 SCALARS = (str, int, float, bool, type(None))
@@ -89,11 +93,25 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
         return _list_of(annotation)
     if origin in {abc.Generator, abc.Iterator}:
         return Annotated[_list_of(annotation), AfterValidator(_each)]
+    if hasattr(origin, "__attrs_attrs__"):
+        return _attrs(origin)
     if origin is bytearray:
         return Annotated[bytes, AfterValidator(bytearray)]
     if origin is LiteralString:
         return str
     return rebuilt(annotation, _received)
+
+
+def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
+    """An object with what the class takes, of which it is made; pydantic does not know attrs."""
+    hints = resolve_class(cls)
+    names = {each.alias: each.name for each in cls.__attrs_attrs__}
+    fields = {}
+    for alias, parameter in inspect.signature(cls).parameters.items():
+        hint = _received(hints.get(names.get(alias, alias), Any))
+        fields[alias] = hint if parameter.default is parameter.empty else NotRequired[hint]
+    make: Any = typing_extensions.TypedDict
+    return Annotated[make(cls.__name__, fields), AfterValidator(lambda values: cls(**values))]
 
 
 def _list_of(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
@@ -130,7 +148,7 @@ def _is_said(metadata: object) -> bool:
 def _text(metadata: object) -> str | None:
     if isinstance(metadata, str):
         return metadata
-    text = getattr(metadata, "documentation", None)
+    text = getattr(metadata, "documentation", None) or getattr(metadata, "help", None)
     return text if isinstance(text, str) else None
 
 
@@ -163,7 +181,13 @@ def _literal(annotation: Any) -> Any:  # noqa: ANN401  # a Literal
     members = get_args(annotation)
     if all(member is None or type(member) is str for member in members):
         return annotation
-    return _choice((each.value if isinstance(each, enum.Enum) else each, each) for each in members)
+    return _choice((_sayable(each), each) for each in members)
+
+
+def _sayable(member: Any) -> Any:  # noqa: ANN401  # a member of a Literal
+    """What JSON has for it: the value of an enumeration's member, the text of bytes."""
+    value = member.value if isinstance(member, enum.Enum) else member
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401  # a type of any form

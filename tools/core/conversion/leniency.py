@@ -15,6 +15,7 @@ from tools.core.conversion.schema import branches, child, types
 __all__ = ["false_numbers", "forgiven"]
 
 STRUCTURES = {"array", "object"}
+ENDLESS = {"inf", "infinity", "nan"}
 
 
 def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
@@ -48,14 +49,20 @@ def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) 
 def false_numbers(
     value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
 ) -> Iterator[ErrorDetails]:
-    """The booleans where only a number may stand: pydantic would take them for 1 and 0."""
-    if isinstance(value, bool):
+    """What pydantic would take for a number and no JSON is: true and false, "NaN" and "inf"."""
+    if isinstance(value, bool | str):
         kinds = types(schema, root)
-        if "boolean" not in kinds and not kinds.isdisjoint({"integer", "number"}):
+        own = "string" if isinstance(value, str) else "boolean"
+        if own in kinds or kinds.isdisjoint({"integer", "number"}):
+            return
+        if isinstance(value, bool):
             yield {"type": "bool_for_number", "loc": place, "msg": "", "input": value}
+        elif value.strip("+- ").lower() in ENDLESS:
+            told = "Input should be a finite number"
+            yield {"type": "finite_number", "loc": place, "msg": told, "input": value}
     elif isinstance(value, dict | list):
         for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-            inner = child(schema, key, root) if isinstance(part, bool | dict | list) else None
+            inner = child(schema, key, root) if isinstance(part, bool | dict | list | str) else None
             if inner is not None:
                 yield from false_numbers(part, inner, root, *place, key)
 

@@ -25,6 +25,8 @@ ONE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", 
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 NAMED_SCHEMAS = {"$defs", "patternProperties", "properties"}
 UNIONS = ("anyOf", "oneOf")
+ENCODINGS = {"base64", "base64url"}
+"""What pydantic calls formats, and JSON Schema (section 8.3) encodings of the content."""
 NOISE = {"discriminator", "title"}
 """`discriminator` is OpenAPI's; strict validators refuse a word that JSON Schema does not have."""
 
@@ -57,6 +59,14 @@ class SchemaGenerator(GenerateJsonSchema):
         generated = super().typed_dict_schema(schema)
         cls = schema.get("cls")
         return generated if cls is None else _with_field_texts(generated, cls)
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """With each value once, whatever other names it has."""
+        generated = super().enum_schema(schema)
+        if "enum" in generated:
+            values = generated["enum"]
+            generated["enum"] = [each for at, each in enumerate(values) if each not in values[:at]]
+        return generated
 
     def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
         """A default as JSON; pydantic would build a serializer for each.
@@ -98,6 +108,9 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
         for key, value in schema.items()
         if key not in NOISE and not _says_nothing(key, value)
     }
+    if tidied.get("format") in ENCODINGS:
+        tidied.pop("contentMediaType", None)
+        tidied["contentEncoding"] = tidied.pop("format")
     if not nulls:
         tidied = _without_null(tidied)
     return _with_attribute_texts(tidied)
@@ -139,7 +152,8 @@ def child(
 ) -> Mapping[str, Any] | None:
     """The schema of one property or item, or None where no branch has it."""
     for branch in branches(schema, root):
-        found = _item(branch, key) if isinstance(key, int) else _property(branch, key)
+        inside = branch.get("contentSchema", branch)
+        found = _item(inside, key) if isinstance(key, int) else _property(inside, key)
         if found is not None:
             return found
     return None

@@ -10,6 +10,7 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typing_extensions
+from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
@@ -176,6 +177,8 @@ def _parameter(
     hidden: Collection[str],
 ) -> Parameter:
     injected = _plain(annotation) is RequestContext
+    if type(default).__module__ == "typer.models":
+        default = Field(default.default, description=default.help, ge=default.min, le=default.max)
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
     field = field_of(annotation)

@@ -89,18 +89,21 @@ def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
 def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     count = _span(schema.get("minItems"), schema.get("maxItems"), "of")
     items = schema.get("items")
-    if not items or depth >= DEEPEST:
-        return f"a list{f'{count} items' if count else ''}"
-    each = expectation(items, root, depth + 1)
-    return f"a list{f'{count} items' if count else ''}, each item {each}"
+    different = " different" if schema.get("uniqueItems") else ""
+    text = f"a list{count or ' of'}{different} items" if count or different else "a list"
+    if not items or depth >= DEEPEST or any(each is schema for each in branches(items, root)):
+        return text
+    return f"{text}, each item {expectation(items, root, depth + 1)}"
 
 
 def _expected_string(schema: Mapping[str, Any]) -> str:
-    form = schema.get("format") or CONTENT.get(schema.get("contentMediaType", ""), "")
-    text = FORMATS.get(form) or (f"a string ({form})" if form else "a string")
+    form = schema.get("format") or schema.get("contentEncoding", "")
+    text = FORMATS.get(form) or CONTENT.get(schema.get("contentMediaType", ""))
+    text = text or (f"a string ({form})" if form else "a string")
     length = _span(schema.get("minLength"), schema.get("maxLength"), "of")
     pattern = f" matching {schema['pattern']}" if "pattern" in schema else ""
-    return text + (f"{length} characters" if length else "") + pattern
+    ending = "" if length.endswith(" 1") else "s"
+    return text + (f"{length} character{ending}" if length else "") + pattern
 
 
 def _number_bounds(schema: Mapping[str, Any]) -> str:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    HttpUrl,
+    Json,
+    Tag,
+)
 from pydantic_core import PydanticCustomError
 
 from tools.core.errors import InvalidArgumentsError
@@ -51,6 +61,10 @@ def _even(number: int) -> int:
 
 PETS = "an object with `kind`, `lives` or an object with `kind`, `bark`, `tricks`"
 SHAPES = "an object with `radius` or an object with `side`"
+Sided = Annotated[
+    Annotated[Circle, Tag("round")] | Annotated[Square, Tag("square")],
+    Discriminator(lambda value: "square" if "side" in value else "round"),
+]
 Tagged = Annotated[Cat | Dog, Field(discriminator="kind")]
 
 
@@ -92,6 +106,15 @@ Tagged = Annotated[Cat | Dog, Field(discriminator="kind")]
             ["`x.trick` is unknown; did you mean `x.tricks`?"],
         ),
         (Tagged, "cat", [f"`x` is 'cat'; send {PETS}."]),
+        (Sided, {"side": "z"}, ["`x.side` is 'z'; send a number."]),
+        (Json[list[int]], '["z"]', ["`x[0]` is 'z'; send an integer."]),
+        (
+            Annotated[set[int], Field(min_length=2)],
+            [1, 1],
+            ["`x` is [1, 1]; send a list of at least 2 different items, each item an integer."],
+        ),
+        (Decimal, "NaN", ["`x` is 'NaN'; Input should be a finite number"]),
+        (HttpUrl, "ftp://a.b", ["`x` is 'ftp://a.b'; URL scheme should be 'http' or 'https'"]),
         (
             Tree,
             {"value": 1, "children": [{"value": 2, "children": [{"value": "z"}]}]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import pytest
+import typer
 import typing_extensions
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -101,6 +102,25 @@ async def test_an_unpacked_tuple_is_one_list() -> None:
 
     assert await call(pair, {"args": [1, "a"]}) == [1, "a"]
     assert "`args[1]` is missing" in refusal(pair, {"args": [1]})
+
+
+@pytest.mark.anyio
+async def test_parameters_of_command_line_programs_are_read() -> None:
+    def greet(
+        name: Annotated[str, typer.Argument(help="Who.")],
+        times: int = typer.Option(..., min=1, help="How often."),
+        loud: bool = typer.Option(default=False),
+    ) -> list[Any]:
+        return [name, times, loud]
+
+    schema = FunctionToMCP.convert(greet).input_schema
+    assert schema["required"] == ["name", "times"]
+    assert schema["properties"] == {
+        "name": {"type": "string", "description": "Who."},
+        "times": {"type": "integer", "minimum": 1, "description": "How often."},
+        "loud": {"type": "boolean", "default": False},
+    }
+    assert await call(greet, {"name": "a", "times": 2}) == ["a", 2, False]
 
 
 def find(query: str, budget: str = "s", **rest: Any) -> list[Any]:

@@ -9,13 +9,24 @@ import pathlib
 import re
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal, LiteralString, NewType, TextIO, TypeVar
+from typing import Annotated, Any, Literal, LiteralString, NewType, TextIO, TypeVar, Union
 
 import annotated_types
+import attrs
 import pytest
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Json, SecretStr
+from pydantic import (
+    AwareDatetime,
+    Base64Bytes,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    SecretStr,
+)
 from typing_extensions import Doc, TypeAliasType
 
 from tools.core.errors import ToolDefinitionError
@@ -25,6 +36,12 @@ from tools.core.function_to_mcp import FunctionToMCP
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Doubled(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+    CRIMSON = "red"  # noqa: PIE796  # the shape
 
 
 class Level(enum.IntEnum):
@@ -46,6 +63,23 @@ class Planet(enum.Enum):
     MARS = (0.64, 3.39)
 
 
+@attrs.define
+class Line:
+    text: str
+
+
+@attrs.define
+class Order:
+    number: int = attrs.field(validator=attrs.validators.gt(0))
+    lines: list[Line] = attrs.field(factory=list)
+
+
+@dataclass
+class Watched:
+    path: str
+    on_change: Callable[[str], None] | None = None
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(strict=True)
 
@@ -58,6 +92,7 @@ UserId = NewType("UserId", int)
 Bound = TypeVar("Bound", bound=int)
 Constrained = TypeVar("Constrained", int, str)
 Lengths = TypeAliasType("Lengths", list[int])
+Nested = TypeAliasType("Nested", "list[Nested] | int")
 Count = TypeAliasType("Count", Annotated[int, Field(ge=1), "How many."])
 UUID = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
 
@@ -112,6 +147,98 @@ TYPES: dict[str, Any] = {
         [(1, 1), (True, True), ("red", Colour.RED)],
         0,
         "is 0; send one of 'a', 1, True, 'red'.",
+    ),
+    "literal of bytes": (
+        Literal[b"a"],
+        {"enum": ["a"], "type": "string"},
+        [("a", b"a")],
+        "b",
+        "send 'a'.",
+    ),
+    "none in brackets": (
+        dict[str, None],
+        {"type": "object", "additionalProperties": {"type": "null"}},
+        [({"a": None}, {"a": None})],
+        {"a": 1},
+        "`x.a` is 1; send null.",
+    ),
+    "enum with two names for one": (
+        Doubled,
+        {"enum": ["red", "blue"], "type": "string"},
+        [("red", Doubled.CRIMSON)],
+        "green",
+        "send one of 'red', 'blue'.",
+    ),
+    "dict by numbers of an enum": (
+        dict[Level, int],
+        {
+            "type": "object",
+            "propertyNames": {"enum": ["1", "2"], "type": "string"},
+            "additionalProperties": INTEGER,
+        },
+        [({"1": 5}, {Level.LOW: 5})],
+        {"3": 5},
+        "`x` has the name '3'; send one of '1', '2'.",
+    ),
+    "dict by a pattern": (
+        dict[Annotated[str, Field(pattern="^a")], int],
+        {"type": "object", "propertyNames": {"pattern": "^a"}, "additionalProperties": INTEGER},
+        [({"ab": 1}, {"ab": 1})],
+        {"b": 1},
+        "`x` has the name 'b'; send a string matching ^a.",
+    ),
+    "base64": (
+        Base64Bytes,
+        {"type": "string", "contentEncoding": "base64"},
+        [("aGk=", b"hi")],
+        5,
+        "send a string (base64).",
+    ),
+    "date from a day on": (
+        Annotated[dt.date, Field(ge=dt.date(2020, 1, 1))],
+        {"type": "string", "format": "date"},
+        [("2020-01-01", dt.date(2020, 1, 1))],
+        "2019-01-01",
+        "Input should be greater than or equal to 2020-01-01",
+    ),
+    "endless number": (float, {"type": "number"}, [], "-Infinity", "should be a finite number"),
+    "type that names itself": (
+        Nested,
+        {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Nested"}}, INTEGER]},
+        [([1, [2]], [1, [2]])],
+        "a",
+        "send a list or an integer.",
+    ),
+    "attrs": (
+        Order,
+        {
+            "type": "object",
+            "properties": {
+                "number": INTEGER,
+                "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}},
+            },
+            "required": ["number"],
+        },
+        [
+            ({"number": 1}, Order(1)),
+            ({"number": 1, "lines": [{"text": "a"}]}, Order(1, [Line("a")])),
+        ],
+        {"number": 0},
+        "'number' must be > 0",
+    ),
+    "union with what JSON cannot say": (
+        range | Annotated[int, Field(ge=1)] | None,
+        {"type": "integer", "minimum": 1},
+        [(1, 1), (None, None)],
+        0,
+        "send an integer of at least 1.",
+    ),
+    "field that JSON cannot say": (
+        Watched,
+        {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+        [({"path": "a"}, Watched("a"))],
+        {},
+        "`x.path` is missing",
     ),
     "literal true": (Literal[True], {"enum": [True], "type": "boolean"}, [(True, True)], 1, "is 1"),
     "enum": (
@@ -245,7 +372,7 @@ TYPES: dict[str, Any] = {
         {"type": "string", "contentMediaType": "application/json", "contentSchema": INTEGERS},
         [("[1]", [1])],
         "[",
-        "send a string (JSON as text).",
+        "send JSON as text.",
     ),
     "literal string": (LiteralString, {"type": "string"}, [("a", "a")], 1, "send a string."),
     "new type": (UserId, INTEGER, [(1, 1)], "x", "send an integer."),
@@ -354,6 +481,25 @@ def test_a_type_that_no_json_becomes_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ToolDefinitionError, match=re.escape(reason)):
         FunctionToMCP.convert(taking(annotation))
+
+
+Recursive: Any = Union[dict[str, "Recursive"], int]  # type: ignore[misc]  # noqa: UP007  # the shape
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Annotated[int, Field(max_length=2)], "does not apply to integers"),
+        (Recursive, "a name in its type cannot be found; if that is the type's own"),
+    ],
+)
+def test_a_default_hides_no_mistake_in_a_type(annotation: Any, reason: str) -> None:
+    def take(x=1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # annotated below
+        return x
+
+    take.__annotations__ = {"x": annotation}
+    with pytest.raises(ToolDefinitionError, match=reason):
+        FunctionToMCP.convert(take)
 
 
 def test_strict_types_are_read_as_json_has_them(taking: Callable[[Any], Any]) -> None:
