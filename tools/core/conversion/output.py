@@ -85,7 +85,7 @@ class Output:
         except RecursionError as error:
             told = "the wrong type: a value that contains itself, or is nested too deeply"
             raise self._defect(told, error) from error
-        except ValueError as error:
+        except (AttributeError, ValueError) as error:  # such as a field that was never set
             kind = type(value).__name__
             told = f"the wrong type: a {kind} that does not fit what it promises"
             raise self._defect(told, error) from error

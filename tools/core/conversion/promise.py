@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import fields
@@ -77,7 +77,9 @@ class Promise:
             PydanticUserError: If it cannot be read.
             PydanticUndefinedAnnotation: If it names something that is not defined.
         """
-        self._adapter = _adapter(returns)
+        self._adapter: TypeAdapter[Any] = TypeAdapter(
+            Annotated[Any, _Exactly(returns)], config=CONFIG
+        )
         self.schema = _schema(self._adapter)
         nodes = list(_nodes(self._adapter.core_schema))
         kinds = {node["type"] for node in nodes}
@@ -149,40 +151,40 @@ class Promise:
 class _Exactly:
     """Stands for a type in an adapter whose options hold for it, whatever type it is."""
 
-    def __init__(self, generate: Callable[[GetCoreSchemaHandler], CoreSchema]) -> None:
-        self._generate = generate
+    def __init__(self, kind: Any) -> None:  # noqa: ANN401  # a type of any form
+        self._kind = kind
 
     def __get_pydantic_core_schema__(
         self, _source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return self._generate(handler)
+        schema = handler.generate_schema(self._kind)
+        _add_late_fields(schema, handler, set())
+        return schema
 
 
-def _adapter(returns: Any) -> TypeAdapter[Any]:  # noqa: ANN401  # a type of any form
-    def made(generate: Callable[[GetCoreSchemaHandler], CoreSchema]) -> TypeAdapter[Any]:
-        return TypeAdapter(Annotated[Any, _Exactly(generate)], config=CONFIG)
+def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str]) -> None:  # noqa: ANN401  # any part of a core schema
+    """Adds the fields that dataclasses set themselves; pydantic leaves them out.
 
-    adapter = made(lambda handler: handler.generate_schema(returns))
-    core = adapter.core_schema
-    changes = [_with_late_fields(node) for node in _nodes(core)]
-    return made(lambda _: core) if any(changes) else adapter
-
-
-def _with_late_fields(node: Mapping[str, Any]) -> bool:
-    """Whether a type is a dataclass that sets some fields itself; pydantic leaves these out.
-
-    They are added to its core schema, as if they were computed.
+    What is inside a class of pydantic's stays as it is: its core schema is the class's own.
     """
-    if node["type"] != "dataclass" or node["schema"]["type"] != "dataclass-args":
-        return False
-    made = node["schema"]
-    known = {each["name"] for each in made["fields"]}
-    late = [each.name for each in fields(node["cls"]) if each.name not in known and not each.init]
-    made["computed_fields"] = [
-        *made.get("computed_fields", ()),
-        *(core_schema.computed_field(name, core_schema.any_schema()) for name in late),
-    ]
-    return bool(late)
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            _add_late_fields(part, handler, seen)
+    if not isinstance(schema, dict) or hasattr(schema.get("cls"), "__pydantic_fields__"):
+        return
+    if schema.get("type") == "definition-ref" and schema["schema_ref"] not in seen:
+        seen.add(schema["schema_ref"])
+        _add_late_fields(handler.resolve_ref_schema(schema), handler, seen)
+    if schema.get("type") == "dataclass" and schema["schema"]["type"] == "dataclass-args":
+        made = schema["schema"]
+        known = {each["name"] for each in made["fields"]}
+        made["computed_fields"] += [
+            core_schema.computed_field(each.name, core_schema.any_schema())
+            for each in fields(schema["cls"])
+            if each.name not in known and not each.init
+        ]
+    for part in schema.values():
+        _add_late_fields(part, handler, seen)
 
 
 def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:

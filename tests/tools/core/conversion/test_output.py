@@ -165,10 +165,16 @@ class Whole(BaseModel):
 @dataclass
 class Invoice:
     net: int
+    parts: list[Invoice] = field(default_factory=list)
     gross: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.gross = self.net * 2
+        if self.net:
+            self.gross = self.net * 2
+
+
+class Folder(BaseModel):
+    invoice: Invoice
 
 
 class Named(Protocol):
@@ -189,8 +195,12 @@ def _rows() -> list[sqlite3.Row]:
 RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
     (Serialized, Serialized(), {"at": 2026, "size": "5"}),
     (list[Whole], [Whole()], {"result": ["x is 1"]}),
-    (Invoice, Invoice(1), {"net": 1, "gross": 2}),
-    (list[Invoice], [Invoice(1)], {"result": [{"net": 1, "gross": 2}]}),
+    (Invoice, Invoice(1), {"net": 1, "parts": [], "gross": 2}),
+    (
+        list[Invoice],
+        [Invoice(1, [Invoice(2)])],
+        {"result": [{"net": 1, "parts": [{"net": 2, "parts": [], "gross": 4}], "gross": 2}]},
+    ),
     (list[Named], [Opaque()], {"result": ["opaque"]}),
     (Decimal, Decimal("NaN"), {"result": "NaN"}),
     (None, None, {"result": None}),
@@ -352,6 +362,18 @@ def test_a_tool_result_is_the_answer_already() -> None:
     answer = ToolResult({"a": 1}, "text")
     assert Output("tool", ToolResult).result(answer) is answer
     assert Output("tool", ToolResult).schema is None
+
+
+def test_a_model_of_the_author_stays_as_it_is() -> None:
+    before = Folder.model_json_schema(mode="serialization")
+    folder = Output("tool", Folder).result(Folder(invoice=Invoice(1)))
+    assert folder.structured == {"invoice": {"net": 1, "parts": []}}
+    assert Folder.model_json_schema(mode="serialization") == before
+
+
+def test_a_field_that_was_never_set_is_an_internal_error() -> None:
+    with pytest.raises(InternalError, match="a Invoice that does not fit"):
+        Output("tool", Invoice).result(Invoice(0))
 
 
 def test_a_subclass_is_cut_to_what_was_promised() -> None:
