@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "functions.md"
 
 def main() -> None:
     """Runs the benchmark that the command line asks for."""
-    parser = argparse.ArgumentParser(description="What becomes of 200 shapes of functions.")
+    parser = argparse.ArgumentParser(description="What becomes of shapes of functions.")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON object")
     output.add_argument("--failures", metavar="SYSTEM", choices=SYSTEMS, help="explain them")

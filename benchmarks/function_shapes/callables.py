@@ -1,5 +1,6 @@
 """Callables: everything in Python that can be called, and how it is called."""
 
+import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -157,6 +158,52 @@ def static_method() -> Function:
 @CALLABLES.shape("an unbound method", refused="self|method|instance|bound")
 def unbound_method() -> Function:
     return Service.greet
+
+
+@CALLABLES.shape(
+    "an unbound method of a local class, whatever it calls its object",
+    refused="self|method|instance|bound",
+)
+def local_unbound_method() -> Function:
+    class Door:
+        def knock(this, who: str) -> str:  # noqa: N805  # the shape
+            return who
+
+    return Door.knock
+
+
+@CALLABLES.shape("a partialmethod of a class", refused="self|method|instance|bound")
+def unbound_partialmethod() -> Function:
+    class Door:
+        def knock(self, who: str, times: int) -> str:
+            return who * times
+
+        twice = functools.partialmethod(knock, times=2)
+
+    return Door.twice
+
+
+@CALLABLES.shape("a singledispatchmethod", takes("what"), gets({"what": "a"}, "text a"))
+def dispatching_method() -> Function:
+    class Printer:
+        @functools.singledispatchmethod
+        def write(self, what: Any) -> str:  # noqa: ANN401  # the shape
+            return f"thing {what}"
+
+        @write.register
+        def _(self, what: str) -> str:
+            return f"text {what}"
+
+    return Printer().write
+
+
+@CALLABLES.shape("a context manager", refused="context manager|with")
+def context_manager() -> Function:
+    @contextlib.contextmanager
+    def opened(path: str) -> Iterator[str]:
+        yield path
+
+    return opened
 
 
 @CALLABLES.shape(

@@ -9,6 +9,7 @@ from benchmarks.function_shapes.containers import CONTAINERS
 from benchmarks.function_shapes.defaults import DEFAULTS
 from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
+from benchmarks.function_shapes.libraries import LIBRARIES, LIBRARY_RESULTS
 from benchmarks.function_shapes.models import MODELS
 from benchmarks.function_shapes.odd_results import ODD_RESULTS
 from benchmarks.function_shapes.pitfalls import PITFALLS
@@ -37,6 +38,7 @@ SHAPES: tuple[Shape, ...] = tuple(
         POSTPONED,
         DEFAULTS,
         PITFALLS,
+        LIBRARIES,
         SIGNATURES,
         CALLABLES,
         CONSTRUCTORS,
@@ -44,6 +46,7 @@ SHAPES: tuple[Shape, ...] = tuple(
         CONTAINERS,
         ODD_RESULTS,
         RICH_RESULTS,
+        LIBRARY_RESULTS,
         ERRORS,
     )
     for shape in theme.shapes

@@ -128,3 +128,40 @@ def starred_names() -> Function:
         return str(cities)
 
     return weather
+
+
+@PROSE.shape(
+    "a role of reST at the beginning of a line",
+    describes("path", "Where to write, a text or a :class:`Path` of Python."),
+    describes("mode", "How to write."),
+)
+def role_at_the_beginning() -> Function:
+    def write(path: str, mode: str = "w") -> str:
+        """Writes a file.
+
+        :param path: Where to write, a text or a
+            :class:`Path` of Python.
+        :param mode: How to write.
+        """
+        return path + mode
+
+    return write
+
+
+@PROSE.shape(
+    "parameters that share a text",
+    describes("width", "Sizes in pixels."),
+    describes("height", "Sizes in pixels."),
+    describes("name", "What it is called."),
+)
+def shared_text() -> Function:
+    def draw(name: str, width: int, height: int) -> str:  # noqa: D417  # the shape
+        """Draws a picture.
+
+        Args:
+            name: What it is called.
+            width, height: Sizes in pixels.
+        """
+        return f"{name} {width} {height}"
+
+    return draw
