@@ -15,12 +15,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
-from tools.core.conversion.generics import rebuilt
+from tools.core.conversion.generics import with_arguments
 from tools.core.conversion.hints import resolve_class
 from tools.core.conversion.typeddicts import make_readable
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["field_of", "field_texts", "received"]
+__all__ = ["field_of", "field_texts", "received", "text_of"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
@@ -57,6 +57,11 @@ def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of 
     return found[0] if found else None
 
 
+def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
+    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
+    return _first_text(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
+
+
 def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any kind
     """The texts that `Annotated` has for the fields of a class; pydantic reads `Field` only."""
     fields = getattr(cls, "__pydantic_fields__", None)
@@ -68,8 +73,8 @@ def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any k
             for name, hint in _hints(cls).items()
             if get_origin(hint) is Annotated
         }
-    found = {name: next(filter(None, map(_text, each)), None) for name, each in metadata.items()}
-    return {name: text for name, text in found.items() if text is not None}
+    found = {name: _first_text(each) for name, each in metadata.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401  # a class of any kind
@@ -84,7 +89,7 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
         annotation = annotation.__value__
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
-        return _described(rebuilt(annotation, _received))
+        return _described(with_arguments(annotation, _received))
     if origin is Literal:
         return _literal(annotation)
     if isinstance(origin, enum.EnumType):
@@ -99,7 +104,7 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
         return Annotated[bytes, AfterValidator(bytearray)]
     if origin is LiteralString:
         return str
-    return rebuilt(annotation, _received)
+    return with_arguments(annotation, _received)
 
 
 def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
@@ -132,13 +137,17 @@ def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     inner, *metadata = get_args(annotation)
     field = field_of(annotation) or FieldInfo()
     said = Field(
-        description=field.description or next(filter(None, map(_text, metadata)), None),
+        description=field.description or _first_text(metadata) or None,
         examples=field.examples,
         json_schema_extra=field.json_schema_extra,
         discriminator=field.discriminator,
     )
     said.metadata = field.metadata
     return Annotated[(inner, *(each for each in metadata if not _is_said(each)), said)]
+
+
+def _first_text(metadata: Iterable[object]) -> str:
+    return next(filter(None, map(_text, metadata)), "")
 
 
 def _is_said(metadata: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-__all__ = ["rebuilt", "substituted", "type_arguments"]
+__all__ = ["substituted", "type_arguments", "with_arguments"]
 
 
 def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN401  # a type of any form
@@ -16,7 +16,7 @@ def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN4
             return types[annotation]
     except TypeError:  # Annotated with metadata that has no hash
         pass
-    return rebuilt(annotation, lambda part: substituted(part, types))
+    return with_arguments(annotation, lambda part: substituted(part, types))
 
 
 def type_arguments(alias: Any) -> dict[Any, Any]:  # noqa: ANN401  # a type of any form
@@ -25,7 +25,7 @@ def type_arguments(alias: Any) -> dict[Any, Any]:  # noqa: ANN401  # a type of a
     return dict(zip(variables, get_args(alias), strict=False))
 
 
-def rebuilt(annotation: Any, change: Any) -> Any:  # noqa: ANN401  # a type of any form, a function of one
+def with_arguments(annotation: Any, change: Any) -> Any:  # noqa: ANN401  # a type of any form, a function of one
     """A type with each of its arguments changed; the same one if none does."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if not arguments or origin is Literal:

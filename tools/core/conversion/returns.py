@@ -6,16 +6,17 @@ import typing
 from collections import abc
 from concurrent.futures import Future
 from io import BytesIO, IOBase, StringIO
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
 
 import typing_extensions
 
 from tools.core.conversion.errors import UnsendableError
+from tools.core.conversion.generics import with_arguments
 from tools.core.conversion.signature import NOTHING
 from tools.core.spec import ToolResult
 
-__all__ = ["gives_back", "promised", "says_nothing", "text_of"]
+__all__ = ["gives_back", "promised", "says_nothing"]
 
 UNTYPED = (
     NOTHING,
@@ -67,7 +68,7 @@ def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
         for kind, meaning in ASIDE.items():
             if origin is kind:
                 return meaning
-    return _inside(annotation, origin, arguments)
+    return with_arguments(annotation, promised)
 
 
 def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
@@ -80,31 +81,6 @@ def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     if origin is not abc.Generator or len(arguments) < 3:  # noqa: PLR2004  # yields, takes, returns
         return False
     return arguments[2] not in (None, NoneType)
-
-
-def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
-    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
-    if get_origin(annotation) is not Annotated:
-        return ""
-    for each in get_args(annotation)[1:]:
-        text = each if isinstance(each, str) else getattr(each, "documentation", None)
-        if text:
-            return str(text)
-    return ""
-
-
-def _inside(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401  # types of any form
-    """The same type with what stands in its brackets as it is promised."""
-    if not arguments or origin is Literal:
-        return annotation
-    if origin is Annotated:
-        return Annotated[(promised(arguments[0]), *arguments[1:])]
-    changed = tuple(promised(each) if _is_type(each) else each for each in arguments)
-    if all(new is old for new, old in zip(changed, arguments, strict=True)):
-        return annotation
-    if origin in (Union, UnionType):
-        return Union[changed]  # noqa: UP007  # of types that are known only now
-    return origin[changed[0] if len(changed) == 1 else changed]
 
 
 def _with_returned(items: Any, returned: Any) -> Any:  # noqa: ANN401  # types of any form
@@ -127,8 +103,3 @@ def _is_file(kind: type) -> bool:
     if issubclass(kind, BytesIO | StringIO):
         return False
     return issubclass(kind, IOBase | typing.IO)
-
-
-def _is_type(argument: Any) -> bool:  # noqa: ANN401  # an argument of a generic
-    """Whether an argument of a generic is a type, not a list of types or a value."""
-    return not isinstance(argument, list | str | int) and argument is not ...
