@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from tools.core.conversion.compiled import compiled
+from tools.core.conversion.compilation import compiled
 from tools.core.conversion.complaints import complaints, nearest, unknown
 from tools.core.conversion.leniency import false_numbers, forgiven
 from tools.core.conversion.schema import tidy

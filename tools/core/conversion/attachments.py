@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tools.core.conversion.rebuilt import rebuilt
+from tools.core.conversion.replacement import replaced
 from tools.core.media import Media
 
 __all__ = ["NOTE", "is_shown", "lines", "media_of", "note", "without_data"]
@@ -86,7 +86,7 @@ def without_data(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any 
         value: Anything; it is not changed.
         shown: What was taken out is added to it.
     """
-    return rebuilt(value, partial(_emptied, shown=shown))
+    return replaced(value, partial(_emptied, shown=shown))
 
 
 def lines(value: Any) -> list[str | None]:  # noqa: ANN401  # any value

@@ -16,15 +16,15 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from tools.core.context import RequestContext
-from tools.core.conversion.collected import (
+from tools.core.conversion.opaque import error_text
+from tools.core.conversion.output import Output
+from tools.core.conversion.signature import Signature, underlying
+from tools.core.conversion.streams import (
     collect,
     collect_async,
     is_async_stream,
     is_stream,
 )
-from tools.core.conversion.opaque import error_text
-from tools.core.conversion.output import Output
-from tools.core.conversion.signature import Signature, underlying
 from tools.core.errors import InternalError, InvalidArgumentsError, ToolError
 from tools.core.failures import only_cause
 from tools.core.spec import ToolResult

@@ -10,13 +10,13 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import to_json
 
 from tools.core.conversion.attachments import lines
-from tools.core.conversion.collected import Collected
 from tools.core.conversion.errors import UnsendableError
 from tools.core.conversion.forms import text_of
 from tools.core.conversion.plain import plain
 from tools.core.conversion.promise import Promise
 from tools.core.conversion.returns import gives_back, promised, says_nothing
 from tools.core.conversion.schema import resolve, tidy
+from tools.core.conversion.streams import Collected
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.media import Media
 from tools.core.spec import ToolResult

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 from tools.core.conversion.attachments import without_data
 from tools.core.conversion.foreign import alternatives, native
 from tools.core.conversion.plain import ordered, plain
-from tools.core.conversion.rebuilt import rebuilt
+from tools.core.conversion.replacement import replaced
 from tools.core.conversion.result_schema import ResultSchemaGenerator
 from tools.core.media import Media
 
@@ -111,13 +111,13 @@ class Promise:
 
     def _exact(self, value: Any) -> Any:  # noqa: ANN401  # any value
         """The value with large integers of numpy as they are; pydantic would round them."""
-        return rebuilt(value, native, objects=False)
+        return replaced(value, native, objects=False)
 
     def _other_forms(self, value: Any) -> Iterator[Any]:  # noqa: ANN401  # any values
         if self._is_open:
             yield self._exact(value)
         yield from alternatives(value)
-        whole = rebuilt(value, native)
+        whole = replaced(value, native)
         if whole is not value:
             yield whole
 

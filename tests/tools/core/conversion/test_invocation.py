@@ -18,8 +18,8 @@ import pytest
 from pydantic import BaseModel
 
 from tools.core.context import RequestContext
-from tools.core.conversion import collected
-from tools.core.conversion.collected import BRIEF
+from tools.core.conversion import streams
+from tools.core.conversion.streams import BRIEF
 from tools.core.errors import (
     ConflictError,
     InternalError,
@@ -234,7 +234,7 @@ async def test_an_open_file_is_refused_and_not_read_line_by_line(tmp_path: Path)
 
 @pytest.mark.anyio
 async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collected, "MOST_ITEMS", 100)
+    monkeypatch.setattr(streams, "MOST_ITEMS", 100)
     ends = []
 
     def endless() -> Iterator[int]:

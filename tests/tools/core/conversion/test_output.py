@@ -47,10 +47,10 @@ from pydantic import (
 )
 from typing_extensions import Doc, TypedDict
 
-from tools.core.conversion.collected import Collected
 from tools.core.conversion.output import Output
 from tools.core.conversion.schema import types
 from tools.core.conversion.signature import NOTHING
+from tools.core.conversion.streams import Collected
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.spec import ToolResult
 

@@ -19,8 +19,8 @@ from typing_extensions import TypedDict
 
 from tools.core.context import RequestContext
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator
-from tools.core.conversion.directly import arguments_schema
 from tools.core.conversion.forms import received
+from tools.core.conversion.shortcuts import arguments_schema
 from tools.core.errors import InvalidArgumentsError
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec

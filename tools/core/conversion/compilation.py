@@ -15,8 +15,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator, misapplied
-from tools.core.conversion.directly import arguments_schema
 from tools.core.conversion.hints import local_names
+from tools.core.conversion.shortcuts import arguments_schema
 from tools.core.conversion.signature import NOTHING, OMITTED, Parameter, Signature
 from tools.core.errors import ToolDefinitionError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["rebuilt"]
+__all__ = ["replaced"]
 
 LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
 """Types that nothing is inside of, and that are never replaced themselves."""
@@ -19,7 +19,7 @@ LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
 Change = Callable[[Any], Any]
 
 
-def rebuilt(value: Any, change: Change, *, objects: bool = True) -> Any:  # noqa: ANN401  # any value
+def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:  # noqa: ANN401  # any value
     """A value with `change` applied to it and, where that leaves it as it is, to all inside it.
 
     Builtin collections, named tuples, dataclasses and models are looked into. What has nothing to
