@@ -18,6 +18,7 @@ from tools.core.conversion.foreign import alternatives, native
 from tools.core.conversion.plain import ordered, plain
 from tools.core.conversion.replacement import replaced
 from tools.core.conversion.result_schema import ResultSchemaGenerator
+from tools.core.conversion.shortcuts import simple_schema
 from tools.core.media import Media
 
 __all__ = ["Promise"]
@@ -80,9 +81,9 @@ class Promise:
         self._adapter: TypeAdapter[Any] = TypeAdapter(
             Annotated[Any, _Exactly(returns)], config=CONFIG
         )
-        self.schema = _schema(self._adapter)
         nodes = list(_nodes(self._adapter.core_schema))
         kinds = {node["type"] for node in nodes}
+        self.schema = _schema(self._adapter, kinds)
         self._serializes = not kinds <= INERT or any("serialization" in node for node in nodes)
         self._is_open = not kinds.isdisjoint(OPEN)
         self._may_hold_blocks = "any" in kinds or any(map(_is_block, nodes))
@@ -187,7 +188,11 @@ def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str])
         _add_late_fields(part, handler, seen)
 
 
-def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any] | None:
+def _schema(adapter: TypeAdapter[Any], kinds: AbstractSet[str]) -> dict[str, Any] | None:
+    # A float is null in a result where it is no number.
+    simple = None if "float" in kinds else simple_schema(adapter.core_schema)
+    if simple is not None:
+        return simple
     try:
         return adapter.json_schema(mode="serialization", schema_generator=ResultSchemaGenerator)
     except PydanticInvalidForJsonSchema:

@@ -20,7 +20,8 @@ from typing_extensions import TypedDict
 from tools.core.context import RequestContext
 from tools.core.conversion.argument_schema import ArgumentSchemaGenerator
 from tools.core.conversion.forms import received
-from tools.core.conversion.shortcuts import arguments_schema
+from tools.core.conversion.result_schema import ResultSchemaGenerator
+from tools.core.conversion.shortcuts import arguments_schema, simple_schema
 from tools.core.errors import InvalidArgumentsError
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec
@@ -267,3 +268,14 @@ def test_what_is_said_directly_is_what_pydantic_says(kind: Kind) -> None:
     assert (
         arguments_schema(adapter, ArgumentSchemaGenerator)["properties"] == generated["properties"]
     )
+
+
+@settings(max_examples=200, deadline=None)
+@given(KINDS)
+def test_the_same_holds_for_results(kind: Kind) -> None:
+    adapter: TypeAdapter[Any] = TypeAdapter(received(kind.annotation))
+    said = simple_schema(adapter.core_schema)
+    if said is not None and "number" not in json.dumps(said):
+        assert said == adapter.json_schema(
+            mode="serialization", schema_generator=ResultSchemaGenerator
+        )
