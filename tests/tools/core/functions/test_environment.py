@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,10 @@ class Gated:
         os.close(self._go)
 
     async def _read(self) -> bytes:
-        await anyio.wait_readable(self._started)
-        return os.read(self._started, 1 << 16)
+        while True:
+            await anyio.wait_readable(self._started)
+            with suppress(BlockingIOError):  # it was opened for writing between the two
+                return os.read(self._started, 1 << 16)
 
 
 @pytest.fixture
