@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
 from tools.core.conversion.generics import with_arguments
-from tools.core.conversion.hints import resolve_class
+from tools.core.conversion.hints import label, resolve_class
 from tools.core.conversion.typeddicts import make_readable
 from tools.core.errors import ToolDefinitionError
 
@@ -108,12 +108,21 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
 
 
 def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
-    """An object with what the class takes, of which it is made; pydantic does not know attrs."""
+    """An object with what the class takes, of which it is made; pydantic does not know attrs.
+
+    Raises:
+        ToolDefinitionError: If the class has itself in its fields.
+    """
     hints = resolve_class(cls)
     names = {each.alias: each.name for each in cls.__attrs_attrs__}
     fields = {}
     for alias, parameter in inspect.signature(cls).parameters.items():
-        hint = _received(hints.get(names.get(alias, alias), Any))
+        try:
+            hint = _received(hints.get(names.get(alias, alias), Any))
+        except RecursionError as error:
+            raise ToolDefinitionError(
+                f"{label(cls)} of attrs refers to itself; make it a dataclass or a model."
+            ) from error
         fields[alias] = hint if parameter.default is parameter.empty else NotRequired[hint]
     make: Any = typing_extensions.TypedDict
     return Annotated[make(cls.__name__, fields), AfterValidator(lambda values: cls(**values))]

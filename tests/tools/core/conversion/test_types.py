@@ -74,6 +74,11 @@ class Order:
     lines: list[Line] = attrs.field(factory=list)
 
 
+@attrs.define
+class Node:
+    children: list[Node]
+
+
 @dataclass
 class Watched:
     path: str
@@ -500,6 +505,11 @@ def test_a_default_hides_no_mistake_in_a_type(annotation: Any, reason: str) -> N
     take.__annotations__ = {"x": annotation}
     with pytest.raises(ToolDefinitionError, match=reason):
         FunctionToMCP.convert(take)
+
+
+def test_a_class_of_attrs_that_refers_to_itself_is_refused(taking: Callable[[Any], Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match="Node of attrs refers to itself"):
+        FunctionToMCP.convert(taking(Node))
 
 
 def test_strict_types_are_read_as_json_has_them(taking: Callable[[Any], Any]) -> None:
