@@ -138,17 +138,19 @@ def _plain_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401
     except NameError as error:  # Python 3.14 looks annotations up when they are asked for
         resolve({"return": error.name}, function)
         raise
-    written = {each.name: each.annotation for each in signature.parameters.values()}
-    written["return"] = signature.return_annotation
-    named = {name: hint for name, hint in written.items() if hint is not NOTHING}
+    named = {name: hint for name, hint in _hints(signature).items() if hint is not NOTHING}
     return _retyped(signature, resolve(named, function)) if named else signature
 
 
 def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.Signature:
     """A signature with some types, such as `Self` or a type variable, replaced by others."""
-    hints = {each.name: each.annotation for each in signature.parameters.values()}
-    hints["return"] = signature.return_annotation
-    return _retyped(signature, {name: substituted(hint, types) for name, hint in hints.items()})
+    hints = {name: substituted(hint, types) for name, hint in _hints(signature).items()}
+    return _retyped(signature, hints)
+
+
+def _hints(signature: inspect.Signature) -> dict[str, Any]:
+    named = {each.name: each.annotation for each in signature.parameters.values()}
+    return {**named, "return": signature.return_annotation}
 
 
 def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:

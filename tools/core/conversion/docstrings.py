@@ -64,7 +64,7 @@ RAISE_FIELDS = {"except", "exception", "raise", "raises"}
 TYPE_FIELDS = {"rtype", "type", "vartype", "ytype"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Documentation:
     """What a docstring says.
 
@@ -76,16 +76,6 @@ class Documentation:
     """
 
     description: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
-    returns: str = ""
-    raises: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What has been read so far."""
-
-    description: list[str] = field(default_factory=list)
     parameters: dict[str, str] = field(default_factory=dict)
     returns: str = ""
     raises: dict[str, str] = field(default_factory=dict)
@@ -105,41 +95,41 @@ def read_docstring(text: str | None) -> Documentation:
     text = inspect.cleandoc(text)
     if not MARK.search(text):
         return Documentation(text)
-    reading = _Reading()
+    said = Documentation()
     lines = text.split("\n")
     place = 0
     while place < len(lines):
-        place = _read_block(lines, place, reading)
-    description = re.sub(r"\n{3,}", "\n\n", "\n".join(reading.description)).strip()
-    return Documentation(description, reading.parameters, reading.returns, reading.raises)
+        place = _read_block(lines, place, said)
+    said.description = re.sub(r"\n{3,}", "\n\n", said.description).strip()
+    return said
 
 
-def _read_block(lines: Sequence[str], place: int, reading: _Reading) -> int:
+def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
     """Reads a section, a field or a line of description; returns where the next one begins."""
     line = lines[place]
     stripped = line.strip()
     found = FIELD.fullmatch(stripped)
-    if found and _read_field(lines, place, found, reading):
+    if found and _read_field(lines, place, found, said):
         return _end_of_field(lines, place)
     if _is_underlined(lines, place) and stripped.lower() in SECTIONS:
         end = _end_of_numpy(lines, place + 2)
-        _read_numpy(stripped.lower(), lines[place + 2 : end], reading)
+        _read_numpy(stripped.lower(), lines[place + 2 : end], said)
         return end
     title = GOOGLE_TITLE.fullmatch(stripped)
     if title and title["title"].lower() in SECTIONS:
         end = _end_of_google(lines, place)
-        if _read_google(title["title"].lower(), lines[place + 1 : end], reading):
+        if _read_google(title["title"].lower(), lines[place + 1 : end], said):
             return end
-    reading.description.append(line)
+    said.description += f"{line}\n"
     return place + 1
 
 
-def _read_google(title: str, lines: Sequence[str], reading: _Reading) -> bool:
+def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
     """Reads a Google section; False where nothing in it has the form of one."""
     if title in RETURNS:
-        reading.returns = TYPED_RESULT.sub("", _joined(lines), count=1)
+        said.returns = TYPED_RESULT.sub("", _joined(lines), count=1)
         return True
-    into = reading.raises if title in RAISES else reading.parameters
+    into = said.raises if title in RAISES else said.parameters
     pattern = RAISED if title in RAISES else ITEM
     found = {
         _bare(name): text
@@ -186,7 +176,7 @@ def _end_of_google(lines: Sequence[str], title: int) -> int:
     return len(lines)
 
 
-def _read_numpy(title: str, lines: Sequence[str], reading: _Reading) -> None:
+def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
     entries: list[tuple[str, list[str]]] = []
     for line in lines:
         if line.strip() and not line[0].isspace():
@@ -196,12 +186,12 @@ def _read_numpy(title: str, lines: Sequence[str], reading: _Reading) -> None:
     for head, texts in entries:
         text = _joined(texts)
         if title in RETURNS:
-            reading.returns = reading.returns or text or head
+            said.returns = said.returns or text or head
         elif title in RAISES:
-            reading.raises[head] = text
+            said.raises[head] = text
         elif text:
             names = SEVERAL.split(head.partition(" :")[0].partition(": ")[0])
-            reading.parameters.update(dict.fromkeys(map(_bare, names), text))
+            said.parameters.update(dict.fromkeys(map(_bare, names), text))
 
 
 def _end_of_numpy(lines: Sequence[str], start: int) -> int:
@@ -221,16 +211,18 @@ def _is_entry(lines: Sequence[str], place: int) -> bool:
     return " : " in lines[place] or (below[:1].isspace() and bool(below.strip()))
 
 
-def _read_field(lines: Sequence[str], place: int, found: re.Match[str], reading: _Reading) -> bool:
+def _read_field(
+    lines: Sequence[str], place: int, found: re.Match[str], said: Documentation
+) -> bool:
     kind, about = found["kind"], (found["about"] or "").split()
     text = _joined([found["text"], *lines[place + 1 : _end_of_field(lines, place)]])
     if kind in PARAMETER_FIELDS and about:
         if text:
-            reading.parameters[_bare(about[-1])] = text
+            said.parameters[_bare(about[-1])] = text
     elif kind in RETURN_FIELDS:
-        reading.returns = text
+        said.returns = text
     elif kind in RAISE_FIELDS:
-        reading.raises[" ".join(about)] = text
+        said.raises[" ".join(about)] = text
     else:
         return kind in TYPE_FIELDS
     return True

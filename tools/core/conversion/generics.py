@@ -1,4 +1,4 @@
-"""Types with type variables in them, and `Self`: replaced by what they stand for."""
+"""Types that hold other types: type variables, `Self` and what else stands in their brackets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-__all__ = ["substituted", "type_arguments", "with_arguments"]
+__all__ = ["bare", "substituted", "type_arguments", "with_arguments"]
 
 
 def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN401  # a type of any form
@@ -17,6 +17,11 @@ def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN4
     except TypeError:  # Annotated with metadata that has no hash
         pass
     return with_arguments(annotation, lambda part: substituted(part, types))
+
+
+def bare(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """A type without what `Annotated` says of it."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def type_arguments(alias: Any) -> dict[Any, Any]:  # noqa: ANN401  # a type of any form

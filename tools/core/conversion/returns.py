@@ -7,12 +7,12 @@ from collections import abc
 from concurrent.futures import Future
 from io import BytesIO, IOBase, StringIO
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import typing_extensions
 
 from tools.core.conversion.errors import UnsendableError
-from tools.core.conversion.generics import with_arguments
+from tools.core.conversion.generics import bare, with_arguments
 from tools.core.conversion.signature import NOTHING
 from tools.core.spec import ToolResult
 
@@ -73,9 +73,8 @@ def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
 
 def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     """Whether it is a generator that returns something besides what it yields."""
+    annotation = bare(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return gives_back(arguments[0])
     if isinstance(origin, type) and _is_awaitable(origin):
         return gives_back(arguments[-1])
     if origin is not abc.Generator or len(arguments) < 3:  # noqa: PLR2004  # yields, takes, returns

@@ -19,6 +19,7 @@ from tools.core.conversion.callables import NOTHING, bound_names, callable_signa
 from tools.core.conversion.complaints import nearest
 from tools.core.conversion.constructors import OMITTED, caller_name
 from tools.core.conversion.forms import field_of, received
+from tools.core.conversion.generics import bare
 from tools.core.conversion.hints import label
 from tools.core.conversion.typeddicts import make_readable, typed_dict_fields
 from tools.core.errors import ToolDefinitionError
@@ -258,8 +259,7 @@ def _passed_by_name(parameter: Parameter) -> bool:
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     """The type without `Annotated` and without None beside it."""
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
+    annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
         others = [part for part in get_args(annotation) if part is not NoneType]
         return _plain(others[0]) if len(others) == 1 else annotation
@@ -274,8 +274,7 @@ def _is_skipped(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
 
 def _says_none(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     """Whether a type has None beside other types, so that leaving it out can only mean None."""
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
+    annotation = bare(annotation)
     parts = get_args(annotation)
     if get_origin(annotation) in (Union, UnionType):
         return NoneType in parts or any(map(_says_none, parts))
