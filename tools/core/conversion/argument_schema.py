@@ -100,7 +100,9 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         """Pydantic takes a member of a plain enumeration for itself only, not for its value."""
         for member in schema["expected"]:
             if isinstance(member, Enum) and not isinstance(member, str | int):
-                self.handle_invalid_for_json_schema(schema, "literal")
+                kind = type(member).__name__
+                told = f"a Literal of {member} inside a class, unless {kind} inherits from str"
+                self.handle_invalid_for_json_schema(schema, told)
         return super().literal_schema(schema)
 
     def handle_invalid_for_json_schema(

@@ -63,6 +63,10 @@ class Planet(enum.Enum):
     MARS = (0.64, 3.39)
 
 
+class Marked(BaseModel):
+    colour: Literal[Colour.RED]
+
+
 @attrs.define
 class Line:
     text: str
@@ -474,6 +478,7 @@ def test_a_default_is_shown_as_callers_could_send_it() -> None:
         (TextIO, "becomes <class 'typing.TextIO'>"),
         (range, "becomes <class 'range'>"),
         (dict[tuple[int, int], str], "becomes a dict with keys of type tuple"),
+        (Marked, "a Literal of Colour.RED inside a class, unless Colour inherits from str"),
         (Annotated[str, Field(ge=1)], "ge=1 does not apply to strings"),
         (list[Annotated[str, Field(lt=1)]], "lt=1 does not apply to strings"),
         (Annotated[int, Field(max_length=2)], "maxLength=2 does not apply to integers"),
