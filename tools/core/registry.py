@@ -58,9 +58,7 @@ class ToolRegistry:
         for name, spec in list(self._specs.items()):
             if spec.source == source:
                 del self._specs[name]
-        self._owners = {
-            name: spec for name, spec in self._owners.items() if spec.source != source
-        }
+        self._owners = {name: spec for name, spec in self._owners.items() if spec.source != source}
 
     def discover(self, package: ModuleType) -> None:
         """Adds the marked functions of each public module directly under a package.
