@@ -27,7 +27,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManager]:
     """Makes a manager of some functions, with a real sandbox and a real library."""
 
-    def make(*functions: Callable[..., Any], **options: int) -> SandboxToolManager:
+    def make(*functions: Callable[..., Any], **options: Any) -> SandboxToolManager:
         registry = ToolRegistry()
         for function in functions:
             registry.add(FunctionToMCP.convert(function))

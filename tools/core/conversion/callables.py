@@ -96,8 +96,7 @@ def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
         return function.__wrapped__
     if _made_by(function) != DISPATCHING:
         return None
-    held = inspect.getclosurevars(function).nonlocals
-    return MethodType(held["self"].func, held["obj"])
+    return MethodType(function.__wrapped__, inspect.getclosurevars(function).nonlocals["obj"])
 
 
 def _of_partial(function: functools.partial[Any]) -> inspect.Signature:
