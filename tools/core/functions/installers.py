@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,16 @@ class Installer(Protocol):
         """
 
 
+def _trust() -> Mapping[str, str]:
+    """Lets uv trust whom the machine trusts, as pip does: companies have authorities of their own.
+
+    Clients start servers with few variables, so that those that say it otherwise are missing.
+    """
+    kept = ssl.get_default_verify_paths()
+    known = sys.platform == "darwin" or kept.cafile or kept.capath
+    return {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true"} if known else {}
+
+
 @dataclass(frozen=True, slots=True)
 class UvInstaller:
     """Makes environments with uv, which also fetches a Python where none will do."""
@@ -119,7 +130,8 @@ class UvInstaller:
         """As `Installer.install`."""
         uv = (self.uv, "--color", "never", "--no-progress")
         python = sys.executable if running_satisfies(wanted.python) else str(wanted.python)
-        run = partial(run_installer, environ=self.variables, cwd=place.parent, report=report)
+        variables = {**_trust(), **self.variables}
+        run = partial(run_installer, environ=variables, cwd=place.parent, report=report)
         try:
             await run((*uv, "venv", "--no-project", "--python", python, place))
         except InstallerFailedError as error:

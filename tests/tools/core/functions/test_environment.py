@@ -342,6 +342,20 @@ async def test_installers_see_neither_our_settings_nor_our_interpreter(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("said", [{}, {"UV_SYSTEM_CERTS": "false"}])
+async def test_uv_trusts_whom_the_machine_trusts_unless_it_is_told(
+    tmp_path: Path, gated: Gated, said: dict[str, str]
+) -> None:
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(environments(tmp_path, UV, **said).get, gated.metadata, Told())
+            variables = await gated.started()
+            tasks.cancel_scope.cancel()
+    assert variables["UV_SYSTEM_CERTS"] == said.get("UV_SYSTEM_CERTS", "true")
+    await gated.ended()
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("broken", ["gone", "failing", "upgraded"])
 async def test_an_environment_whose_interpreter_changed_is_made_again(
     tmp_path: Path, broken: str
