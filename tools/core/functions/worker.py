@@ -168,7 +168,7 @@ class Worker:
         """Takes what the worker says until it hangs up."""
         try:
             async for message in decoded(cast("ByteReceiveStream", self._process.stdout)):
-                if "loaded" in message:
+                if "loaded" in message and self.loaded is None:
                     self.loaded = decode_loaded(message)
                     task_status.started(self)
                 elif "log" in message:
