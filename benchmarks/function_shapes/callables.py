@@ -3,7 +3,6 @@
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -17,6 +16,7 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Options, Theme
+from benchmarks.function_shapes.subjects import Point, Service
 
 __all__ = ["CALLABLES"]
 
@@ -27,36 +27,6 @@ PARTS = ["0", "1", "2"]
 CALLABLES = Theme("callables")
 
 
-class Service:
-    """Has methods of every kind."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def greet(self, who: str) -> str:
-        """Greets somebody."""
-        return f"{self.name} greets {who}"
-
-    async def wave(self, who: str) -> str:
-        """Waves to somebody."""
-        await anyio.lowlevel.checkpoint()
-        return f"{self.name} waves to {who}"
-
-    @classmethod
-    def make(cls, who: str) -> str:
-        """Names the class."""
-        return f"{cls.__name__} {who}"
-
-    @staticmethod
-    def add(a: int, b: int) -> int:
-        """Adds."""
-        return a + b
-
-    def __call__(self, who: str) -> str:
-        """Calls somebody."""
-        return f"{self.name} calls {who}"
-
-
 class Later:
     """Is called asynchronously."""
 
@@ -64,14 +34,6 @@ class Later:
         """Calls somebody later."""
         await anyio.lowlevel.checkpoint()
         return f"later {who}"
-
-
-@dataclass
-class Point:
-    """A place in the plane."""
-
-    x: int
-    y: int = 0
 
 
 def logged(function: Function) -> Function:

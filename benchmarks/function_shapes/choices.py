@@ -17,6 +17,7 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Theme, show
+from benchmarks.function_shapes.subjects import Level
 
 __all__ = ["CHOICES"]
 
@@ -30,13 +31,6 @@ class Colour(enum.Enum):
 
     RED = "#f00"
     BLUE = "#00f"
-
-
-class Level(enum.IntEnum):
-    """Numbers."""
-
-    LOW = 1
-    HIGH = 2
 
 
 class Mixed(enum.Enum):

@@ -4,8 +4,7 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from pydantic import BaseModel
@@ -20,57 +19,13 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Options, Theme
+from benchmarks.function_shapes.subjects import Pair, Point, Service
 
 __all__ = ["CONSTRUCTORS"]
 
 Function = Callable[..., Any]
 
 CONSTRUCTORS = Theme("callables")
-
-
-class Service:
-    """Has methods of every kind."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def greet(self, who: str) -> str:
-        """Greets somebody."""
-        return f"{self.name} greets {who}"
-
-    async def wave(self, who: str) -> str:
-        """Waves to somebody."""
-        await anyio.lowlevel.checkpoint()
-        return f"{self.name} waves to {who}"
-
-    @classmethod
-    def make(cls, who: str) -> str:
-        """Names the class."""
-        return f"{cls.__name__} {who}"
-
-    @staticmethod
-    def add(a: int, b: int) -> int:
-        """Adds."""
-        return a + b
-
-    def __call__(self, who: str) -> str:
-        """Calls somebody."""
-        return f"{self.name} calls {who}"
-
-
-@dataclass
-class Point:
-    """A place in the plane."""
-
-    x: int
-    y: int = 0
-
-
-class Pair(NamedTuple):
-    """Two parts."""
-
-    left: int
-    right: str = "r"
 
 
 class Account(BaseModel):

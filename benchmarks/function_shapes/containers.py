@@ -1,6 +1,5 @@
 """Results in containers of every kind, and types that only a result has."""
 
-import enum
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import (
     AsyncGenerator,
@@ -12,13 +11,14 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, NewType, NoReturn, Self, TypeVar
+from typing import Annotated, Any, Literal, NewType, NoReturn, Self, TypeVar
 
 import anyio
 from pydantic import BaseModel, Field, field_serializer, model_serializer
 
 from benchmarks.function_shapes.checks import answers, gets, outputs, refuses, replies
 from benchmarks.function_shapes.shape import Theme
+from benchmarks.function_shapes.subjects import Colour, Page
 
 __all__ = ["CONTAINERS"]
 
@@ -34,12 +34,6 @@ class Town(BaseModel):
     """A town."""
 
     name: str
-
-
-class Page(BaseModel, Generic[ItemT]):
-    """Some items of many."""
-
-    items: list[ItemT]
 
 
 class Shouted(BaseModel):
@@ -62,12 +56,6 @@ class Flat(BaseModel):
     def write(self) -> str:
         """As its name only."""
         return self.name
-
-
-class Colour(enum.Enum):
-    """Values that differ from the names."""
-
-    RED = "#f00"
 
 
 @dataclass

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
-
 from benchmarks.function_shapes.checks import (
     answers,
     describes,
@@ -15,18 +13,13 @@ from benchmarks.function_shapes.checks import (
     takes,
 )
 from benchmarks.function_shapes.shape import Options, Theme
+from benchmarks.function_shapes.subjects import Place
 
 __all__ = ["DOCSTRINGS"]
 
 Function = Callable[..., Any]
 
 DOCSTRINGS = Theme("texts")
-
-
-class Place(BaseModel):
-    """A place on the map."""
-
-    town: str = Field(description="Name of the town.")
 
 
 @DOCSTRINGS.shape(

@@ -34,6 +34,7 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Theme, show
+from benchmarks.function_shapes.subjects import Level
 
 __all__ = ["LIBRARIES", "LIBRARY_RESULTS"]
 
@@ -57,13 +58,6 @@ class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
     CRIMSON = "red"  # noqa: PIE796  # the shape
-
-
-class Level(enum.IntEnum):
-    """Numbers."""
-
-    LOW = 1
-    HIGH = 2
 
 
 class Watched(BaseModel):

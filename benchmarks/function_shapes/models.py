@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
@@ -15,12 +15,11 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Theme
+from benchmarks.function_shapes.subjects import Page, Point
 
 __all__ = ["MODELS"]
 
 Function = Callable[..., Any]
-
-ItemT = TypeVar("ItemT")
 
 MODELS = Theme("types")
 
@@ -61,12 +60,6 @@ class Dog(BaseModel):
     tricks: list[str]
 
 
-class Page(BaseModel, Generic[ItemT]):
-    """Some items of many."""
-
-    items: list[ItemT]
-
-
 class Tags(RootModel[list[str]]):
     """A list with a name."""
 
@@ -86,14 +79,6 @@ class Order(BaseModel):
 
     item: str
     amount: int = 1
-
-
-@dataclass
-class Point:
-    """A place in the plane."""
-
-    x: int
-    y: int = 0
 
 
 @dataclass

@@ -4,51 +4,28 @@ import datetime as dt
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import typing_extensions
 from pydantic import BaseModel
 
 from benchmarks.function_shapes.checks import answers, gets, outputs, refuses
+from benchmarks.function_shapes.results import BERN, Point, Town, Wide
 from benchmarks.function_shapes.shape import Theme
 
 __all__ = ["ODD_RESULTS"]
 
 Function = Callable[..., Any]
 
-BERN = {"name": "Bern", "people": 0}
 
 ODD_RESULTS = Theme("results")
-
-
-class Town(BaseModel):
-    """A town."""
-
-    name: str
-    people: int = 0
 
 
 class Reading(BaseModel):
     """What an instrument said."""
 
     degrees: float
-
-
-@dataclass
-class Point:
-    """A place in the plane."""
-
-    x: int
-    day: dt.date = field(default_factory=lambda: dt.date(2026, 1, 1))
-
-
-class Wide(typing_extensions.TypedDict):
-    """As typing_extensions has it."""
-
-    text: str
 
 
 class Opaque:

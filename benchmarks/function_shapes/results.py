@@ -1,7 +1,6 @@
 """Results: what a function returns, as clients and models get it."""
 
 import datetime as dt
-import enum
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pydantic import BaseModel, Field, computed_field
 
 from benchmarks.function_shapes.checks import answers, gets, outputs
 from benchmarks.function_shapes.shape import Theme
+from benchmarks.function_shapes.subjects import Colour
 
 __all__ = ["RESULTS"]
 
@@ -81,12 +81,6 @@ class Pair(NamedTuple):
 
     left: int
     right: str
-
-
-class Colour(enum.Enum):
-    """Values that differ from the names."""
-
-    RED = "#f00"
 
 
 @RESULTS.shape("a str", outputs("result"), gets({}, 'a "quoted" → line\n'))

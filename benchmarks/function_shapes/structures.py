@@ -2,7 +2,7 @@
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import typing_extensions
 from typing_extensions import TypeAliasType
@@ -18,6 +18,7 @@ from benchmarks.function_shapes.checks import (
     types,
 )
 from benchmarks.function_shapes.shape import Theme, show
+from benchmarks.function_shapes.subjects import Pair
 
 __all__ = ["STRUCTURES"]
 
@@ -26,13 +27,6 @@ Function = Callable[..., Any]
 Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | int | None")
 
 STRUCTURES = Theme("types")
-
-
-class Pair(NamedTuple):
-    """Two parts."""
-
-    left: int
-    right: str = "r"
 
 
 class Query(typing.TypedDict):

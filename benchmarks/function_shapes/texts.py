@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import Doc
 
 from benchmarks.function_shapes.checks import (
@@ -17,18 +17,13 @@ from benchmarks.function_shapes.checks import (
     takes,
 )
 from benchmarks.function_shapes.shape import Options, Theme
+from benchmarks.function_shapes.subjects import Place
 
 __all__ = ["TEXTS"]
 
 Function = Callable[..., Any]
 
 TEXTS = Theme("texts")
-
-
-class Place(BaseModel):
-    """A place on the map."""
-
-    town: str = Field(description="Name of the town.")
 
 
 @dataclass

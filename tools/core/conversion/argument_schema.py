@@ -12,11 +12,11 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticOmit, PydanticSerializationError, core_schema
 
+from tools.core.conversion.forms import JSON_SCALARS
 from tools.core.conversion.schema import SchemaGenerator
 
 __all__ = ["ArgumentSchemaGenerator"]
 
-SCALARS = (str, int, float, bool, type(None))
 KEYS = {
     "bool": "^(true|false)$",
     "decimal": "^-?[0-9]+([.][0-9]+)?$",
@@ -88,7 +88,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """Members are their values, as far as JSON has these."""
-        if not all(isinstance(member.value, SCALARS) for member in schema["members"]):
+        if not all(isinstance(member.value, JSON_SCALARS) for member in schema["members"]):
             self.handle_invalid_for_json_schema(schema, "enum")
         return super().enum_schema(schema)
 

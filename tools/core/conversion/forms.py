@@ -20,7 +20,7 @@ from tools.core.conversion.hints import label, resolve_class
 from tools.core.conversion.typeddicts import make_readable
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["field_of", "field_texts", "received", "text_of"]
+__all__ = ["JSON_SCALARS", "field_of", "field_texts", "received", "text_of"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
@@ -31,7 +31,7 @@ ALIASES: Any = tuple(
     }
 )
 """What `type Name = …` makes, and its like of Python 3.11."""
-SCALARS = (str, int, float, bool, type(None))
+JSON_SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
 
@@ -173,7 +173,7 @@ def _text(metadata: object) -> str | None:
 def _enumeration(cls: Any) -> Any:  # noqa: ANN401  # an enumeration
     if issubclass(cls, enum.Flag):
         return _flag(cls)
-    if all(isinstance(member.value, SCALARS) for member in cls):
+    if all(isinstance(member.value, JSON_SCALARS) for member in cls):
         return cls
     return _choice(cls.__members__.items())
 
