@@ -1,0 +1,191 @@
+"""Notes: what a Markdown file says of itself, in front matter, wikilinks and tags.
+
+Front matter is YAML between lines of three hyphens at the beginning of a file, as Jekyll, Hugo and
+Obsidian write it (https://help.obsidian.md/properties). Wikilinks and tags are Obsidian's
+(https://help.obsidian.md/links, https://help.obsidian.md/tags).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from itertools import islice
+from typing import Any
+
+__all__ = ["MOST_NAMES", "Note", "read_note"]
+
+MOST_NAMES = 100
+"""Entities and keywords that one note gives at most: a table of contents links to everything."""
+
+_MAX_YAML = 65_536
+_MAX_JSON = 65_536  # as much metadata as a caller may give
+_MAX_LEVELS = 16
+_MAX_VALUES = 10_000  # YAML's aliases make a few lines say billions
+_MAX_NAME = 256
+
+_BLOCK = re.compile(
+    r"---[ \t]*\n(?P<yaml>.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_CODE = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?<!`)(?P<ticks>`{1,3})(?!`)[^\n]{0,500}?(?<!`)(?P=ticks)(?!`)",
+    re.DOTALL | re.MULTILINE,
+)
+_WIKILINK = re.compile(r"\[\[(?!\s)(?P<target>[^\[\]|#^\n]{1,256})(?:[|#^][^\[\]\n]{0,256})?\]\]")
+_ATTACHMENT = re.compile(r"\.(?!md$)[A-Za-z][A-Za-z0-9]{1,4}$")
+_TAG = re.compile(r"(?<!\S)#(?P<tag>[\w/-]{1,256})")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A Markdown file taken apart.
+
+    Attributes:
+        body: The text without the front matter; all of it where nothing else is there.
+        title: The front matter's title, or nothing.
+        event_time: Unix seconds of its `date` or `created`; UTC where it names no zone.
+        keywords: Its `tags` and `keywords`, then the tags in the text, without the hash.
+        entities: Its `aliases`, then the notes that the text links to.
+        metadata: Every other field, dates as ISO 8601.
+    """
+
+    body: str
+    title: str = ""
+    event_time: float | None = None
+    keywords: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_note(text: str) -> Note:
+    """Takes a Markdown text apart, in linear time.
+
+    Front matter that cannot be read stays in the text.
+
+    Args:
+        text: The text, lines ended by line feeds.
+    """
+    block = _BLOCK.match(text, 0, _MAX_YAML)
+    fields = None if block is None else _fields(block["yaml"])
+    if block is None or fields is None:
+        return _note(text, {})
+    body = text[block.end() :].lstrip("\n")
+    return _note(body if body.strip() else text, fields)
+
+
+def _note(body: str, fields: dict[str, Any]) -> Note:
+    prose = _CODE.sub(" ", body)
+    tags = [tag.lstrip("#") for tag in _names(_take(fields, "tags", "tag", "keywords"))]
+    aliases = _names(_take(fields, "aliases", "alias"))
+    (title,) = _take(fields, "title")[:1] or [""]
+    return Note(
+        body=body,
+        title=" ".join(title.split()) if isinstance(title, str) else str(title),
+        event_time=_take_time(fields, "date", "created"),
+        keywords=_first([*tags, *_tags(prose)]),
+        entities=_first([*aliases, *_links(prose)]),
+        metadata=fields,
+    )
+
+
+def _fields(block: str) -> dict[str, Any] | None:
+    """The fields, as values that JSON has; None if this is no front matter."""
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # imported on first use, untyped
+
+    try:
+        loaded = yaml.safe_load(block)
+        if not isinstance(loaded, dict):
+            return {} if loaded is None else None
+        fields: dict[str, Any] = _plain(loaded, iter(range(_MAX_VALUES)))
+        return fields if len(json.dumps(fields)) <= _MAX_JSON else None
+    except Exception:  # noqa: BLE001  # whatever it does to the library, it stays text
+        return None
+
+
+def _plain(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # any JSON
+    """The value as JSON has it.
+
+    Raises:
+        ValueError: If it is nested too deeply or has no end.
+    """
+    if next(budget, None) is None or level > _MAX_LEVELS:
+        raise ValueError("more than metadata may have")
+    match value:
+        case dict():
+            return {str(key): _plain(each, budget, level + 1) for key, each in value.items()}
+        case list() | tuple() | set():
+            return [_plain(each, budget, level + 1) for each in value]
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _take(fields: dict[str, Any], *names: str) -> list[Any]:
+    """Takes out what stands under these names, in any case, a list as its items."""
+    taken: list[Any] = []
+    for name in names:
+        for key in [key for key in fields if key.strip().lower() == name]:
+            value = fields.pop(key)
+            taken += value if isinstance(value, list) else [] if value is None else [value]
+    return taken
+
+
+def _take_time(fields: dict[str, Any], *names: str) -> float | None:
+    """Takes out the first of these names that is a date; what is none stays."""
+    for name in names:
+        for key in [key for key in fields if key.strip().lower() == name]:
+            try:
+                moment = datetime.fromisoformat(str(fields[key]).strip())
+            except ValueError:
+                continue
+            del fields[key]
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+def _names(values: Iterable[object]) -> Iterator[str]:
+    """The names in a field: one an item, or several in a text with commas."""
+    for value in values:
+        match value:
+            case str():
+                yield from value.replace("[[", "").replace("]]", "").split(",")
+            case bool() | dict() | None:
+                continue
+            case list():
+                yield from _names(value)
+            case _:
+                yield str(value)
+
+
+def _links(prose: str) -> Iterator[str]:
+    """The notes that are linked to; pictures and other attachments are none."""
+    for link in _WIKILINK.finditer(prose):
+        name = link["target"].rpartition("/")[2].strip()
+        if not _ATTACHMENT.search(name):
+            yield name.removesuffix(".md")
+
+
+def _tags(prose: str) -> Iterator[str]:
+    """The tags; a number alone is none."""
+    for tag in _TAG.finditer(prose):
+        if any(map(str.isalpha, tag["tag"])):
+            yield tag["tag"].strip("/")
+
+
+def _first(names: Iterable[str]) -> tuple[str, ...]:
+    """The first names, each once in its first spelling."""
+    spellings: dict[str, str] = {}
+    for name in names:
+        bare = " ".join(name.split())
+        if 0 < len(bare) <= _MAX_NAME:
+            spellings.setdefault(bare.casefold(), bare)
+    return tuple(islice(spellings.values(), MOST_NAMES))
