@@ -23,7 +23,7 @@ def listen(http: HttpSettings) -> socket.socket:
             cannot be listened on.
     """
     family, address = _resolve(http)
-    if http.token is None and not _is_loopback(address):
+    if http.token is None and not http.tokens and not _is_loopback(address):
         raise SettingsError(
             f"http.host = {http.host!r} can be reached from other machines, so a token is needed: "
             "set TOOLCRIB_HTTP__TOKEN, or listen on 127.0.0.1."

@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from server.auth import speaker_of
 from server.resources import DocumentResources
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
@@ -121,7 +122,8 @@ class _ToolBridge:
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
-        context = RequestContext(self._identity, _progress_reporter(ctx))
+        speaker = speaker_of(ctx, self._identity)
+        context = RequestContext(speaker.identity, _progress_reporter(ctx), bound=speaker.bound)
         result = await self._manager.execute(params.name, params.arguments or {}, context)
         try:
             return _call_result(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "SearchSettings",
     "Settings",
     "SettingsError",
+    "TokenSettings",
 ]
 
 DEFAULT_SOURCE = "default"
@@ -90,6 +92,15 @@ def _split_commas(value: object) -> object:
     return value
 
 
+def _parse_object(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+
+
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
@@ -103,6 +114,7 @@ def _check_token(token: SecretStr) -> SecretStr:
 
 _GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(_expand)]
 _FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
+_TokenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 _Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
@@ -149,6 +161,15 @@ class IdentitySettings(_Group):
     agent_id: str = Field("", description="The agent; empty means any of the user's.")
 
 
+class TokenSettings(_Group):
+    """A bearer token, and whose context it opens."""
+
+    token: Annotated[SecretStr, AfterValidator(_check_token)]
+    user_id: str = Field(min_length=1, max_length=256)
+    device_id: str = Field("", max_length=256)
+    agent_id: str = Field("", max_length=256)
+
+
 class HttpSettings(_Group):
     """Where the HTTP and SSE transports listen, and whom they answer."""
 
@@ -161,7 +182,15 @@ class HttpSettings(_Group):
         8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
     )
     token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
-        None, description="Bearer token that every request must carry; without it none is asked."
+        None,
+        description="Bearer token that requests must carry; it opens the context of the default "
+        "identity. Without any token none is asked.",
+    )
+    tokens: Annotated[Mapping[_TokenName, TokenSettings], BeforeValidator(_parse_object)] = Field(
+        {},
+        description="More bearer tokens by a name of yours (a-z, 0-9, _ and -), one for each "
+        "person or device: a table of token, user_id and, to fix them, device_id and agent_id. "
+        "A JSON object in the environment.",
     )
     allowed_hosts: _Names = Field(
         (),
@@ -173,6 +202,18 @@ class HttpSettings(_Group):
         description="Origin headers to answer besides loopback ones, as https://name; "
         "https://name:* means any port. Separated by commas in the environment.",
     )
+
+    @field_validator("tokens")
+    @classmethod
+    def _tell_apart(
+        cls, tokens: Mapping[str, TokenSettings], info: ValidationInfo
+    ) -> Mapping[str, TokenSettings]:
+        owners = {info.data.get("token"): "http.token"}
+        for name, each in tokens.items():
+            owner = owners.setdefault(each.token, name)
+            if owner != name:
+                raise ValueError(f"{name} has the same token as {owner}; give each one of its own")
+        return tokens
 
 
 class LogSettings(_Group):

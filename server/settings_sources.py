@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import platformdirs
 from pydantic import SecretStr, ValidationError
@@ -20,6 +20,7 @@ __all__ = ["SettingRow", "explain", "load"]
 _PREFIX = "TOOLCRIB_"
 _CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 _FIELDS = dict(Settings.fields())
+_TABLES = {key for key, field in _FIELDS.items() if get_origin(field.annotation) is Mapping}
 _KEYS = {key: key for key in _FIELDS}
 _VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
 _MASK = "**********"
@@ -170,7 +171,7 @@ def _as_key(variable: str) -> str:
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and prefix + name not in _TABLES:
             flat.update(_flat(value, f"{prefix}{name}."))
         else:
             flat[prefix + name] = value
@@ -207,10 +208,11 @@ def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable
         key = next((key for key in (".".join(path[:2]), path[0], *group) if key in given), None)
         if key is None:  # a default that could not be made because of another wrong value
             continue
-        secret = "SecretStr" in str(_FIELDS[key].annotation)
+        secret = key in _TABLES or "SecretStr" in str(_FIELDS[key].annotation)
         value = _MASK if secret else repr(_plain(given[key].value))
+        name = ".".join(path) if key in _TABLES else key
         reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
-        yield f"{key} = {value} (from {given[key].source}): {reason}. {_FIELDS[key].description}"
+        yield f"{name} = {value} (from {given[key].source}): {reason}. {_FIELDS[key].description}"
 
 
 def _plain(value: object) -> object:

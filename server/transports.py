@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.auth import BearerToken
+from server.auth import BearerTokens, callers_of
 from server.authority import SoundAuthority
 from server.drain import Drain
 from server.lines import messages
@@ -159,8 +159,8 @@ async def _serve(
 ) -> None:
     with listen(http) as listener:
         app = make_app(allowed_callers(http, listener))
-        if http.token is not None:
-            app = BearerToken(app, http.token)
+        if callers := callers_of(http):
+            app = BearerTokens(app, callers)
         _logger.info(announcement, f"http://{address_of(listener)}")
         await _run(Drain(SoundAuthority(app)), listener, running)
 

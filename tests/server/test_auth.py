@@ -6,20 +6,33 @@ from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from server.auth import BearerToken
+from server.auth import BearerTokens, Caller, callers_of
+from server.settings import HttpSettings, TokenSettings
+from storage.models import Identity
 
 TOKEN = "open-sesame"  # noqa: S105  # guards nothing
+HTTP = HttpSettings(
+    token=SecretStr(TOKEN),
+    tokens={
+        "ann": TokenSettings(token=SecretStr("anns"), user_id="Ann", device_id="phone"),
+        "bob": TokenSettings(token=SecretStr("bobs"), user_id="Bob", agent_id="coder"),
+    },
+)
 
 pytestmark = pytest.mark.anyio
 
 
 async def behind(scope: Scope, receive: Receive, send: Send) -> None:
-    await PlainTextResponse("in")(scope, receive, send)
+    caller = scope["user"]
+    assert isinstance(caller, Caller)
+    identity = caller.speaks_for or Identity("own")
+    text = f"{identity.user_id} {identity.device_id} {identity.agent_id}"
+    await PlainTextResponse(text)(scope, receive, send)
 
 
 async def get(authorization: bytes | None) -> httpx2.Response:
     headers = {} if authorization is None else {b"authorization": authorization}
-    transport = httpx2.ASGITransport(BearerToken(behind, SecretStr(TOKEN)))
+    transport = httpx2.ASGITransport(BearerTokens(behind, callers_of(HTTP)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://toy") as client:
         return await client.get("/", headers=headers)
 
@@ -27,7 +40,26 @@ async def get(authorization: bytes | None) -> httpx2.Response:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 async def test_the_token_is_let_in(scheme: str) -> None:
     response = await get(f"{scheme} {TOKEN}".encode())
-    assert (response.status_code, response.text) == (200, "in")
+    assert (response.status_code, response.text) == (200, "own  ")
+
+
+async def test_each_token_stands_for_its_own_caller() -> None:
+    assert (await get(b"Bearer anns")).text == "Ann phone "
+    assert (await get(b"Bearer bobs")).text == "Bob  coder"
+
+
+def test_the_callers_of_two_tokens_are_never_one() -> None:
+    names = [caller.access_token.client_id for _token, caller in callers_of(HTTP)]
+    assert len(set(names)) == len(names) == 3
+
+
+def test_without_tokens_there_are_no_callers() -> None:
+    assert callers_of(HttpSettings()) == []
+
+
+async def test_a_token_is_not_carried_past_the_door() -> None:
+    callers = [caller for _token, caller in callers_of(HTTP)]
+    assert not any(TOKEN in str(vars(caller)) or "anns" in str(vars(caller)) for caller in callers)
 
 
 async def test_without_credentials_the_challenge_names_the_scheme() -> None:
@@ -38,7 +70,16 @@ async def test_without_credentials_the_challenge_names_the_scheme() -> None:
 
 @pytest.mark.parametrize(
     "authorization",
-    [b"Bearer", b"Bearer ", b"Bearer open", b"Basic open-sesame", b"open-sesame", b"Bearer \xff"],
+    [
+        b"Bearer",
+        b"Bearer ",
+        b"Bearer open",
+        b"Bearer anns bobs",
+        b"Bearer ann",
+        b"Basic open-sesame",
+        b"open-sesame",
+        b"Bearer \xff",
+    ],
 )
 async def test_wrong_credentials_are_refused_as_such(authorization: bytes) -> None:
     response = await get(authorization)
@@ -59,5 +100,5 @@ async def test_the_lifespan_passes() -> None:
     async def send(_message: Message) -> None:
         raise NotImplementedError
 
-    await BearerToken(app, SecretStr(TOKEN))({"type": "lifespan"}, receive, send)
+    await BearerTokens(app, callers_of(HTTP))({"type": "lifespan"}, receive, send)
     assert seen == ["lifespan"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,79 @@ def test_a_wrong_token_is_not_shown() -> None:
     message = complaint(environ={"TOOLCRIB_HTTP__TOKEN": "open sesame"})
     assert "sesame" not in message
     assert "http.token = **********" in message
+
+
+TOKENS = """
+[http]
+token = "open"
+[http.tokens.ann]
+token = "sesame-of-ann"
+user_id = "ann"
+[http.tokens.bob]
+token = "sesame-of-bob"
+user_id = "bob"
+device_id = "phone"
+"""
+
+
+def test_tokens_are_a_table_in_the_file(tmp_path: Path) -> None:
+    tokens = load(config_file=written(tmp_path, TOKENS), environ={}).http.tokens
+    assert [(name, each.user_id, each.device_id) for name, each in tokens.items()] == [
+        ("ann", "ann", ""),
+        ("bob", "bob", "phone"),
+    ]
+    assert tokens["bob"].token.get_secret_value() == "sesame-of-bob"
+
+
+def test_tokens_are_json_in_the_environment_and_win_over_the_file(tmp_path: Path) -> None:
+    environ = {"TOOLCRIB_HTTP__TOKENS": '{"eve": {"token": "t", "user_id": "eve"}}'}
+    settings = load(config_file=written(tmp_path, TOKENS), environ=environ)
+    assert list(settings.http.tokens) == ["eve"]
+    assert settings.source_of("http.tokens") == "environment variable TOOLCRIB_HTTP__TOKENS"
+
+
+def test_no_token_is_shown(tmp_path: Path) -> None:
+    rows = {
+        row.key: row for row in explain(load(config_file=written(tmp_path, TOKENS), environ={}))
+    }
+    assert "sesame" not in str(rows)
+    assert rows["http.tokens"].value["bob"]["device_id"] == "phone"
+    assert rows["http.tokens"].source == str(tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "allowed"),
+    [
+        ('token = "sesame 1"\nuser_id = "c"', "c.token", "letters, digits"),
+        ('token = "sesame1"', "c.user_id", "Field required"),
+        ('token = "sesame1"\nuser_id = ""', "c.user_id", "at least 1 character"),
+        ('token = "sesame1"\nuser = "c"', "c.user_id", "a table of token, user_id"),
+        ('token = "open"\nuser_id = "c"', "", "c has the same token as http.token"),
+        ('token = "sesame-of-bob"\nuser_id = "c"', "", "c has the same token as bob"),
+    ],
+)
+def test_a_wrong_entry_is_named_without_its_token(
+    tmp_path: Path, entry: str, name: str, allowed: str
+) -> None:
+    message = complaint(written(tmp_path, f"{TOKENS}[http.tokens.c]\n{entry}\n"))
+    assert f"http.tokens{name and '.'}{name} = **********" in message
+    assert allowed in message
+    assert "sesame" not in message
+
+
+@pytest.mark.parametrize("name", ["Ann", "a.b", "", "a b", "a\n"])
+def test_a_name_of_a_token_has_no_dots_or_capitals(tmp_path: Path, name: str) -> None:
+    entry = f"[http.tokens.{json.dumps(name)}]\ntoken = 'sesame'\nuser_id = 'x'\n"
+    message = complaint(written(tmp_path, entry))
+    assert "(a-z, 0-9, _ and -)" in message
+    assert "sesame" not in message
+
+
+@pytest.mark.parametrize("value", ["sesame", "[1]", "3", '{"a": "sesame"}', "[" * 100_000])
+def test_tokens_that_are_no_table_are_refused_without_being_shown(value: str) -> None:
+    message = complaint(environ={"TOOLCRIB_HTTP__TOKENS": value})
+    assert message.startswith("http.tokens")
+    assert "sesame" not in message
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:

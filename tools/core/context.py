@@ -34,12 +34,14 @@ class RequestContext:
     Attributes:
         identity: Whose call it is.
         report_progress: Reports (done, total, message) to whoever asked, else does nothing.
+        bound: Whether the call must not be about anybody else.
     """
 
     identity: Identity = field(default_factory=Identity)
     report_progress: ProgressReporter = _report_nothing
     _sandbox: Sandbox | None = None
     _library: Library | None = None
+    bound: bool = field(default=False, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -66,14 +68,27 @@ class RequestContext:
             agent_id: Another agent than the caller's own.
 
         Raises:
-            PermissionDeniedError: If the tool's scope does not grant stored context.
+            PermissionDeniedError: If the tool's scope does not grant stored context, or the call
+                is bound to its identity and another is named.
         """
         if self._library is None:
             raise PermissionDeniedError("This tool's scope grants no access to stored context.")
         given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
         named = {key: value for key, value in given.items() if value is not None}
+        if self.bound:
+            self._check_own(named)
         return self._library.shelf(replace(self.identity, **named))
 
     def granted(self, *, sandbox: Sandbox | None, library: Library | None) -> RequestContext:
         """The same call with what its scope grants."""
         return replace(self, _sandbox=sandbox, _library=library)
+
+    def _check_own(self, named: dict[str, str]) -> None:
+        """Lets a bound call name itself, and a device or an agent where it has none."""
+        for key, value in named.items():
+            own = getattr(self.identity, key)
+            if value != own and (own or key == "user_id"):
+                raise PermissionDeniedError(
+                    f"{key}: {value!r} is not yours; this connection is for {own!r} alone.",
+                    next_actions=[f"Leave {key} out."],
+                )
