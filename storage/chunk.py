@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from storage.outline import Block, Section, sections_of
 
-__all__ = ["TextChunk", "chunk", "weigh"]
+__all__ = ["TextChunk", "chunk", "sentences", "weigh"]
 
 _WIDE = re.compile(
     "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
@@ -92,6 +93,15 @@ def chunk(
             if content:
                 chunks.append(TextChunk(heading, content, start + skipped))
     return chunks
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each line's by themselves, without blanks around them."""
+    found: list[str] = []
+    for line in _LINE.split(text):
+        cuts = [0, *(match.end() for match in _SENTENCE.finditer(line)), len(line)]
+        found.extend(line[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in found if sentence]
 
 
 def _without_blank_lines(text: str) -> tuple[int, str]:
