@@ -1,9 +1,8 @@
 """Summaries without a model that writes: the most central sentences, in their order.
 
 A sentence is central as much as it is near to all others: the mean cosine of its vector to theirs
-(degree centrality, as in LexRank: Erkan and Radev 2004, https://arxiv.org/abs/1109.2128). The next
-one taken is central and unlike those taken already (maximal marginal relevance: Carbonell and
-Goldstein 1998).
+(degree centrality, and what is nearly said already passed over, as in LexRank: Erkan and Radev
+2004, https://arxiv.org/abs/1109.2128).
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ __all__ = ["extract"]
 MOST_SENTENCES = 200
 """How many sentences are compared: about two seconds of embedding. Of more, every nth is."""
 
-CENTRALITY = 0.5
-"""Weight of being central against being unlike what was taken."""
+SAME = 0.85
+"""Cosine from which two sentences say nearly the same."""
 
 
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:
@@ -67,22 +66,12 @@ def _each_once(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 def _take(lengths: Sequence[int], vectors: Vectors, max_characters: int) -> list[int]:
     """The places of sentences that fit together, the most central first."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
-
     near = vectors @ vectors.T
-    central = (near.sum(axis=1) - 1) / max(len(lengths) - 1, 1)
-    likeness = np.zeros(len(lengths), dtype=np.float32)
-    open_to = np.ones(len(lengths), dtype=bool)
     taken: list[int] = []
     room = max_characters
-    while open_to.any():
-        worth = CENTRALITY * central - (1 - CENTRALITY) * likeness
-        best = int(np.where(open_to, worth, -np.inf).argmax())
-        if taken and lengths[best] > room:
-            open_to[best] = False
-            continue
-        taken.append(best)
-        room -= lengths[best] + 1
-        open_to[best] = False
-        likeness = np.maximum(likeness, near[best])
+    for place in (-near.sum(axis=1)).argsort(kind="stable"):
+        fits = lengths[place] <= room or not taken
+        if fits and not (near[place, taken] >= SAME).any():
+            taken.append(int(place))
+            room -= lengths[place] + 1
     return taken

@@ -61,7 +61,8 @@ def test_of_very_many_sentences_some_from_every_part_are_compared(world: ModuleT
     texts = [f"On day {day} number {turn} happened." for day in range(50) for turn in range(20)]
     told = extract(texts, embedder, 1200)
     assert embedder.embedded <= 200
-    assert sum(bool(each) for each in told) > 20
+    assert any(told[:250])
+    assert any(told[750:])
 
 
 @given(
