@@ -145,10 +145,11 @@ def _take_time(fields: dict[str, Any], *names: str) -> float | None:
         for key in [key for key in fields if key.strip().lower() == name]:
             try:
                 moment = datetime.fromisoformat(str(fields[key]).strip())
-            except ValueError:
+                moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            except (ValueError, OverflowError):
                 continue
             del fields[key]
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            return moment.timestamp()
     return None
 
 

@@ -1,0 +1,185 @@
+"""A conversation, whichever program it comes from, and what its readers share."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from storage.models import ContextType, NewContext, Turn
+
+__all__ = [
+    "BRANCHES",
+    "FILES",
+    "HIDDEN",
+    "OTHER",
+    "REASONING",
+    "TOOLS",
+    "Conversation",
+    "Utterance",
+    "branch",
+    "get",
+    "identifier",
+    "seconds",
+    "text_of",
+    "title_of",
+]
+
+BRANCHES = "messages of other branches"
+FILES = "images and files"
+HIDDEN = "hidden messages"
+OTHER = "other content"
+REASONING = "reasoning"
+TOOLS = "tool calls and results"
+
+_MAX_TITLE = 512
+_MAX_ID = 1024
+_FIRST_WORDS = 60
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+_MAX_NUMBER = 1e15
+_SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What one side said at once.
+
+    Attributes:
+        speaker: Who.
+        time: Unix seconds; None where it is not known.
+        text: What.
+    """
+
+    speaker: str
+    time: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation.
+
+    Attributes:
+        source: Where it was: "chatgpt", "claude" or "chat".
+        id: Its name there.
+        title: Its title, or its first words.
+        time: Unix seconds of its start; None where it is not known.
+        turns: What was said, in order; what has no text is left out.
+        summary: What it was about, where its source says so.
+        metadata: What else is worth knowing.
+        left_out: How much of it is not in the turns, by reason.
+    """
+
+    source: str
+    id: str
+    title: str
+    time: float | None
+    turns: tuple[Utterance, ...]
+    summary: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def to_context(self) -> NewContext:
+        """The conversation as a document: one turn after the other, unchanged if nothing is new."""
+        said = [[turn.speaker, turn.time, turn.text] for turn in self.turns]
+        times = [turn.time for turn in self.turns if turn.time is not None]
+        return NewContext(
+            context_type=ContextType.DOCUMENT,
+            raw_type=self.source,
+            raw_id=self.id,
+            title=self.title or _first_words(self.turns),
+            turns=tuple(Turn(_heading(turn), turn.text) for turn in self.turns),
+            summary=self.summary,
+            event_time=min(times, default=None) if self.time is None else self.time,
+            metadata=self.metadata,
+            media_type="application/json",
+            sha256=sha256(json.dumps(said).encode()).hexdigest(),
+        )
+
+
+def get(value: object, key: str, kind: type[_T]) -> _T:
+    """What stands under a key, or nothing of that kind if anything else does."""
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, kind) else kind()
+
+
+def text_of(value: object) -> str:
+    """A text without what cannot be stored, or nothing."""
+    if not isinstance(value, str):
+        return ""
+    return _SURROGATES_AND_NUL.sub("", value.replace("\r\n", "\n")).strip()
+
+
+def title_of(value: object) -> str:
+    """A text on one line that is not too long."""
+    return " ".join(text_of(value).split())[:_MAX_TITLE]
+
+
+def seconds(value: object) -> float | None:
+    """Unix seconds from a number (seconds or milliseconds) or an ISO 8601 text, UTC by default."""
+    match value:
+        case str():
+            try:
+                moment = datetime.fromisoformat(value.strip())
+            except ValueError:
+                return None
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return _within(moment.timestamp())
+        case bool():
+            return None
+        case int() | float():
+            return _within(value / 1000 if _LAST_MOMENT < value < _MAX_NUMBER else value)
+        case _:
+            return None
+
+
+def _within(moment: float) -> float | None:
+    """The moment, if a calendar has it; exports write 0 and less where they know none."""
+    return float(moment) if 0 < moment <= _LAST_MOMENT else None
+
+
+def identifier(*candidates: object, title: str, time: float | None) -> str:
+    """The first candidate that is a name, else one made from the title and the start."""
+    for candidate in candidates:
+        if isinstance(candidate, str | int) and not isinstance(candidate, bool):
+            name = text_of(str(candidate))[:_MAX_ID]
+            if name:
+                return name
+    return sha256(json.dumps([title, time]).encode()).hexdigest()[:32]
+
+
+def branch(leaf: str, parents: Mapping[str, str]) -> list[str]:
+    """The way to a leaf of the tree that a conversation is where something was said anew.
+
+    Args:
+        leaf: The last message.
+        parents: Each message's predecessor, which need not be there.
+
+    Returns:
+        The messages from the first to the leaf.
+    """
+    way: dict[str, None] = {}
+    at = leaf
+    while at in parents and at not in way:
+        way[at] = None
+        at = parents[at]
+    return list(reversed(way))
+
+
+def _heading(turn: Utterance) -> str:
+    if turn.time is None:
+        return turn.speaker
+    moment = datetime.fromtimestamp(turn.time, UTC)
+    return f"{turn.speaker}, {moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _first_words(turns: tuple[Utterance, ...]) -> str:
+    words = turns[0].text[:1000] if turns else ""
+    return textwrap.shorten(words, _FIRST_WORDS, placeholder=" …") or "Conversation"
