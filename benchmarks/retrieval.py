@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from storage.embed import MiniLMEmbedder
-from storage.library import Library, Shelf
-from storage.models import Identity, NewDocument, SearchFilter
+from storage.library import Library
+from storage.models import Identity, NewContext, SearchFilter
+from storage.shelf import Shelf
 
 ALPHAS = {"bm25": 0.0, "dense": 1.0, "hybrid": None}
 """Weight of the dense score in each mode; None is the product's own choice for each query."""
@@ -108,8 +109,8 @@ def add(shelf: Shelf, row: Mapping[str, str]) -> bool:
     title, text = row.get("title", ""), row["text"]
     if not (title + text).strip():
         return False
-    shelf.add_document(
-        NewDocument(
+    shelf.add(
+        NewContext(
             raw_type="beir",
             raw_id=row["_id"],
             title=title,
@@ -133,7 +134,7 @@ def ask(
         shelf.search(text, SearchFilter(), SHOWN, alpha=alpha)
         seconds.append(time.perf_counter() - began)
         result = shelf.search(text, SearchFilter(), DEEP, alpha=alpha)
-        ranked[key] = list(dict.fromkeys(hit.document.raw_id for hit in result.hits))
+        ranked[key] = list(dict.fromkeys(hit.context.raw_id for hit in result.hits))
     return ranked, seconds
 
 

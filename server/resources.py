@@ -18,8 +18,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.wire import utf8_text
-from storage.library import Library, Shelf
-from storage.models import Chunk, Document, Identity
+from storage.library import Library
+from storage.models import Chunk, ContextType, Identity, SearchFilter
+from storage.models import Context as StoredContext
+from storage.shelf import Shelf
 from tools.core.errors import NotFoundError
 from tools.core.failures import as_tool_error
 
@@ -31,6 +33,8 @@ INDEX_URI = "context://index"
 
 PAGE_SIZE = 100
 """Documents on one page of the list."""
+
+DOCUMENTS_ONLY = SearchFilter(context_types=(ContextType.DOCUMENT,))
 
 CURSOR_PREFIX = "documents:"
 LAST_OFFSET = 2**31
@@ -145,9 +149,9 @@ async def _answer(method: str, read: Callable[[], Awaitable[ResultT]]) -> Result
         raise MCPError(types.INTERNAL_ERROR, utf8_text(text)) from error
 
 
-def _page(shelf: Shelf, *, offset: int) -> list[Document]:
+def _page(shelf: Shelf, *, offset: int) -> list[StoredContext]:
     """A page and one document more, which tells whether another page follows."""
-    return shelf.documents(PAGE_SIZE + 1, offset)
+    return shelf.contexts(DOCUMENTS_ONLY, PAGE_SIZE + 1, offset)
 
 
 def _index_json(shelf: Shelf) -> str:
@@ -192,11 +196,11 @@ def _text_of(chunks: Sequence[Chunk]) -> str:
     return "".join(parts).strip()
 
 
-def _media_type_of(document: Document) -> str:
+def _media_type_of(document: StoredContext) -> str:
     return "text/markdown" if document.media_type in MARKDOWN_SOURCES else "text/plain"
 
 
-def _describe(document: Document) -> types.Resource:
+def _describe(document: StoredContext) -> types.Resource:
     modified = datetime.fromtimestamp(document.update_time, UTC)
     return types.Resource(
         uri=document_uri(document.raw_type, document.raw_id),

@@ -1,49 +1,43 @@
-"""The repository of contexts: documents, their chunks, and what is said of them."""
+"""The repository of contexts: reads, replaces and deletes them, each call bound to one identity."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from storage import lexical
 from storage.database import Database
-from storage.errors import DocumentNotFoundError
-from storage.filters import Where, identity_clause
-from storage.models import Chunk, ContextType, Document, Identity, NewDocument
-
-__all__ = ["ContextRepository", "PreparedChunk"]
-
-_CHUNK_COLUMNS = ("id", "position", "start", "heading", "content")
-_DOCUMENT_COLUMNS = (
-    "d.*, (SELECT count(*) FROM contexts n WHERE n.document_seq = d.seq) AS chunk_count"
+from storage.errors import ContextNotFoundError, DocumentNotFoundError
+from storage.filters import Where, compile_filter, exactly, identity_clause
+from storage.intake import (
+    PreparedChunk,
+    as_json,
+    insert_chunks,
+    insert_context,
+    insert_mentions,
 )
+from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
 
+__all__ = [
+    "ContextRepository",
+    "insert_whole",
+    "load_chunks",
+    "newest_chunks",
+    "read_context",
+    "update_context",
+]
 
-@dataclass(frozen=True, slots=True)
-class PreparedChunk:
-    """A chunk ready to be stored.
-
-    Attributes:
-        heading: The headings it stands under.
-        content: Its text.
-        start: Where the text begins in the document's.
-        title_terms: Terms of the document's title and the headings.
-        body_terms: Terms of the text.
-    """
-
-    heading: str
-    content: str
-    start: int
-    title_terms: tuple[str, ...]
-    body_terms: tuple[str, ...]
+_CHUNK_COLUMNS = ("position", "start", "heading", "content")
+_COLUMNS = (
+    "x.*, (SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq) AS parent_id,"
+    " (SELECT count(*) FROM chunks n WHERE n.context_seq = x.seq) AS chunk_count"
+)
+_IS_DOCUMENT = f"x.context_type = '{ContextType.DOCUMENT}'"
 
 
 class ContextRepository:
-    """Reads and writes contexts, each call bound to one identity.
+    """What is kept of each context.
 
     Args:
         database: The record.
@@ -53,81 +47,67 @@ class ContextRepository:
         self._database = database
 
     def replace_document(
-        self,
-        identity: Identity,
-        document: NewDocument,
-        chunks: Sequence[PreparedChunk],
-        mentions: Sequence[tuple[str, str]],
-    ) -> tuple[Document, bool]:
+        self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
+    ) -> tuple[Context, bool]:
         """Stores a document in place of its earlier version, in one transaction.
-
-        Args:
-            identity: Whose document; (raw_type, raw_id) is unique within it.
-            document: The source.
-            chunks: Its pieces, in order.
-            mentions: (folded, as written) names that each chunk is found by.
 
         Returns:
             The document as stored, and whether it took an earlier version's place.
         """
         now = time.time()
         with self._database.write() as connection:
-            earlier = connection.execute(
-                "SELECT seq, create_time FROM documents WHERE user_id = ? AND device_id = ?"
-                " AND agent_id = ? AND raw_type = ? AND raw_id = ?",
-                (*_key(identity), document.raw_type, document.raw_id),
-            ).fetchone()
-            create_time = now
+            earlier = _find_document(connection, identity, new.raw_type, new.raw_id)
             if earlier is not None:
-                create_time = earlier["create_time"]
-                _delete_documents(connection, [earlier["seq"]])
-            document_seq = _insert_document(connection, identity, document, create_time, now)
-            seqs = _insert_contexts(connection, document_seq, chunks)
-            lexical.add_terms(
-                connection,
-                (
-                    (seq, chunk.title_terms, chunk.body_terms)
-                    for seq, chunk in zip(seqs, chunks, strict=True)
-                ),
-            )
-            connection.executemany(
-                "INSERT OR IGNORE INTO mentions (folded, context_seq, name) VALUES (?, ?, ?)",
-                ((folded, seq, name) for seq in seqs for folded, name in mentions),
-            )
-            connection.executemany(
-                "INSERT INTO embed_queue (context_seq) VALUES (?)", ((seq,) for seq in seqs)
-            )
-            stored = connection.execute(
-                f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE d.seq = ?", (document_seq,)
-            ).fetchone()
-        return _document(stored), earlier is not None
+                _delete(connection, [earlier["seq"]])
+            created = now if earlier is None else earlier["create_time"]
+            seq, _ = insert_whole(connection, identity, new, chunks, now, created)
+            return read_context(connection, seq), earlier is not None
 
-    def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Document | None:
+    def append(
+        self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
+    ) -> Context:
+        """Stores a context beside all others."""
+        now = time.time()
+        with self._database.write() as connection:
+            seq, _ = insert_whole(connection, identity, new, chunks, now)
+            return read_context(connection, seq)
+
+    def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Context | None:
         """The document under exactly this identity, or None."""
         with self._database.read() as connection:
+            row = _find_document(connection, identity, raw_type, raw_id)
+        return None if row is None else _context(row)
+
+    def get(self, identity: Identity, context_id: str) -> tuple[Context, list[Chunk]]:
+        """A context and its chunks in order.
+
+        Raises:
+            ContextNotFoundError: If the identity sees no such context.
+        """
+        whose = identity_clause(identity, "x")
+        with self._database.read() as connection:
             row = connection.execute(
-                f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE d.user_id = ?"
-                " AND d.device_id = ? AND d.agent_id = ? AND d.raw_type = ? AND d.raw_id = ?",
-                (*_key(identity), raw_type, raw_id),
+                f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.id = ?",
+                (*whose.values, context_id),
             ).fetchone()
-        return None if row is None else _document(row)
+            if row is None:
+                raise ContextNotFoundError(
+                    f"Nothing with the id {context_id!r} is stored for user {identity.user_id!r}.",
+                    suggestions=("Take the id from a search or a listing.",),
+                )
+            return _context(row), _chunks_of(connection, row["seq"])
 
     def get_document(
         self, identity: Identity, raw_type: str, raw_id: str
-    ) -> tuple[Document, list[Chunk]]:
+    ) -> tuple[Context, list[Chunk]]:
         """A document and its chunks in order.
 
         Raises:
             DocumentNotFoundError: If the identity has no such document.
         """
         with self._database.read() as connection:
-            row = _find_documents(connection, identity, raw_type, raw_id)[0]
-            chunks = connection.execute(
-                f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM contexts"
-                " WHERE document_seq = ? ORDER BY position",
-                (row["seq"],),
-            ).fetchall()
-        return _document(row), [Chunk(*chunk) for chunk in chunks]
+            row = _visible_documents(connection, identity, raw_type, raw_id)[0]
+            return _context(row), _chunks_of(connection, row["seq"])
 
     def delete_document(self, identity: Identity, raw_type: str, raw_id: str) -> int:
         """Deletes a document from the record and, by way of its queue, from every index.
@@ -142,75 +122,154 @@ class ContextRepository:
             DocumentNotFoundError: If the identity has no such document.
         """
         with self._database.write() as connection:
-            rows = _find_documents(connection, identity, raw_type, raw_id)
-            _delete_documents(connection, [row["seq"] for row in rows])
+            rows = _visible_documents(connection, identity, raw_type, raw_id)
+            _delete(connection, [row["seq"] for row in rows])
         return sum(row["chunk_count"] for row in rows)
 
-    def documents(self, identity: Identity, limit: int, offset: int = 0) -> list[Document]:
-        """Documents, newest first."""
-        whose = identity_clause(identity, "d")
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE {whose.sql}"
-                " ORDER BY d.update_time DESC, d.seq DESC LIMIT ? OFFSET ?",
-                (*whose.values, limit, offset),
-            ).fetchall()
-        return [_document(row) for row in rows]
+    def delete(self, identity: Identity, context_ids: Sequence[str]) -> int:
+        """Deletes contexts from the record and every index; those that are not there do not count.
 
-    def known_names(self, identity: Identity) -> list[str]:
-        """Every name that the identity's contexts mention."""
-        whose = identity_clause(identity, "c")
+        Returns:
+            How many contexts went.
+        """
+        whose = identity_clause(identity, "x")
+        with self._database.write() as connection:
+            rows = connection.execute(
+                f"SELECT x.seq FROM contexts x WHERE {whose.sql}"
+                " AND x.id IN (SELECT value FROM json_each(?))",
+                (*whose.values, json.dumps(list(context_ids))),
+            ).fetchall()
+            _delete(connection, [row["seq"] for row in rows])
+        return len(rows)
+
+    def newest(
+        self, identity: Identity, wanted: SearchFilter, limit: int, offset: int = 0
+    ) -> list[Context]:
+        """Contexts that fit a filter, newest first."""
+        where = compile_filter(identity, wanted)
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT m.name FROM mentions m"
-                f" JOIN contexts c ON c.seq = m.context_seq WHERE {whose.sql} ORDER BY m.name",
-                whose.values,
+                f"SELECT {_COLUMNS} FROM contexts x WHERE {where.sql}"
+                " ORDER BY x.update_time DESC, x.seq DESC LIMIT ? OFFSET ?",
+                (*where.values, limit, offset),
+            ).fetchall()
+        return [_context(row) for row in rows]
+
+    def count(self, identity: Identity, wanted: SearchFilter) -> int:
+        """How many contexts fit a filter."""
+        where = compile_filter(identity, wanted)
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT count(*) FROM contexts x WHERE {where.sql}", where.values
+            ).fetchone()
+        return int(row[0])
+
+    def known_names(self, user_id: str) -> list[str]:
+        """Every name that the user's contexts mention."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT name FROM mentions WHERE user_id = ? ORDER BY name", (user_id,)
             ).fetchall()
         return [str(row[0]) for row in rows]
 
 
-def newest_contexts(connection: sqlite3.Connection, where: Where, limit: int) -> list[int]:
-    """The newest contexts under a condition, those of one document in its order."""
+def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
+    connection: sqlite3.Connection,
+    identity: Identity,
+    new: NewContext,
+    chunks: Sequence[PreparedChunk],
+    update_time: float,
+    create_time: float | None = None,
+) -> tuple[int, list[int]]:
+    """Adds a context with its chunks and mentions, in the caller's transaction.
+
+    Returns:
+        Its seq, and those of its chunks.
+    """
+    created = update_time if create_time is None else create_time
+    seq = insert_context(connection, identity, new, create_time=created, update_time=update_time)
+    chunk_seqs = insert_chunks(connection, seq, identity.user_id, chunks)
+    insert_mentions(connection, seq, identity.user_id, new.entities)
+    return seq, chunk_seqs
+
+
+def update_context(
+    connection: sqlite3.Connection, seq: int, changed: NewContext, *, merge_count: int
+) -> None:
+    """Rewrites what is known of a context; its chunks and mentions are the caller's."""
+    connection.execute(
+        "UPDATE contexts SET title = ?, summary = ?, keywords = ?, entities = ?, metadata = ?,"
+        " confidence = ?, importance = ?, update_time = ?, event_time = ?, raw_type = ?,"
+        " raw_id = ?, sha256 = ?, merge_count = ? WHERE seq = ?",
+        (
+            changed.title,
+            changed.summary,
+            as_json(changed.keywords),
+            as_json(changed.entities),
+            as_json(dict(changed.metadata)),
+            changed.confidence,
+            changed.importance,
+            time.time(),
+            changed.event_time,
+            changed.raw_type,
+            changed.raw_id,
+            changed.sha256,
+            merge_count,
+            seq,
+        ),
+    )
+
+
+def read_context(connection: sqlite3.Connection, seq: int) -> Context:
+    """The context with this seq, which exists."""
+    return _context(
+        connection.execute(f"SELECT {_COLUMNS} FROM contexts x WHERE x.seq = ?", (seq,)).fetchone()
+    )
+
+
+def newest_chunks(connection: sqlite3.Connection, where: Where, limit: int) -> list[int]:
+    """The chunks of the newest contexts under a condition, those of one context in its order."""
     rows = connection.execute(
-        "SELECT c.seq FROM contexts c JOIN documents d ON d.seq = c.document_seq"
-        f" WHERE {where.sql} ORDER BY c.update_time DESC, d.seq DESC, c.position LIMIT ?",
+        "SELECT c.seq FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
+        f" WHERE {where.sql} ORDER BY x.update_time DESC, x.seq DESC, c.position LIMIT ?",
         (*where.values, limit),
     )
     return [int(row[0]) for row in rows]
 
 
-def load_contexts(
+def load_chunks(
     connection: sqlite3.Connection, seqs: Iterable[int]
-) -> dict[int, tuple[ContextType, Chunk, Document]]:
-    """Contexts with their documents: seq → (type, chunk, document)."""
+) -> dict[int, tuple[Chunk, Context]]:
+    """Chunks with their contexts, by the chunk's seq."""
     rows = connection.execute(
-        f"SELECT {_DOCUMENT_COLUMNS}, c.seq AS context_seq, c.context_type, c.id, c.position,"
-        " c.start, c.heading, c.content FROM contexts c JOIN documents d ON d.seq = c.document_seq"
+        f"SELECT {_COLUMNS}, c.seq AS chunk_seq, c.position, c.start, c.heading, c.content"
+        " FROM chunks c JOIN contexts x ON x.seq = c.context_seq"
         " WHERE c.seq IN (SELECT value FROM json_each(?))",
         (json.dumps(list(seqs)),),
     )
-    return {
-        row["context_seq"]: (
-            ContextType(row["context_type"]),
-            Chunk(*(row[column] for column in _CHUNK_COLUMNS)),
-            _document(row),
-        )
-        for row in rows
-    }
+    return {row["chunk_seq"]: (_chunk(row), _context(row)) for row in rows}
 
 
-def _key(identity: Identity) -> tuple[str, str, str]:
-    return identity.user_id, identity.device_id, identity.agent_id
+def _find_document(
+    connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
+) -> sqlite3.Row | None:
+    whose = exactly(identity, "x")
+    row: sqlite3.Row | None = connection.execute(
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.raw_type = ? AND x.raw_id = ?"
+        f" AND {_IS_DOCUMENT}",
+        (*whose.values, raw_type, raw_id),
+    ).fetchone()
+    return row
 
 
-def _find_documents(
+def _visible_documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> list[sqlite3.Row]:
     """What the identity sees under a source, newest first; never empty."""
-    whose = identity_clause(identity, "d")
+    whose = identity_clause(identity, "x")
     rows = connection.execute(
-        f"SELECT {_DOCUMENT_COLUMNS} FROM documents d WHERE {whose.sql}"
-        " AND d.raw_type = ? AND d.raw_id = ? ORDER BY d.update_time DESC, d.seq DESC",
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.raw_type = ? AND x.raw_id = ?"
+        f" AND {_IS_DOCUMENT} ORDER BY x.update_time DESC, x.seq DESC",
         (*whose.values, raw_type, raw_id),
     ).fetchall()
     if not rows:
@@ -222,76 +281,45 @@ def _find_documents(
     return rows
 
 
-def _delete_documents(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
-    connection.executemany("DELETE FROM documents WHERE seq = ?", ((seq,) for seq in seqs))
+def _delete(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    connection.executemany("DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs))
 
 
-def _insert_document(
-    connection: sqlite3.Connection,
-    identity: Identity,
-    document: NewDocument,
-    create_time: float,
-    update_time: float,
-) -> int:
-    cursor = connection.execute(
-        "INSERT INTO documents (user_id, device_id, agent_id, raw_type, raw_id, title, media_type,"
-        " file_path, sha256, create_time, update_time, event_time, entities, metadata)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *_key(identity),
-            document.raw_type,
-            document.raw_id,
-            document.title,
-            document.media_type,
-            document.file_path,
-            document.sha256,
-            create_time,
-            update_time,
-            update_time if document.event_time is None else document.event_time,
-            json.dumps(list(document.entities), ensure_ascii=False),
-            json.dumps(dict(document.metadata), ensure_ascii=False, sort_keys=True),
-        ),
+def _chunks_of(connection: sqlite3.Connection, context_seq: int) -> list[Chunk]:
+    rows = connection.execute(
+        f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM chunks WHERE context_seq = ? ORDER BY position",
+        (context_seq,),
     )
-    return int(cursor.lastrowid or 0)
+    return [_chunk(row) for row in rows]
 
 
-def _insert_contexts(
-    connection: sqlite3.Connection, document_seq: int, chunks: Sequence[PreparedChunk]
-) -> list[int]:
-    return [
-        int(
-            connection.execute(
-                "INSERT INTO contexts (id, context_type, document_seq, position, start, heading,"
-                " content, user_id, device_id, agent_id, create_time, update_time, event_time)"
-                " SELECT ?, ?, seq, ?, ?, ?, ?, user_id, device_id, agent_id, create_time,"
-                " update_time, event_time FROM documents WHERE seq = ? RETURNING seq",
-                (
-                    uuid.uuid4().hex,
-                    ContextType.DOCUMENT,
-                    position,
-                    chunk.start,
-                    chunk.heading,
-                    chunk.content,
-                    document_seq,
-                ),
-            ).fetchone()[0]
-        )
-        for position, chunk in enumerate(chunks)
-    ]
+def _chunk(row: sqlite3.Row) -> Chunk:
+    return Chunk(*(row[column] for column in _CHUNK_COLUMNS))
 
 
-def _document(row: sqlite3.Row) -> Document:
-    return Document(
+def _context(row: sqlite3.Row) -> Context:
+    return Context(
+        id=row["id"],
+        context_type=ContextType(row["context_type"]),
+        identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
         raw_type=row["raw_type"],
         raw_id=row["raw_id"],
         title=row["title"],
-        media_type=row["media_type"],
-        file_path=row["file_path"],
-        sha256=row["sha256"],
+        summary=row["summary"],
+        keywords=tuple(json.loads(row["keywords"])),
+        entities=tuple(json.loads(row["entities"])),
+        confidence=row["confidence"],
+        importance=row["importance"],
         create_time=row["create_time"],
         update_time=row["update_time"],
         event_time=row["event_time"],
-        entities=tuple(json.loads(row["entities"])),
         metadata=json.loads(row["metadata"]),
+        media_type=row["media_type"],
+        file_path=row["file_path"],
+        sha256=row["sha256"],
+        merge_count=row["merge_count"],
+        hierarchy_level=row["hierarchy_level"],
+        time_bucket=row["time_bucket"],
+        parent_id=row["parent_id"] or "",
         chunk_count=row["chunk_count"],
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.models import Identity, SearchFilter, TimeType
+from storage.models import ContextType, Identity, SearchFilter, TimeType
 
-__all__ = ["Where", "compile_filter", "identity_clause"]
+__all__ = ["Where", "compile_filter", "exactly", "identity_clause"]
 
 _TIME_COLUMNS = {
-    TimeType.EVENT: "c.event_time",
-    TimeType.CREATE: "c.create_time",
-    TimeType.UPDATE: "c.update_time",
+    TimeType.EVENT: "x.event_time",
+    TimeType.CREATE: "x.create_time",
+    TimeType.UPDATE: "x.update_time",
 }
+_KEYS = ("user_id", "device_id", "agent_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Where:
 def identity_clause(identity: Identity, alias: str) -> Where:
     """Rows of `alias` that the identity may see: one user's; an empty device or agent is any."""
     clauses, values = [f"{alias}.user_id = ?"], [identity.user_id]
-    for column in ("device_id", "agent_id"):
+    for column in _KEYS[1:]:
         wanted = getattr(identity, column)
         if wanted:
             clauses.append(f"{alias}.{column} = ?")
@@ -41,26 +43,79 @@ def identity_clause(identity: Identity, alias: str) -> Where:
     return Where(" AND ".join(clauses), tuple(values), narrows=len(clauses) > 1)
 
 
+def exactly(identity: Identity, alias: str) -> Where:
+    """Rows of `alias` that were stored under this very identity: what a write may replace."""
+    sql = " AND ".join(f"{alias}.{column} = ?" for column in _KEYS)
+    return Where(sql, tuple(getattr(identity, column) for column in _KEYS))
+
+
 def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
-    """The condition on `contexts AS c` joined with `documents AS d`.
+    """The condition on `contexts AS x`.
 
     Args:
         identity: Whose contexts.
         wanted: What narrows them; entities are given folded (see `storage.names.fold`).
     """
-    whose = identity_clause(identity, "c")
-    clauses, values = [whose.sql], list[object](whose.values)
-    if wanted.time_range is not None:
-        column = _TIME_COLUMNS[wanted.time_range.time_type]
-        for bound, operator in ((wanted.time_range.start, ">="), (wanted.time_range.end, "<=")):
-            if bound is not None:
-                clauses.append(f"{column} {operator} ?")
-                values.append(bound)
-    if wanted.raw_type is not None:
-        clauses.append("d.raw_type = ?")
-        values.append(wanted.raw_type)
+    whose = identity_clause(identity, "x")
+    parts = [
+        *_range_clauses(wanted),
+        *_one_of("x.context_type", wanted.context_types),
+        *_level_clauses(wanted.levels),
+        *_one_of("x.raw_type", () if wanted.raw_type is None else (wanted.raw_type,)),
+        *_one_of("x.raw_id", () if wanted.raw_id is None else (wanted.raw_id,)),
+    ]
     if wanted.entities:
-        marks = ", ".join("?" * len(wanted.entities))
-        clauses.append(f"c.seq IN (SELECT context_seq FROM mentions WHERE folded IN ({marks}))")
-        values.extend(wanted.entities)
-    return Where(" AND ".join(clauses), tuple(values), whose.narrows or len(clauses) > 1)
+        parts.append(
+            Where(
+                "x.seq IN (SELECT context_seq FROM mentions WHERE user_id = ?"
+                f" AND folded IN ({_marks(wanted.entities)}))",
+                (identity.user_id, *wanted.entities),
+            )
+        )
+    return Where(
+        " AND ".join([whose.sql, *(part.sql for part in parts)]),
+        (*whose.values, *(value for part in parts for value in part.values)),
+        whose.narrows or bool(parts),
+    )
+
+
+def _range_clauses(wanted: SearchFilter) -> list[Where]:
+    time_range = wanted.time_range
+    if time_range is None:
+        return []
+    column = _TIME_COLUMNS[time_range.time_type]
+    clauses = []
+    if time_range.start is not None:
+        bound = f"{column} >= ?"
+        if time_range.time_type is TimeType.EVENT and _has_summaries(wanted):
+            bound = f"({bound} OR x.bucket_end > ?)"  # the bucket goes on after its event_time
+        clauses.append(Where(bound, (time_range.start,) * bound.count("?")))
+    if time_range.end is not None:
+        clauses.append(Where(f"{column} <= ?", (time_range.end,)))
+    return clauses
+
+
+def _has_summaries(wanted: SearchFilter) -> bool:
+    of_events = not wanted.context_types or ContextType.EVENT in wanted.context_types
+    return of_events and (not wanted.levels or max(wanted.levels) > 0)
+
+
+def _level_clauses(levels: Sequence[int]) -> list[Where]:
+    if not levels:
+        return []
+    return [
+        Where(
+            f"(x.context_type <> '{ContextType.EVENT}' OR x.hierarchy_level IN ({_marks(levels)}))",
+            tuple(levels),
+        )
+    ]
+
+
+def _one_of(column: str, values: Sequence[object]) -> list[Where]:
+    if not values:
+        return []
+    return [Where(f"{column} IN ({_marks(values)})", tuple(values))]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

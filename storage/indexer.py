@@ -1,7 +1,7 @@
 """The indexer: turns the record's queues into vectors, in the background, a batch at a time.
 
 Two queues stand in the record, so nothing is forgotten when the process dies: `embed_queue` holds
-contexts without a vector, `vector_outbox` what the vector index has still to hear. A batch leaves
+chunks without a vector, `vector_outbox` what the vector index has still to hear. A batch leaves
 its queue only after its work has been done; work that was done twice leaves the same result.
 """
 
@@ -20,6 +20,7 @@ from storage.embed import Embedder
 from storage.errors import StorageError, VectorIndexError
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
+from storage.queues import passage, store_vector
 from storage.vectors import VectorIndex
 
 __all__ = ["Indexer", "generation"]
@@ -96,12 +97,11 @@ class Indexer:
             self.check()
 
     def status(self, identity: Identity) -> IndexStatus:
-        """How much of the user's contexts have a vector."""
+        """How many of the user's chunks have a vector."""
         with self._database.read() as connection:
             total, waiting = connection.execute(
-                "SELECT (SELECT count(*) FROM contexts WHERE user_id = :user),"
-                " (SELECT count(*) FROM embed_queue q JOIN contexts c ON c.seq = q.context_seq"
-                " WHERE c.user_id = :user)",
+                "SELECT (SELECT count(*) FROM chunks WHERE user_id = :user),"
+                " (SELECT count(*) FROM embed_queue WHERE user_id = :user)",
                 {"user": identity.user_id},
             ).fetchone()
         return IndexStatus(total, total - waiting, self.problem if waiting else "")
@@ -144,36 +144,24 @@ class Indexer:
     def _embed_batch(self) -> bool:
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT c.seq, d.title, c.heading, c.content FROM embed_queue q"
-                " JOIN contexts c ON c.seq = q.context_seq"
-                " JOIN documents d ON d.seq = c.document_seq"
+                "SELECT c.seq, x.title, c.heading, c.content FROM embed_queue q"
+                " JOIN chunks c ON c.seq = q.chunk_seq"
+                " JOIN contexts x ON x.seq = c.context_seq"
                 " ORDER BY c.seq LIMIT ?",
                 (EMBED_BATCH,),
             ).fetchall()
         if not rows:
             return False
-        vectors = self._embedder.embed_passages([_passage(*row[1:]) for row in rows])
+        vectors = self._embedder.embed_passages([passage(*row[1:]) for row in rows])
         with self._database.write() as connection:
             for row, vector in zip(rows, vectors, strict=True):
-                # A context deleted meanwhile has left the queue: it is not brought back.
-                if connection.execute(
-                    "DELETE FROM embed_queue WHERE context_seq = ?", (row["seq"],)
-                ).rowcount:
-                    connection.execute(
-                        "INSERT INTO embeddings (context_seq, vector) VALUES (?, ?)",
-                        (row["seq"], vector.astype("<f4").tobytes()),
-                    )
-                    connection.execute(
-                        "INSERT INTO vector_outbox (context_seq, user_id)"
-                        " SELECT seq, user_id FROM contexts WHERE seq = ?",
-                        (row["seq"],),
-                    )
+                store_vector(connection, row["seq"], vector)
         return True
 
     def _deliver_batch(self) -> bool:
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT seq, context_seq, user_id FROM vector_outbox ORDER BY seq LIMIT ?",
+                "SELECT seq, chunk_seq, user_id FROM vector_outbox ORDER BY seq LIMIT ?",
                 (OUTBOX_BATCH,),
             ).fetchall()
             self._vectors.follow(generation(connection))
@@ -200,12 +188,12 @@ class Indexer:
         """Brings one user's vectors to what the record says now, whatever was queued."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
-        touched = sorted({row["context_seq"] for row in rows})
+        touched = sorted({row["chunk_seq"] for row in rows})
         with self._database.read() as connection:
             kept = dict(
                 connection.execute(
-                    "SELECT context_seq, vector FROM embeddings"
-                    " WHERE context_seq IN (SELECT value FROM json_each(?))",
+                    "SELECT chunk_seq, vector FROM embeddings"
+                    " WHERE chunk_seq IN (SELECT value FROM json_each(?))",
                     (json.dumps(touched),),
                 )
             )
@@ -225,7 +213,7 @@ class Indexer:
                 return True
             counts = connection.execute(
                 "SELECT c.user_id, count(*) FROM embeddings e"
-                " JOIN contexts c ON c.seq = e.context_seq GROUP BY c.user_id"
+                " JOIN chunks c ON c.seq = e.chunk_seq GROUP BY c.user_id"
             ).fetchall()
             self._vectors.follow(generation(connection))
         with self._rebuilding_on_failure():
@@ -255,9 +243,9 @@ class Indexer:
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
             connection.execute(
-                "INSERT INTO vector_outbox (context_seq, user_id)"
+                "INSERT INTO vector_outbox (chunk_seq, user_id)"
                 " SELECT c.seq, c.user_id FROM embeddings e"
-                " JOIN contexts c ON c.seq = e.context_seq"
+                " JOIN chunks c ON c.seq = e.chunk_seq"
             )
             _next_generation(connection)
         self._vectors.drop()  # only now: who dies before this rebuilds again, from a full queue
@@ -276,8 +264,3 @@ def _next_generation(connection: sqlite3.Connection) -> int:
         (_GENERATION,),
     ).fetchone()
     return int(row[0])
-
-
-def _passage(title: str, heading: str, content: str) -> str:
-    """What is embedded: a chunk reads differently under another title."""
-    return "\n".join(part for part in (title, heading, content) if part)

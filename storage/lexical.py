@@ -62,8 +62,8 @@ def find_matches(
         return {}
     rows = connection.execute(
         f"WITH found AS MATERIALIZED ({_summed(factors)}), best AS ("
-        " SELECT c.seq, score FROM found CROSS JOIN contexts c ON c.seq = found.seq"
-        " JOIN documents d ON d.seq = c.document_seq"
+        " SELECT c.seq, score FROM found CROSS JOIN chunks c ON c.seq = found.seq"
+        " JOIN contexts x ON x.seq = c.context_seq"
         f" WHERE {where.sql} ORDER BY score DESC, c.seq LIMIT ?)"
         " SELECT seq, score FROM best UNION"
         " SELECT seq, score FROM found WHERE seq IN (SELECT value FROM json_each(?))"
@@ -76,7 +76,7 @@ def find_matches(
 def _factors(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, float]:
     """Each term that stands anywhere, with what brings FTS5's score of it to ours."""
     unique = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-    total = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
+    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
     found = connection.execute(
         "SELECT term, doc FROM lexical_terms WHERE term IN (SELECT value FROM json_each(?))",
         (json.dumps(unique),),

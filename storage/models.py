@@ -9,16 +9,17 @@ from typing import Any
 
 __all__ = [
     "Chunk",
+    "Context",
     "ContextType",
-    "Document",
     "Identity",
     "IndexStatus",
-    "NewDocument",
+    "NewContext",
     "SearchFilter",
     "SearchHit",
     "SearchResult",
     "TimeRange",
     "TimeType",
+    "Turn",
 ]
 
 
@@ -26,6 +27,8 @@ class ContextType(StrEnum):
     """The kinds of context."""
 
     DOCUMENT = "document"
+    KNOWLEDGE = "knowledge"
+    EVENT = "event"
 
 
 class TimeType(StrEnum):
@@ -71,96 +74,153 @@ class SearchFilter:
     """What narrows a search, beside the identity.
 
     Attributes:
-        time_range: Only contexts in this range.
+        context_types: Only contexts of these kinds; empty means of any.
+        levels: Only events of these levels of the hierarchy (0 is an event itself) and contexts of
+            other kinds; empty means of any.
+        time_range: Only contexts in this range; a summary fits if its bucket overlaps it.
         entities: Only contexts that name at least one of these.
         raw_type: Only contexts of this kind of source.
+        raw_id: Only contexts of the source with this name.
     """
 
+    context_types: tuple[ContextType, ...] = ()
+    levels: tuple[int, ...] = ()
     time_range: TimeRange | None = None
     entities: tuple[str, ...] = ()
     raw_type: str | None = None
+    raw_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One stored piece of a document.
+    """One stored piece of a context's text.
 
     Attributes:
-        id: Stable identifier.
-        position: Place in the document, from 0.
-        start: Where the content begins in the document's text; it may overlap the chunk before.
-        heading: The headings it stands under below the title, outermost first, joined by " > ".
+        position: Place in the context, from 0.
+        start: Where the content begins in the context's text; it may overlap the chunk before.
+        heading: The headings it stands under below the title, outermost first, joined by " > "; of
+            a turn of a conversation, who said it and when.
         content: The text itself.
     """
 
-    id: str
     position: int
     start: int
     heading: str
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDocument:
-    """A source to be stored, already turned into text.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a conversation, or another piece of an order that is not cut further.
 
     Attributes:
-        raw_type: Kind of source, for example "file" or "text".
-        raw_id: The source's own name, unique within raw_type and identity.
-        title: Title.
-        text: The whole text.
-        markdown: Whether the text is Markdown, and so has headings.
-        media_type: MIME type it was read as.
-        file_path: Path beneath the root, empty for text given directly.
-        sha256: Of the source's bytes.
-        event_time: Unix seconds of its own date; None means now.
-        entities: Names it is about.
-        metadata: Free data of the caller's.
+        heading: Who said it, and when.
+        content: What was said.
     """
 
-    raw_type: str
-    raw_id: str
+    heading: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewContext:
+    """Something to be stored, already turned into text.
+
+    Attributes:
+        context_type: Its kind, which decides what happens to what is stored already: a document
+            replaces its earlier version, knowledge merges into what says nearly the same, an event
+            is appended.
+        title: Title.
+        text: The whole text; of a conversation empty.
+        turns: The turns of a conversation, instead of a text.
+        markdown: Whether the text is Markdown, and so has headings.
+        summary: What it says in short.
+        keywords: What it is about.
+        entities: Names it is about.
+        confidence: How sure it is, 0 to 10.
+        importance: How much it matters, 0 to 10.
+        event_time: Unix seconds of its own date; None means now.
+        metadata: Free data of the caller's.
+        raw_type: Kind of source, for example "file" or "text".
+        raw_id: The source's own name; of a document unique within raw_type and identity. Events
+            with the same source are turns of one order.
+        media_type: MIME type it was read as.
+        file_path: Path beneath the root, empty for text given directly.
+        sha256: Of the source's bytes; empty means of the text.
+    """
+
+    context_type: ContextType = ContextType.DOCUMENT
     title: str
-    text: str
-    markdown: bool
-    media_type: str
-    sha256: str
-    file_path: str = ""
-    event_time: float | None = None
+    text: str = ""
+    turns: tuple[Turn, ...] = ()
+    markdown: bool = False
+    summary: str = ""
+    keywords: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    confidence: float = 5.0
+    importance: float = 5.0
+    event_time: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    raw_type: str = ""
+    raw_id: str = ""
+    media_type: str = "text/plain"
+    file_path: str = ""
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A source that was added, with what is known of it.
+class Context:
+    """What is known of a stored context; its text is in its chunks.
 
     Attributes:
+        id: Stable identifier.
+        context_type: Its kind.
+        identity: Whose it is.
         raw_type: Kind of source, for example "file" or "text".
-        raw_id: The source's own name, unique within raw_type and identity.
+        raw_id: The source's own name.
         title: Title, from the document or its name.
+        summary: What it says in short.
+        keywords: What it is about.
+        entities: Names it is about.
+        confidence: How sure it is, 0 to 10.
+        importance: How much it matters, 0 to 10.
+        create_time: Unix seconds when it was first added.
+        update_time: Unix seconds when this version was added.
+        event_time: Unix seconds of its own date (a file's modification time, a bucket's start).
+        metadata: Free data of the caller's.
         media_type: MIME type it was read as.
         file_path: Path beneath the root, empty for text given directly.
         sha256: Of the source's bytes.
-        create_time: Unix seconds when it was first added.
-        update_time: Unix seconds when this version was added.
-        event_time: Unix seconds when it was made, by its own date (a file's modification time).
-        entities: Names it is about.
-        metadata: Free data of the caller's.
+        merge_count: How often knowledge took in what said nearly the same.
+        hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month; else 0.
+        time_bucket: An event's second, or the day (2026-11-22), ISO week (2026-W47) or month
+            (2026-11) of a summary, UTC; empty for other kinds.
+        parent_id: The summary that it went into; empty where there is none.
         chunk_count: Number of stored chunks.
     """
 
+    id: str
+    context_type: ContextType
+    identity: Identity
     raw_type: str
     raw_id: str
     title: str
-    media_type: str
-    file_path: str
-    sha256: str
+    summary: str
+    keywords: tuple[str, ...]
+    entities: tuple[str, ...]
+    confidence: float
+    importance: float
     create_time: float
     update_time: float
     event_time: float
-    entities: tuple[str, ...]
     metadata: Mapping[str, Any]
+    media_type: str
+    file_path: str
+    sha256: str
+    merge_count: int
+    hierarchy_level: int
+    time_bucket: str
+    parent_id: str
     chunk_count: int
 
 
@@ -170,8 +230,7 @@ class SearchHit:
 
     Attributes:
         chunk: The chunk.
-        document: The document it belongs to.
-        context_type: Its kind.
+        context: The context it belongs to.
         score: Fused score, 0 to 1.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
@@ -179,8 +238,7 @@ class SearchHit:
     """
 
     chunk: Chunk
-    document: Document
-    context_type: ContextType
+    context: Context
     score: float
     dense: float | None
     lexical: float

@@ -15,14 +15,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from storage import vectorscan
-from storage.contexts import load_contexts, newest_contexts
+from storage.contexts import load_chunks, newest_chunks
 from storage.database import Database
 from storage.embed import Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.filters import Where, compile_filter
 from storage.indexer import Indexer, generation
 from storage.lexical import find_matches
-from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
+from storage.models import (
+    Chunk,
+    Context,
+    Identity,
+    IndexStatus,
+    SearchFilter,
+    SearchHit,
+    SearchResult,
+)
 from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
 
@@ -41,7 +49,7 @@ OVERSAMPLE = 5
 """How many times more neighbours are asked for where a filter will drop some."""
 
 DENSE_FLOOR = 0.25
-"""Cosine below which a context without any of the query's words is no hit.
+"""Cosine below which a chunk without any of the query's words is no hit.
 
 On Cranfield, 98 of 100 pairs that were judged relevant lie above it, and most nonsense below."""
 
@@ -50,7 +58,7 @@ CJK_ALPHA = 0.1
 
 
 class SearchEngine:
-    """Finds contexts by meaning and by words.
+    """Finds chunks by meaning and by words.
 
     Args:
         database: The record, with the lexical index.
@@ -84,7 +92,7 @@ class SearchEngine:
         *,
         alpha: float | None = None,
     ) -> SearchResult:
-        """The best contexts of one identity for a query.
+        """The best chunks of one identity for a query.
 
         Args:
             identity: Whose contexts.
@@ -102,7 +110,7 @@ class SearchEngine:
         with self._database.read() as connection:
             dense: dict[int, float] = {}
             if vector is not None:
-                dense = self._nearest(connection, identity, vector, status.embedded, where)
+                dense = self.nearest(connection, identity, vector, where)
             lexical = find_matches(connection, terms, where, CANDIDATES, also=dense)
             if vector is not None:
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
@@ -112,9 +120,9 @@ class SearchEngine:
         return SearchResult(hits, "lexical" if vector is None else "hybrid", status)
 
     def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
-        """The newest contexts of one identity that fit a filter."""
+        """The chunks of the newest contexts of one identity that fit a filter."""
         with self._database.read() as connection:
-            seqs = newest_contexts(connection, compile_filter(identity, wanted), limit)
+            seqs = newest_chunks(connection, compile_filter(identity, wanted), limit)
             hits = _hits(connection, seqs, "", {}, {}, {})
         return SearchResult(hits, "listing", self._indexer.status(identity))
 
@@ -135,16 +143,11 @@ class SearchEngine:
             return min(self._alpha, CJK_ALPHA), math.inf  # what it cannot read it cannot find
         return self._alpha, DENSE_FLOOR
 
-    def _nearest(
-        self,
-        connection: sqlite3.Connection,
-        identity: Identity,
-        vector: Vectors,
-        embedded: int,
-        where: Where,
+    def nearest(
+        self, connection: sqlite3.Connection, identity: Identity, vector: Vectors, where: Where
     ) -> dict[int, float]:
-        """The nearest contexts under a condition: seq → cosine similarity."""
-        if embedded > EXACT_LIMIT:
+        """The nearest chunks under a condition, nearest first: seq → cosine similarity."""
+        if self._indexer.status(identity).embedded > EXACT_LIMIT:
             self._indexer.consulted()
             wanted = CANDIDATES * OVERSAMPLE if where.narrows else CANDIDATES
             try:
@@ -205,17 +208,16 @@ def _hits(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     lexical: Mapping[int, float],
 ) -> tuple[SearchHit, ...]:
     words = terms_of(query)
-    loaded = load_contexts(connection, seqs)
+    loaded = load_chunks(connection, seqs)
     hits = []
     for seq in seqs:
-        context_type, chunk, document = loaded[seq]
-        present = set(tokenize(f"{document.title}\n{chunk.heading}\n{chunk.content}"))
+        chunk, context = loaded[seq]
+        present = set(tokenize("\n".join(_words_of(chunk, context))))
         matched = dict.fromkeys(word for term, word in words.items() if term in present)
         hits.append(
             SearchHit(
                 chunk=chunk,
-                document=document,
-                context_type=context_type,
+                context=context,
                 score=fused.get(seq, 0.0),
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
@@ -223,3 +225,9 @@ def _hits(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
             )
         )
     return tuple(hits)
+
+
+def _words_of(chunk: Chunk, context: Context) -> tuple[str, ...]:
+    """The texts that a chunk is found by."""
+    about = () if chunk.position else (context.summary, *context.keywords)
+    return (context.title, chunk.heading, chunk.content, *about)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["best", "scan", "similarities", "undelivered"]
 
 _SELECT = (
-    "SELECT c.seq, e.vector FROM contexts c JOIN documents d ON d.seq = c.document_seq"
-    " JOIN embeddings e ON e.context_seq = c.seq"
+    "SELECT c.seq, e.vector FROM chunks c JOIN contexts x ON x.seq = c.context_seq"
+    " JOIN embeddings e ON e.chunk_seq = c.seq"
 )
 _ANY = Where("TRUE", ())
 
@@ -27,7 +27,7 @@ _ANY = Where("TRUE", ())
 def similarities(
     connection: sqlite3.Connection, vector: Vectors, seqs: Collection[int], where: Where = _ANY
 ) -> dict[int, float]:
-    """Those of given contexts, where they have a vector and fit the condition."""
+    """Those of given chunks, where they have a vector and fit the condition."""
     rows = connection.execute(
         f"{_SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) AND {where.sql}",
         (json.dumps(list(seqs)), *where.values),
@@ -36,16 +36,16 @@ def similarities(
 
 
 def undelivered(connection: sqlite3.Connection, vector: Vectors, where: Where) -> dict[int, float]:
-    """Those of contexts that the vector index has yet to hear of."""
+    """Those of chunks that the vector index has yet to hear of."""
     rows = connection.execute(
-        f"{_SELECT} WHERE c.seq IN (SELECT context_seq FROM vector_outbox) AND {where.sql}",
+        f"{_SELECT} WHERE c.seq IN (SELECT chunk_seq FROM vector_outbox) AND {where.sql}",
         where.values,
     )
     return _compare(rows, vector)
 
 
 def scan(connection: sqlite3.Connection, vector: Vectors, where: Where) -> dict[int, float]:
-    """Those of every context that fits the condition."""
+    """Those of every chunk whose context fits the condition."""
     return _compare(connection.execute(f"{_SELECT} WHERE {where.sql}", where.values), vector)
 
 

@@ -10,8 +10,7 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
 
-from storage.library import StoredDocument
-from storage.models import Chunk, Document, SearchFilter
+from storage.models import Chunk, Context, ContextType, SearchFilter
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.params import AgentId, DeviceId, Metadata, Names, TimeWindow, TopK, UserId
@@ -30,6 +29,7 @@ RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The sou
 class AddedDocument(BaseModel):
     """What adding did."""
 
+    id: str
     raw_type: str
     raw_id: str
     title: str
@@ -48,7 +48,7 @@ class AddedDocument(BaseModel):
 class DocumentChunk(BaseModel):
     """One chunk, in document order."""
 
-    id: str
+    position: int
     heading: str
     content: str
 
@@ -56,6 +56,7 @@ class DocumentChunk(BaseModel):
 class StoredText(BaseModel):
     """A stored document."""
 
+    id: str
     raw_type: str
     raw_id: str
     title: str
@@ -138,16 +139,15 @@ async def add_document(
         metadata=metadata or {},
         **{key: value for key, value in given.items() if value is not None},
     )
-    stored = await anyio.to_thread.run_sync(
-        partial(shelf.add_document, document, partial(_report, context))
-    )
+    stored = await anyio.to_thread.run_sync(partial(shelf.add, document, partial(_report, context)))
     status = await anyio.to_thread.run_sync(shelf.index_status)
     return AddedDocument(
-        raw_type=stored.document.raw_type,
-        raw_id=stored.document.raw_id,
-        title=stored.document.title,
-        chunks=stored.document.chunk_count,
-        outcome=_outcome(stored),
+        id=stored.context.id,
+        raw_type=stored.context.raw_type,
+        raw_id=stored.context.raw_id,
+        title=stored.context.title,
+        chunks=stored.context.chunk_count,
+        outcome=stored.outcome,
         coverage=Coverage.of(status),
     )
 
@@ -177,6 +177,7 @@ def retrieve_document_context(
 ) -> Retrieved:
     """Finds passages of the stored documents by meaning and words, with their scores."""
     wanted = SearchFilter(
+        context_types=(ContextType.DOCUMENT,),
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
     )
@@ -236,14 +237,9 @@ def _report(context: RequestContext, done: int, total: int) -> None:
         anyio.from_thread.run(context.report_progress, done, total, f"{done} of {total} chunks")
 
 
-def _outcome(stored: StoredDocument) -> str:
-    if stored.unchanged:
-        return "unchanged"
-    return "replaced" if stored.replaced else "added"
-
-
-def _stored_text(document: Document, chunks: list[Chunk]) -> StoredText:
+def _stored_text(document: Context, chunks: list[Chunk]) -> StoredText:
     return StoredText(
+        id=document.id,
         raw_type=document.raw_type,
         raw_id=document.raw_id,
         title=document.title,
@@ -256,7 +252,7 @@ def _stored_text(document: Document, chunks: list[Chunk]) -> StoredText:
         metadata=dict(document.metadata),
         chunk_count=document.chunk_count,
         chunks=[
-            DocumentChunk(id=piece.id, heading=piece.heading, content=piece.content)
+            DocumentChunk(position=piece.position, heading=piece.heading, content=piece.content)
             for piece in chunks
         ],
     )

@@ -12,8 +12,8 @@ import typer
 from server.cli.options import ConfigOption, DataDirOption, RootOption
 
 if TYPE_CHECKING:
-    from storage.library import Shelf
-    from storage.models import Document
+    from storage.models import Context
+    from storage.shelf import Shelf
 
 __all__ = ["delete"]
 
@@ -46,7 +46,7 @@ def delete(
                 pass
 
 
-def _find(shelf: Shelf, source: str, root: Path) -> Document:
+def _find(shelf: Shelf, source: str, root: Path) -> Context:
     """The document that a person means.
 
     Raises:
@@ -76,11 +76,11 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
     import difflib  # noqa: PLC0415  # imported on first use
 
     from server.cli.hits import source_of  # noqa: PLC0415  # the same
+    from storage.models import ContextType, SearchFilter  # noqa: PLC0415  # the same
     from tools.core.errors import NotFoundError  # noqa: PLC0415  # the same
 
-    stored = [
-        source_of(document.raw_type, document.raw_id) for document in shelf.documents(MOST_COMPARED)
-    ]
+    documents = shelf.contexts(SearchFilter(context_types=(ContextType.DOCUMENT,)), MOST_COMPARED)
+    stored = [source_of(document.raw_type, document.raw_id) for document in documents]
     return NotFoundError(
         f"{source!r} is not stored.",
         suggestions=difflib.get_close_matches(source, stored, n=3),
@@ -88,7 +88,7 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
     )
 
 
-def _shown(document: Document) -> str:
+def _shown(document: Context) -> str:
     from server.cli.hits import source_of  # noqa: PLC0415  # imported on first use
     from server.cli.terminal import visible  # noqa: PLC0415  # the same
 

@@ -132,7 +132,7 @@ def _sqlite(data_dir: Path | None) -> str:
     with closing(Database(record)) as database, database.read() as connection:
         verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
         count, waiting = connection.execute(
-            "SELECT (SELECT count(*) FROM contexts), (SELECT count(*) FROM embed_queue)"
+            "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM embed_queue)"
         ).fetchone()
     if verdict != "ok":
         raise RuntimeError(f"{record} is damaged ({verdict}): restore a backup.")
@@ -182,7 +182,7 @@ def _compare(record: Path) -> str:
     with closing(Database(record)) as database, database.read() as connection:
         counts = connection.execute(
             "SELECT c.user_id, count(*) FROM embeddings e"
-            " JOIN contexts c ON c.seq = e.context_seq GROUP BY c.user_id"
+            " JOIN chunks c ON c.seq = e.chunk_seq GROUP BY c.user_id"
         ).fetchall()
         waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
     directory = record.parent / "chroma"

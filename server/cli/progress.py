@@ -10,7 +10,8 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Column
 
 from storage.errors import VectorIndexError
-from storage.library import Library, Shelf
+from storage.library import Library
+from storage.shelf import Shelf
 
 __all__ = ["bars", "embed_all", "work"]
 

@@ -14,7 +14,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ReadResourceResult, TextRe
 
 from server.resources import PAGE_SIZE, document_uri
 from storage.library import Library
-from storage.models import Identity, NewDocument
+from storage.models import Identity, NewContext
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
@@ -34,8 +34,8 @@ def _add(  # noqa: PLR0913  # what a test does not say is not what it is about
     media_type: str = "text/markdown",
     whose: Identity = IDENTITY,
 ) -> None:
-    library.shelf(whose).add_document(
-        NewDocument(
+    library.shelf(whose).add(
+        NewContext(
             raw_type=raw_type,
             raw_id=raw_id,
             title=f"About {raw_id}",

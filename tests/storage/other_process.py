@@ -13,9 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.contexts import ContextRepository, PreparedChunk
+from storage.contexts import ContextRepository
+from storage.intake import PreparedChunk
 from storage.library import Library
-from storage.models import Identity, NewDocument, SearchFilter
+from storage.models import Identity, NewContext, SearchFilter
 from storage.tokenize import tokenize
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ def _vector_of(word: str) -> Vectors:
     return np.random.default_rng(seed).normal(size=HashEmbedder.dimensions).astype(np.float32)
 
 
-def new_document(raw_id: str, text: str, **given: Any) -> NewDocument:
+def new_document(raw_id: str, text: str, **given: Any) -> NewContext:
     """A document that is what its text says."""
-    return NewDocument(
+    return NewContext(
         **{
             "raw_type": "text",
             "raw_id": raw_id,
@@ -96,7 +97,7 @@ def add_many(library: Library, prefix: str, count: int, identity: Identity = ANN
         for content in (content_of(prefix, number) for number in range(count))
     ]
     document = new_document(prefix, prefix, title="")
-    ContextRepository(library.database).replace_document(identity, document, chunks, [])
+    ContextRepository(library.database).replace_document(identity, document, chunks)
 
 
 def drain(library: Library) -> None:
@@ -109,7 +110,7 @@ def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
     """Which of the chunks are not their own nearest neighbour in the vector index, of every nth."""
     with library.database.read() as connection:
         rows = connection.execute(
-            "SELECT content, seq FROM contexts WHERE user_id = ?", (ANN.user_id,)
+            "SELECT content, seq FROM chunks WHERE user_id = ?", (ANN.user_id,)
         )
         seq_of = {str(row[0]): int(row[1]) for row in rows}
     missing = []
@@ -128,10 +129,10 @@ def _ingest(library: Library, prefix: str, count: int) -> None:
     for number in range(count):
         raw_id = f"{prefix}{number}"
         text = f"{raw_id} first. " + " ".join(f"{raw_id}w{word}" for word in range(400))
-        shelf.add_document(new_document(raw_id, text))
+        shelf.add(new_document(raw_id, text))
         _say({"added": raw_id})
         if number % 3 == 1:
-            shelf.add_document(new_document(raw_id, f"{raw_id} second"))
+            shelf.add(new_document(raw_id, f"{raw_id} second"))
             _say({"replaced": raw_id})
         if number % 5 == 4:
             shelf.delete_document("text", raw_id)
@@ -142,7 +143,7 @@ def _find(library: Library, query: str) -> dict[str, Any]:
     result = library.shelf(ANN).search(query, SearchFilter(), 100)
     return {
         "mode": result.mode,
-        "hits": [[hit.document.raw_id, hit.chunk.content, hit.dense] for hit in result.hits],
+        "hits": [[hit.context.raw_id, hit.chunk.content, hit.dense] for hit in result.hits],
     }
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from storage.contexts import ContextRepository, PreparedChunk
+from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
-from storage.models import Document, Identity
+from storage.intake import PreparedChunk
+from storage.models import Context, Identity, SearchFilter
 
 ANN = Identity(user_id="ann")
 ANN_PHONE = Identity(user_id="ann", device_id="phone")
@@ -25,22 +26,21 @@ def contexts(database: Database) -> ContextRepository:
 def put(contexts: ContextRepository, world: ModuleType) -> Any:
     """Stores a document of some chunks; says whether it took another's place."""
 
-    def put(identity: Identity, raw_id: str, *texts: str, **given: Any) -> tuple[Document, bool]:
+    def put(identity: Identity, raw_id: str, *texts: str, **given: Any) -> tuple[Context, bool]:
         chunks = [
             PreparedChunk(
                 heading="", content=text, start=0, title_terms=(), body_terms=tuple(text.split())
             )
             for text in texts
         ]
-        names = [(name.casefold(), name) for name in given.get("entities", ())]
         document = world.new_document(raw_id, " ".join(texts), **given)
-        return contexts.replace_document(identity, document, chunks, names)
+        return contexts.replace_document(identity, document, chunks)
 
     return put
 
 
 def _rows(database: Database) -> dict[str, int]:
-    tables = ("documents", "contexts", "lexical", "mentions", "embed_queue", "vector_outbox")
+    tables = ("contexts", "chunks", "lexical", "mentions", "embed_queue", "vector_outbox")
     with database.read() as connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  # our own names
@@ -66,7 +66,6 @@ def test_a_document_comes_back_as_it_was_stored(contexts: ContextRepository, put
     assert (found.metadata, found.entities, found.event_time) == (metadata, ("Zoë",), 0.0)
     assert (found.file_path, found.chunk_count) == ("n.md", 2)
     assert [(piece.position, piece.content) for piece in chunks] == [(0, "one"), (1, "two")]
-    assert len({piece.id for piece in chunks}) == 2
 
 
 def test_a_replacement_takes_every_trace_of_the_earlier_version(
@@ -78,14 +77,14 @@ def test_a_replacement_takes_every_trace_of_the_earlier_version(
     assert second.create_time == first.create_time
     assert second.update_time >= first.update_time
     assert _rows(database) == {
-        "documents": 1,
         "contexts": 1,
+        "chunks": 1,
         "lexical": 1,
         "mentions": 1,
         "embed_queue": 1,
         "vector_outbox": 3,  # the deletions that the vector index has yet to hear of
     }
-    assert contexts.known_names(ANN) == ["Tria"]
+    assert contexts.known_names("ann") == ["Tria"]
 
 
 def test_a_replacement_that_fails_leaves_the_earlier_version(
@@ -110,8 +109,8 @@ def test_devices_and_agents_keep_versions_of_their_own(
         assert not replaced
     assert contexts.get_document(ANN_PHONE, "text", "n")[1][0].content == "phone"
     assert contexts.get_document(ANN_BOT, "text", "n")[1][0].content == "bot"
-    assert len(contexts.documents(ANN, 10)) == 3
-    assert len(contexts.documents(ANN_PHONE, 10)) == 1
+    assert len(contexts.newest(ANN, SearchFilter(), 10)) == 3
+    assert len(contexts.newest(ANN_PHONE, SearchFilter(), 10)) == 1
 
 
 def test_a_document_stored_for_any_device_is_answered_though_another_has_a_later_one(
@@ -119,7 +118,7 @@ def test_a_document_stored_for_any_device_is_answered_though_another_has_a_later
 ) -> None:
     put(ANN_PHONE, "n", "phone")
     with database.write() as connection:
-        connection.execute("UPDATE documents SET update_time = 1e12")
+        connection.execute("UPDATE contexts SET update_time = 1e12")
     stored, _ = put(ANN, "n", "desk", "top")
     assert stored.chunk_count == 2
 
@@ -133,9 +132,9 @@ def test_a_deletion_takes_all_that_the_identity_sees_under_the_source(
     assert contexts.delete_document(ANN_PHONE, "text", "n") == 2
     put(ANN_PHONE, "n", "two", "three")
     assert contexts.delete_document(ANN, "text", "n") == 3
-    assert contexts.documents(ANN, 10) == []
-    assert contexts.documents(BOB, 10)[0].raw_id == "n"
-    assert _rows(database)["contexts"] == 1
+    assert contexts.newest(ANN, SearchFilter(), 10) == []
+    assert contexts.newest(BOB, SearchFilter(), 10)[0].raw_id == "n"
+    assert _rows(database)["chunks"] == 1
 
 
 @pytest.mark.parametrize(
@@ -161,13 +160,13 @@ def test_documents_are_listed_newest_first_a_page_at_a_time(
         put(ANN, f"n{number}", "text")
     put(ANN, "n1", "again")
     ids = ["n1", "n4", "n3", "n2", "n0"]
-    assert [document.raw_id for document in contexts.documents(ANN, 10)] == ids
-    assert [document.raw_id for document in contexts.documents(ANN, 2, 1)] == ids[1:3]
-    assert contexts.documents(ANN, 10, 5) == []
+    assert [document.raw_id for document in contexts.newest(ANN, SearchFilter(), 10)] == ids
+    assert [document.raw_id for document in contexts.newest(ANN, SearchFilter(), 2, 1)] == ids[1:3]
+    assert contexts.newest(ANN, SearchFilter(), 10, 5) == []
 
 
 def test_names_are_known_to_their_user_alone(contexts: ContextRepository, put: Any) -> None:
     put(ANN, "n", "one", "two", entities=("Una", "Duo"))
     put(BOB, "n", "one", entities=("Tria",))
-    assert contexts.known_names(ANN) == ["Duo", "Una"]
-    assert contexts.known_names(BOB) == ["Tria"]
+    assert contexts.known_names("ann") == ["Duo", "Una"]
+    assert contexts.known_names("bob") == ["Tria"]

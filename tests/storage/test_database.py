@@ -76,7 +76,7 @@ def test_a_newer_schema_is_refused_by_its_version_and_left_alone(database: Datab
         connection.execute("PRAGMA user_version = 999")
     database.close()
     before = database.path.read_bytes()
-    with pytest.raises(SchemaTooNewError, match=r"has schema 999; .* knows up to 1\.") as error:
+    with pytest.raises(SchemaTooNewError, match=r"has schema 999; .* knows up to \d+\.") as error:
         Database(database.path)
     assert "Upgrade Toolcrib" in error.value.suggestions[0]
     assert database.path.read_bytes() == before
@@ -98,11 +98,9 @@ def test_a_database_damaged_in_the_middle_is_said_to_be(database: Database) -> N
     with database.path.open("r+b") as file:
         file.seek(4096)
         file.write(os.urandom(database.path.stat().st_size - 4096))
-    damaged = Database(database.path)
     with pytest.raises(StorageUnavailableError, match="malformed") as error:
-        _count(damaged)
+        _count(Database(database.path))
     assert "damaged" in _advice(error)
-    damaged.close()
 
 
 def test_a_directory_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:

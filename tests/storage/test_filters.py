@@ -28,7 +28,7 @@ def _ids(library: Library, identity: Identity = ANN, **wanted: Any) -> set[str]:
     """What a search and a listing find alike."""
     shelf = library.shelf(identity)
     ways = [shelf.search(query, SearchFilter(**wanted), 100) for query in ("heron", None)]
-    searched, listed = ({hit.document.raw_id for hit in way.hits} for way in ways)
+    searched, listed = ({hit.context.raw_id for hit in way.hits} for way in ways)
     assert searched == listed
     return searched
 
@@ -36,9 +36,7 @@ def _ids(library: Library, identity: Identity = ANN, **wanted: Any) -> set[str]:
 @pytest.fixture
 def dated(library: Library, world: ModuleType) -> Library:
     for raw_id, event_time in EVENTS.items():
-        library.shelf(ANN).add_document(
-            world.new_document(raw_id, f"heron {raw_id}", event_time=event_time)
-        )
+        library.shelf(ANN).add(world.new_document(raw_id, f"heron {raw_id}", event_time=event_time))
     return library
 
 
@@ -65,7 +63,7 @@ def test_both_bounds_are_included_and_zero_is_a_real_one(
 def test_each_time_is_compared_by_its_own_type(
     library: Library, world: ModuleType, time_type: TimeType
 ) -> None:
-    library.shelf(ANN).add_document(world.new_document("one", "heron", event_time=1.0))
+    library.shelf(ANN).add(world.new_document("one", "heron", event_time=1.0))
     column = {
         TimeType.EVENT: "event_time",
         TimeType.CREATE: "create_time",
@@ -81,9 +79,9 @@ def test_each_time_is_compared_by_its_own_type(
 
 def test_entities_really_filter_in_any_spelling(library: Library, world: ModuleType) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("one", "heron", entities=("Zoë Müller", "Acme")))
-    shelf.add_document(world.new_document("two", "heron", entities=("Bob Stone",)))
-    shelf.add_document(world.new_document("three", "heron about Zoë Müller"))
+    shelf.add(world.new_document("one", "heron", entities=("Zoë Müller", "Acme")))
+    shelf.add(world.new_document("two", "heron", entities=("Bob Stone",)))
+    shelf.add(world.new_document("three", "heron about Zoë Müller"))
     for spelling in ("Zoë Müller", "zoe muller", "MÜLLER, ZOË", "Zoë Mülller", "acme"):
         assert _ids(library, entities=(spelling,)) == {"one"}, spelling
     assert _ids(library, entities=("Acme", "Bob Stone")) == {"one", "two"}
@@ -93,10 +91,8 @@ def test_entities_really_filter_in_any_spelling(library: Library, world: ModuleT
 
 
 def test_the_names_of_another_user_find_nothing(library: Library, world: ModuleType) -> None:
-    library.shelf(ANN).add_document(world.new_document("one", "heron", entities=("Acme",)))
-    library.shelf(Identity("bob")).add_document(
-        world.new_document("two", "heron", entities=("Acme Corp",))
-    )
+    library.shelf(ANN).add(world.new_document("one", "heron", entities=("Acme",)))
+    library.shelf(Identity("bob")).add(world.new_document("two", "heron", entities=("Acme Corp",)))
     assert _ids(library, Identity("bob"), entities=("Acme",)) == {"two"}
     assert _ids(library, entities=("Acme",)) == {"one"}
 
@@ -109,7 +105,7 @@ def test_filters_add_up(library: Library, world: ModuleType) -> None:
         ("time", "mail", 50.0, "Acme"),
         ("name", "mail", 5.0, "Other"),
     ):
-        shelf.add_document(
+        shelf.add(
             world.new_document(
                 raw_id, f"heron {raw_id}", raw_type=raw_type, event_time=when, entities=(name,)
             )
@@ -123,7 +119,7 @@ def test_an_empty_device_or_agent_is_any_and_a_named_one_is_that_one(
     library: Library, world: ModuleType
 ) -> None:
     for identity, raw_id in ((ANN, "bare"), (PHONE, "phone"), (BOT, "bot"), (PHONE_BOT, "both")):
-        library.shelf(identity).add_document(world.new_document(raw_id, f"heron {raw_id}"))
+        library.shelf(identity).add(world.new_document(raw_id, f"heron {raw_id}"))
     assert _ids(library) == {"bare", "phone", "bot", "both"}
     assert _ids(library, PHONE) == {"phone", "both"}
     assert _ids(library, BOT) == {"bot", "both"}
@@ -142,7 +138,7 @@ def test_a_condition_says_whether_it_narrows_and_starts_with_the_user() -> None:
     ]
     for where in narrower:
         assert where.narrows
-        assert where.sql.startswith("c.user_id = ?")
+        assert where.sql.startswith("x.user_id = ?")
         assert where.values[0] == "ann"
         assert where.sql.count("?") == len(where.values)
     assert not compile_filter(ANN, SearchFilter(time_range=TimeRange())).narrows
@@ -191,7 +187,7 @@ def test_nothing_ever_crosses_users(
 ) -> None:
     with _new_library(world) as library:
         for whose, raw_id, word in added:
-            library.shelf(whose).add_document(
+            library.shelf(whose).add(
                 world.new_document(
                     raw_id, f"{word} {whose!r}", entities=("Una",), metadata={"of": whose.user_id}
                 )
@@ -203,9 +199,11 @@ def test_nothing_ever_crosses_users(
         own = {(whose, raw_id) for whose, raw_id, _ in added} - others
         for query in (None, "heron lake", repr(reader)):
             for hit in shelf.search(query, wanted, 100).hits:
-                assert hit.document.metadata == {"of": reader.user_id}
+                assert hit.context.metadata == {"of": reader.user_id}
                 assert f"user_id={reader.user_id!r}" in hit.chunk.content
-        assert {listed.metadata["of"] for listed in shelf.documents(1000)} <= {reader.user_id}
+        assert {listed.metadata["of"] for listed in shelf.contexts(SearchFilter(), 1000)} <= {
+            reader.user_id
+        }
         assert shelf.index_status().total == len(own)
         assert (shelf.index_status().embedded == len(own)) or not embedded
         for raw_id in ("n", "m"):

@@ -58,7 +58,7 @@ def test_the_background_thread_works_until_it_is_stopped(
     library: Library, world: ModuleType
 ) -> None:
     library.indexer.start()
-    library.shelf(ANN).add_document(world.new_document("one", "a first text"))
+    library.shelf(ANN).add(world.new_document("one", "a first text"))
     while not library.indexer.status(ANN).complete or _rows(library, "vector_outbox"):
         pass
     library.indexer.stop()
@@ -75,12 +75,12 @@ def test_users_have_indexes_of_their_own(library: Library, world: ModuleType) ->
 
 def test_a_deletion_leaves_every_index(library: Library, world: ModuleType) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("one", "unicorns", entities=("Una",)))
-    shelf.add_document(world.new_document("two", "dragons"))
+    shelf.add(world.new_document("one", "unicorns", entities=("Una",)))
+    shelf.add(world.new_document("two", "dragons"))
     world.drain(library)
     assert shelf.delete_document("text", "one") == 1
     world.drain(library)
-    for table in ("contexts", "embeddings", "lexical", "documents"):
+    for table in ("contexts", "embeddings", "lexical", "chunks"):
         assert _rows(library, table) == 1, table
     assert _rows(library, "mentions") == 0
     assert library.vectors.count("ann") == 1
@@ -90,7 +90,7 @@ def test_what_is_deleted_while_it_is_embedded_does_not_come_back(
     library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("one", "unicorns"))
+    shelf.add(world.new_document("one", "unicorns"))
     embed = library.engine._embedder.embed_passages
 
     def delete_meanwhile(texts: list[str]) -> Any:
@@ -109,7 +109,7 @@ def test_an_embedder_that_fails_is_reported_and_the_queue_stays(
     def fail(texts: list[str]) -> Any:
         raise StorageUnavailableError("no model today")
 
-    library.shelf(ANN).add_document(world.new_document("one", "unicorns"))
+    library.shelf(ANN).add(world.new_document("one", "unicorns"))
     with monkeypatch.context() as broken:
         broken.setattr(library.engine._embedder, "embed_passages", fail)
         library.indexer.start()
@@ -334,10 +334,8 @@ def _kill_and_check(
         assert state[raw_id] != "replaced" or f"{raw_id} second" in contents
     fresh.end()
     library = Library(directory, world.HashEmbedder())
-    assert (
-        library.vectors.count("ann") == _rows(library, "embeddings") == _rows(library, "contexts")
-    )
-    assert _rows(library, "lexical") == _rows(library, "contexts")
+    assert library.vectors.count("ann") == _rows(library, "embeddings") == _rows(library, "chunks")
+    assert _rows(library, "lexical") == _rows(library, "chunks")
     library.close()
 
 

@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from storage.contexts import ContextRepository, PreparedChunk
+from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.filters import Where, compile_filter
+from storage.intake import PreparedChunk
 from storage.lexical import MAX_QUERY_TERMS, find_matches
-from storage.models import Identity, NewDocument, SearchFilter
+from storage.models import Identity, NewContext, SearchFilter
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
@@ -43,7 +44,7 @@ def _store(
         )
         for text in texts
     ]
-    document = NewDocument(
+    document = NewContext(
         raw_type="text",
         raw_id=title,
         title=title,
@@ -52,7 +53,7 @@ def _store(
         media_type="text/plain",
         sha256="",
     )
-    ContextRepository(database).replace_document(identity, document, chunks, [])
+    ContextRepository(database).replace_document(identity, document, chunks)
 
 
 def _found(
@@ -61,7 +62,7 @@ def _found(
     """Text → score, best first."""
     with database.read() as connection:
         scores = find_matches(connection, tokenize(query), where, limit)
-        contents = dict(connection.execute("SELECT seq, content FROM contexts").fetchall())
+        contents = dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
     return {contents[seq]: score for seq, score in scores.items()}
 
 
@@ -97,7 +98,7 @@ def test_scores_and_ranks_agree_with_rank_bm25_on_real_text(database: Database) 
         }
         with database.read() as connection:
             scores = find_matches(connection, terms, ALL, len(texts))
-            contents = dict(connection.execute("SELECT seq, content FROM contexts").fetchall())
+            contents = dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
         found = {contents[seq]: score for seq, score in scores.items()}
         assert found == pytest.approx(expected)
         assert list(found.values()) == sorted(found.values(), reverse=True)
@@ -133,7 +134,7 @@ def test_given_contexts_are_scored_as_in_the_search(database: Database) -> None:
     terms = tokenize("heron lake")
     with database.read() as connection:
         best = find_matches(connection, terms, ALL, 1000)
-        every = [row[0] for row in connection.execute("SELECT seq FROM contexts")]
+        every = [row[0] for row in connection.execute("SELECT seq FROM chunks")]
         assert find_matches(connection, terms, ALL, 0, every) == pytest.approx(best)
         some = every[5:20]
         assert find_matches(connection, terms, ALL, 0, some) == {seq: best[seq] for seq in some}

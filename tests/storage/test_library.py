@@ -31,25 +31,24 @@ def test_a_new_version_replaces_the_earlier_and_keeps_when_it_was_first_added(
     library: Library, world: ModuleType
 ) -> None:
     shelf = library.shelf(ANN)
-    first = shelf.add_document(world.new_document("n", "about herons"))
-    second = shelf.add_document(world.new_document("n", "about kestrels"))
-    assert (first.replaced, first.unchanged) == (False, False)
-    assert (second.replaced, second.unchanged) == (True, False)
-    assert second.document.create_time == first.document.create_time
-    assert second.document.update_time >= first.document.update_time
+    first = shelf.add(world.new_document("n", "about herons"))
+    second = shelf.add(world.new_document("n", "about kestrels"))
+    assert (first.outcome, second.outcome) == ("added", "replaced")
+    assert second.context.create_time == first.context.create_time
+    assert second.context.update_time >= first.context.update_time
     assert shelf.search("herons", SearchFilter(), 5).hits == ()
     (hit,) = shelf.search("kestrels", SearchFilter(), 5).hits
-    assert hit.document == second.document
+    assert hit.context == second.context
 
 
 def test_the_same_version_again_writes_nothing(library: Library, world: ModuleType) -> None:
     shelf = library.shelf(ANN)
     given: dict[str, Any] = {"entities": ("Una", " Duo ", ""), "metadata": {"a": [1]}}
-    first = shelf.add_document(world.new_document("n", "about herons", **given))
+    first = shelf.add(world.new_document("n", "about herons", **given))
     (piece,) = shelf.get_document("text", "n")[1]
-    again = shelf.add_document(world.new_document("n", "about herons", **given))
-    assert again.unchanged
-    assert again.document == first.document
+    again = shelf.add(world.new_document("n", "about herons", **given))
+    assert again.outcome == "unchanged"
+    assert again.context == first.context
     assert shelf.get_document("text", "n")[1] == [piece]
 
 
@@ -57,6 +56,9 @@ def test_the_same_version_again_writes_nothing(library: Library, world: ModuleTy
     "changed",
     [
         {"title": "Other"},
+        {"summary": "Other"},
+        {"keywords": ("other",)},
+        {"importance": 9.0},
         {"entities": ("Una",)},
         {"metadata": {"a": 1}},
         {"event_time": 5.0},
@@ -70,20 +72,20 @@ def test_whatever_is_known_of_a_document_makes_a_new_version(
     library: Library, world: ModuleType, changed: dict[str, Any]
 ) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("n", "about herons"))
-    stored = shelf.add_document(world.new_document("n", "about herons", **changed))
-    assert (stored.replaced, stored.unchanged) == (True, False)
+    shelf.add(world.new_document("n", "about herons"))
+    stored = shelf.add(world.new_document("n", "about herons", **changed))
+    assert stored.outcome == "replaced"
     ((field, value),) = changed.items()
-    assert getattr(stored.document, field) == value
+    assert getattr(stored.context, field) == value
 
 
 def test_nobody_sees_a_replacement_half_done(library: Library, world: ModuleType) -> None:
     texts = [LONG.replace("word", word) for word in ("heron", "kestrel")]
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("n", texts[0]))
+    shelf.add(world.new_document("n", texts[0]))
     versions = set()
     for text in texts:
-        shelf.add_document(world.new_document("whole", text))
+        shelf.add(world.new_document("whole", text))
         versions.add(tuple(_contents(library, "whole")))
     done = threading.Event()
     seen: set[tuple[str, ...]] = set()
@@ -93,16 +95,14 @@ def test_nobody_sees_a_replacement_half_done(library: Library, world: ModuleType
         while not done.is_set():
             seen.add(tuple(_contents(library, "n")))
             hits = shelf.search("heron1 kestrel1", SearchFilter(), 100).hits
-            words = {
-                hit.chunk.content.split()[-1][:5] for hit in hits if hit.document.raw_id == "n"
-            }
+            words = {hit.chunk.content.split()[-1][:5] for hit in hits if hit.context.raw_id == "n"}
             if len(words) != 1:
                 mixed.append(words)
 
     reader = threading.Thread(target=read)
     reader.start()
     for number in range(20):
-        shelf.add_document(world.new_document("n", texts[(number + 1) % 2]))
+        shelf.add(world.new_document("n", texts[(number + 1) % 2]))
     done.set()
     reader.join()
     assert seen <= versions
@@ -113,7 +113,7 @@ def test_a_progress_callback_that_raises_leaves_nothing(
     library: Library, world: ModuleType
 ) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("n", "about herons"))
+    shelf.add(world.new_document("n", "about herons"))
     told: list[tuple[int, int]] = []
 
     def give_up(done: int, total: int) -> None:
@@ -123,7 +123,7 @@ def test_a_progress_callback_that_raises_leaves_nothing(
 
     for raw_id in ("n", "new"):
         with pytest.raises(KeyboardInterrupt):
-            shelf.add_document(world.new_document(raw_id, LONG), give_up)
+            shelf.add(world.new_document(raw_id, LONG), give_up)
     assert told[:3] == [(0, told[0][1]), (1, told[0][1]), (2, told[0][1])]
     assert _contents(library, "n") == ["about herons"]
     with pytest.raises(DocumentNotFoundError):
@@ -133,30 +133,30 @@ def test_a_progress_callback_that_raises_leaves_nothing(
 
 def test_a_full_disk_leaves_the_earlier_version(library: Library, world: ModuleType) -> None:
     shelf = library.shelf(ANN)
-    shelf.add_document(world.new_document("n", "about herons"))
+    shelf.add(world.new_document("n", "about herons"))
     with (
         library.database.read() as connection
     ):  # the one idle connection, which the next write takes
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StorageUnavailableError, match="full"):
-        shelf.add_document(world.new_document("n", LONG * 20))
+        shelf.add(world.new_document("n", LONG * 20))
     assert _contents(library, "n") == ["about herons"]
     (hit,) = shelf.search("herons", SearchFilter(), 5).hits
-    assert hit.document.raw_id == "n"
+    assert hit.context.raw_id == "n"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\n"])
 def test_a_blank_text_is_refused(library: Library, world: ModuleType, text: str) -> None:
     with pytest.raises(InvalidSourceError, match="'blank' has no text"):
-        library.shelf(ANN).add_document(world.new_document("blank", text))
+        library.shelf(ANN).add(world.new_document("blank", text))
 
 
 def test_a_directory_keeps_to_the_embedder_it_began_with(
     library_of: Callable[..., Library], world: ModuleType
 ) -> None:
     first = library_of(world.HashEmbedder("one"))
-    first.shelf(ANN).add_document(world.new_document("n", "about herons"))
+    first.shelf(ANN).add(world.new_document("n", "about herons"))
     with pytest.raises(ModelMismatchError, match="were made by one/64, not by two/64") as error:
         library_of(world.HashEmbedder("two"))
     assert "embedder it began with" in error.value.suggestions[0]
@@ -167,13 +167,13 @@ def test_what_was_stored_is_there_after_opening_again(
     library_of: Callable[..., Library], world: ModuleType
 ) -> None:
     first = library_of(world.HashEmbedder())
-    first.shelf(ANN).add_document(world.new_document("n", "about herons", entities=("Una",)))
+    first.shelf(ANN).add(world.new_document("n", "about herons", entities=("Una",)))
     world.drain(first)
     first.close()
     second = library_of(world.HashEmbedder())
     (hit,) = second.shelf(ANN).search("herons", SearchFilter(entities=("una",)), 5).hits
     assert hit.dense is not None
-    assert hit.document.entities == ("Una",)
+    assert hit.context.entities == ("Una",)
 
 
 def test_everything_it_keeps_is_readable_by_its_owner_only(
@@ -182,7 +182,7 @@ def test_everything_it_keeps_is_readable_by_its_owner_only(
     earlier = os.umask(0o022)
     try:
         library = library_of(world.HashEmbedder())
-        library.shelf(ANN).add_document(world.new_document("n", "about herons"))
+        library.shelf(ANN).add(world.new_document("n", "about herons"))
         world.drain(library)
     finally:
         os.umask(earlier)
@@ -201,7 +201,7 @@ def test_threads_that_add_search_and_delete_at_once_end_in_order(
         shelf = library.shelf(Identity(user_id=name))
         try:
             for number in range(15):
-                shelf.add_document(world.new_document(f"n{number}", f"heron {name} {number}"))
+                shelf.add(world.new_document(f"n{number}", f"heron {name} {number}"))
                 assert shelf.search(f"heron {name}", SearchFilter(), 5).hits
                 if number % 2:
                     shelf.delete_document("text", f"n{number}")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from storage import search as search_module
 from storage.embed import MiniLMEmbedder
 from storage.filters import Where
-from storage.indexer import _passage
 from storage.lexical import find_matches
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
+from storage.queues import passage
 from storage.search import CANDIDATES, DENSE_FLOOR, OVERSAMPLE, fuse
 from storage.tokenize import tokenize
 
@@ -42,13 +42,13 @@ def shelved(
     """The texts on the real embedder, not embedded yet."""
     library = library_of(minilm)
     for raw_id, text in TEXTS.items():
-        library.shelf(ANN).add_document(world.new_document(raw_id, text))
+        library.shelf(ANN).add(world.new_document(raw_id, text))
     return library
 
 
 def _found(library: Library, query: str, **options: Any) -> dict[str, SearchHit]:
     hits = library.shelf(ANN).search(query, ANY, options.pop("top_k", 10), **options).hits
-    return {hit.document.raw_id: hit for hit in hits}
+    return {hit.context.raw_id: hit for hit in hits}
 
 
 def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) -> None:
@@ -56,7 +56,7 @@ def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) 
     assert (result.mode, result.status.total, result.status.embedded) == ("lexical", 7, 0)
     assert not result.status.complete
     (hit,) = result.hits
-    assert hit.document.raw_id == "heron"
+    assert hit.context.raw_id == "heron"
     assert hit.dense is None
     assert hit.score == 1
     assert hit.lexical > 0
@@ -68,7 +68,7 @@ def test_after_embedding_meaning_answers_too(shelved: Library, world: ModuleType
     world.drain(shelved)
     result = shelved.shelf(ANN).search("preparing a side dish for supper", ANY, 5)
     assert (result.mode, result.status.complete) == ("hybrid", True)
-    assert result.hits[0].document.raw_id == "rice"
+    assert result.hits[0].context.raw_id == "rice"
     assert result.hits[0].lexical == 0
     assert result.hits[0].matched_terms == ()
 
@@ -77,10 +77,10 @@ def test_a_text_that_is_not_embedded_yet_is_found_beside_those_that_are(
     shelved: Library, world: ModuleType
 ) -> None:
     world.drain(shelved)
-    shelved.shelf(ANN).add_document(world.new_document("new", "A kingfisher dives for fish."))
+    shelved.shelf(ANN).add(world.new_document("new", "A kingfisher dives for fish."))
     result = shelved.shelf(ANN).search("kingfisher", ANY, 5)
     assert (result.mode, result.status.total, result.status.embedded) == ("hybrid", 8, 7)
-    assert result.hits[0].document.raw_id == "new"
+    assert result.hits[0].context.raw_id == "new"
     assert result.hits[0].dense is None
 
 
@@ -92,13 +92,21 @@ def test_every_hit_has_its_true_scores(shelved: Library, world: ModuleType, quer
     embedder = shelved.engine._embedder
     vector = embedder.embed_query(query)
     with shelved.database.read() as connection:
-        seq_of = {row[0]: row[1] for row in connection.execute("SELECT id, seq FROM contexts")}
+        seq_of = {
+            (row[0], row[1]): row[2]
+            for row in connection.execute(
+                "SELECT x.id, c.position, c.seq FROM chunks c"
+                " JOIN contexts x ON x.seq = c.context_seq"
+            )
+        }
         lexical = find_matches(connection, tokenize(query), _ANYONE, 0, list(seq_of.values()))
     for hit in hits.values():
-        text = _passage(hit.document.title, hit.chunk.heading, hit.chunk.content)
+        text = passage(hit.context.title, hit.chunk.heading, hit.chunk.content)
         cosine = float(embedder.embed_passages([text])[0] @ vector)
         assert hit.dense == pytest.approx(cosine, abs=0.03)  # the batch moves a vector a little
-        assert hit.lexical == pytest.approx(lexical.get(seq_of[hit.chunk.id], 0.0))
+        assert hit.lexical == pytest.approx(
+            lexical.get(seq_of[hit.context.id, hit.chunk.position], 0.0)
+        )
         assert 0 <= hit.score <= 1
 
 
@@ -113,13 +121,13 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
     hits = library.shelf(ANN).search(query, ANY, 100).hits
     assert 3 <= len(hits) <= 6
     with library.database.read() as connection:
-        rows = connection.execute("SELECT id, seq FROM contexts").fetchall()
+        rows = connection.execute("SELECT position, seq FROM chunks").fetchall()
         lexical = find_matches(connection, tokenize(query), _ANYONE, 0, [row[1] for row in rows])
     seq_of = dict(rows)
     for hit in hits:
         expected = float(library.engine._embedder.embed_passages([hit.chunk.content])[0] @ vector)
         assert hit.dense == pytest.approx(expected, abs=1e-5)
-        assert hit.lexical == pytest.approx(lexical.get(seq_of[hit.chunk.id], 0.0))
+        assert hit.lexical == pytest.approx(lexical.get(seq_of[hit.chunk.position], 0.0))
 
 
 def test_the_index_and_the_exact_comparison_agree(
@@ -147,31 +155,31 @@ def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
     world.add_many(library, "a", 2100)
     world.drain(library)
     # Of stop words alone: the words of the query cannot find it.
-    library.shelf(ANN).add_document(world.new_document("new", "of the and", title=""))
+    library.shelf(ANN).add(world.new_document("new", "of the and", title=""))
     while library.indexer._embed_batch():
         pass
     assert library.vectors.count("ann") == 2100
     hits = library.shelf(ANN).search("of the and", ANY, 1).hits
-    assert [hit.document.raw_id for hit in hits] == ["new"]
+    assert [hit.context.raw_id for hit in hits] == ["new"]
     library.shelf(ANN).delete_document("text", "new")
     hits = library.shelf(ANN).search("of the and", ANY, 100).hits
-    assert {hit.document.raw_id for hit in hits} == {"a"}
+    assert {hit.context.raw_id for hit in hits} == {"a"}
 
 
 def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) -> None:
     world.add_many(library, "a", 2100)  # each nearer to "and", by being shorter
     rare = world.new_document("rare", "and by other words far away", title="")
-    library.shelf(ANN).add_document(replace(rare, event_time=5.0))
+    library.shelf(ANN).add(replace(rare, event_time=5.0))
     world.drain(library)
     vector = library.engine._embedder.embed_query("and")
     cosine = float(library.engine._embedder.embed_passages([rare.text])[0] @ vector)
     assert cosine > DENSE_FLOOR
     with library.database.read() as connection:
-        (seq,) = connection.execute("SELECT max(seq) FROM contexts").fetchone()
+        (seq,) = connection.execute("SELECT max(seq) FROM chunks").fetchone()
     assert seq not in library.vectors.nearest("ann", vector, CANDIDATES * OVERSAMPLE)
     few = SearchFilter(time_range=TimeRange(0, 10))
     (hit,) = library.shelf(ANN).search("and", few, 5).hits
-    assert hit.document.raw_id == "rare"
+    assert hit.context.raw_id == "rare"
     assert hit.dense == pytest.approx(cosine, abs=1e-5)
 
 
@@ -207,7 +215,7 @@ def test_the_matched_words_are_told_as_the_query_wrote_them(shelved: Library) ->
 def test_alpha_chooses_between_words_and_meaning(shelved: Library, world: ModuleType) -> None:
     world.drain(shelved)
     by_words = shelved.shelf(ANN).search("water", ANY, 10, alpha=0.0)
-    assert {hit.document.raw_id for hit in by_words.hits} == {"rice", "heron"}
+    assert {hit.context.raw_id for hit in by_words.hits} == {"rice", "heron"}
     by_meaning = _found(shelved, "a wading bird", alpha=1.0)
     assert next(iter(by_meaning)) == "heron"
     scores = [hit.score for hit in by_meaning.values()]
@@ -222,10 +230,10 @@ def test_top_k_cuts_the_same_ranking(shelved: Library, world: ModuleType) -> Non
 
 
 def test_without_a_query_the_newest_are_listed(shelved: Library, world: ModuleType) -> None:
-    shelved.shelf(ANN).add_document(world.new_document("rice", "Rice again."))
+    shelved.shelf(ANN).add(world.new_document("rice", "Rice again."))
     result = shelved.shelf(ANN).search(None, ANY, 3)
     assert result.mode == "listing"
-    assert [hit.document.raw_id for hit in result.hits] == ["rice", "zh2", "zh"]
+    assert [hit.context.raw_id for hit in result.hits] == ["rice", "zh2", "zh"]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +306,7 @@ def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
     monkeypatch.setattr("storage.embed.MODEL_SHA256", "0" * 64)
     monkeypatch.setattr(shelved.engine, "_embedder", MiniLMEmbedder())
     result = shelved.shelf(ANN).search("heron", ANY, 5)
-    assert (result.mode, [hit.document.raw_id for hit in result.hits]) == ("lexical", ["heron"])
+    assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])
     assert "is damaged" in result.status.problem
 
 

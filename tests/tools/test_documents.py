@@ -288,7 +288,7 @@ async def test_a_file_time_that_no_calendar_has_is_no_obstacle(open_crib: Opener
     async with open_crib() as crib:
         await crib.call("add_document", text=HERONS, title="t")
         with crib.app.library.database.write() as connection:
-            connection.execute("UPDATE documents SET event_time = 1e15")
+            connection.execute("UPDATE contexts SET event_time = 1e15")
         found = await crib.call("retrieve_document_context", query="heron")
         assert found["hits"][0]["event_time"].startswith("9999-12-31T23:59:59")
 

@@ -13,7 +13,8 @@ from tools.core.errors import PermissionDeniedError
 from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
-    from storage.library import Library, Shelf
+    from storage.library import Library
+    from storage.shelf import Shelf
 
 __all__ = ["ProgressReporter", "RequestContext"]
 

@@ -14,14 +14,18 @@ class Hit(BaseModel):
     """One found context and why it was found.
 
     Attributes:
-        id: Stable identifier of the chunk.
+        id: Stable identifier of the context.
         context_type: Its kind.
+        position: Which piece of its text this is, from 0.
         raw_type: Kind of its source.
         raw_id: Its source's own name.
         title: The source's title.
         heading: The headings it stands under.
         content: The text.
-        event_time: The source's own date, ISO 8601, UTC.
+        entities: Names it is about.
+        event_time: Its own date, ISO 8601, UTC.
+        time_bucket: An event's second, or the day, week or month that a summary is of.
+        hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month.
         score: Fused score, 0 to 1.
         dense: Cosine similarity; absent while the chunk is not embedded.
         lexical: BM25 score.
@@ -30,12 +34,16 @@ class Hit(BaseModel):
 
     id: str
     context_type: str
+    position: int
     raw_type: str
     raw_id: str
     title: str
     heading: str
     content: str
+    entities: list[str]
     event_time: str
+    time_bucket: str
+    hierarchy_level: int
     score: FiniteFloat
     dense: FiniteFloat | None
     lexical: FiniteFloat
@@ -44,15 +52,20 @@ class Hit(BaseModel):
     @classmethod
     def of(cls, hit: SearchHit) -> Hit:
         """The hit as a tool answers it; scores to four digits."""
+        context, chunk = hit.context, hit.chunk
         return cls(
-            id=hit.chunk.id,
-            context_type=hit.context_type,
-            raw_type=hit.document.raw_type,
-            raw_id=hit.document.raw_id,
-            title=hit.document.title,
-            heading=hit.chunk.heading,
-            content=hit.chunk.content,
-            event_time=utc(hit.document.event_time).isoformat(),
+            id=context.id,
+            context_type=context.context_type,
+            position=chunk.position,
+            raw_type=context.raw_type,
+            raw_id=context.raw_id,
+            title=context.title,
+            heading=chunk.heading,
+            content=chunk.content,
+            entities=list(context.entities),
+            event_time=utc(context.event_time).isoformat(),
+            time_bucket=context.time_bucket,
+            hierarchy_level=context.hierarchy_level,
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
             lexical=round(hit.lexical, 4),
@@ -119,9 +132,16 @@ class Retrieved(BaseModel):
 
 def _block(rank: int, hit: Hit, mode: str) -> str:
     place = " > ".join(filter(None, (hit.title, hit.heading)))
-    lines = [f"[{rank}] {place} ({hit.raw_type}: {hit.raw_id})"]
+    lines = [" ".join(filter(None, (f"[{rank}]", place, _origin(hit))))]
     if mode != "listing":
         dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
         matched = f"; matched: {', '.join(hit.matched)}" if hit.matched else ""
         lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{matched}")
     return "\n".join([*lines, hit.content])
+
+
+def _origin(hit: Hit) -> str:
+    """Where it comes from, or else what it is and how it is named in other calls."""
+    if hit.raw_id:
+        return f"({hit.raw_type}: {hit.raw_id})"
+    return f"({hit.context_type} {hit.id}, {hit.time_bucket or hit.event_time})"

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import anyio.to_thread
 
-from storage.models import NewDocument
+from storage.models import NewContext
 from storage.parse import parse_isolated
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
@@ -17,7 +17,7 @@ __all__ = ["read_source", "text_source"]
 PARSE_SECONDS = 120.0
 
 
-async def read_source(context: RequestContext, path: str, max_bytes: int) -> NewDocument:
+async def read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
     """A file as a document, named by its path beneath the root.
 
     Raises:
@@ -36,7 +36,7 @@ async def read_source(context: RequestContext, path: str, max_bytes: int) -> New
     await context.report_progress(0, None, f"reading {path}")
     parsed = await parse_isolated(content.data, name=path, timeout=PARSE_SECONDS)
     relative = context.sandbox.relative(path)
-    return NewDocument(
+    return NewContext(
         raw_type="file",
         raw_id=relative,
         title=parsed.title,
@@ -49,7 +49,7 @@ async def read_source(context: RequestContext, path: str, max_bytes: int) -> New
     )
 
 
-async def text_source(text: str, title: str | None, max_bytes: int) -> NewDocument:
+async def text_source(text: str, title: str | None, max_bytes: int) -> NewContext:
     """A text as a document, named by its title, or by its digest where it has none.
 
     Raises:
@@ -64,7 +64,7 @@ async def text_source(text: str, title: str | None, max_bytes: int) -> NewDocume
         )
     parsed = await parse_isolated(data, name=f"{title or 'text'}.md", timeout=PARSE_SECONDS)
     digest = sha256(data).hexdigest()
-    return NewDocument(
+    return NewContext(
         raw_type="text",
         raw_id=title or digest[:16],
         title=parsed.title,

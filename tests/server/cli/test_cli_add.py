@@ -22,7 +22,7 @@ def record(work: Path) -> sqlite3.Connection:
 
 def stored(work: Path) -> set[str]:
     with record(work) as connection:
-        names = {row[0] for row in connection.execute("SELECT raw_id FROM documents")}
+        names = {row[0] for row in connection.execute("SELECT raw_id FROM contexts")}
     connection.close()
     return names
 

@@ -1,0 +1,199 @@
+"""The shelf: what one identity sees of the library, and changes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from storage.contexts import ContextRepository
+from storage.indexer import Indexer
+from storage.intake import OnProgress, PreparedChunk, normalized, prepare
+from storage.knowledge import KnowledgeBase
+from storage.models import (
+    Chunk,
+    Context,
+    ContextType,
+    Identity,
+    IndexStatus,
+    NewContext,
+    SearchFilter,
+    SearchResult,
+)
+from storage.names import fold, resolve
+from storage.search import SearchEngine
+
+__all__ = ["Shelf", "Stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What adding did.
+
+    Attributes:
+        context: As it is stored now.
+        outcome: "added"; "replaced", an earlier version of the document; "unchanged", the same
+            version was stored already and nothing was written; or "merged", into knowledge that
+            says nearly the same.
+        similarity: How near merged knowledge was, 0 to 1.
+    """
+
+    context: Context
+    outcome: Literal["added", "replaced", "unchanged", "merged"]
+    similarity: float | None = None
+
+
+class Shelf:
+    """One identity's part of the library; its calls block, so run them in a worker thread.
+
+    Args:
+        identity: Whose contexts every call is bound to.
+        contexts: The repository.
+        knowledge: Adds knowledge.
+        engine: The search engine.
+        indexer: The background worker.
+        max_document_bytes: Largest document that is taken.
+    """
+
+    def __init__(  # noqa: PLR0913  # the library hands over every part by name
+        self,
+        identity: Identity,
+        *,
+        contexts: ContextRepository,
+        knowledge: KnowledgeBase,
+        engine: SearchEngine,
+        indexer: Indexer,
+        max_document_bytes: int,
+    ) -> None:
+        self.identity = identity
+        self.max_document_bytes = max_document_bytes
+        self._contexts = contexts
+        self._knowledge = knowledge
+        self._engine = engine
+        self._indexer = indexer
+
+    def add(self, new: NewContext, on_progress: OnProgress | None = None) -> Stored:
+        """Stores a context in the way of its kind, and has it embedded.
+
+        A document takes its earlier version's place, an event is appended, knowledge is merged
+        into what says nearly the same. It can be found by its words as soon as this returns; by
+        its meaning once it is embedded.
+
+        Raises:
+            InvalidSourceError: If the text is blank.
+            StorageUnavailableError: If the record cannot be written; nothing was changed.
+        """
+        new = normalized(new)
+        if new.context_type is ContextType.DOCUMENT:
+            same = self._same_version(new)
+            if same is not None:
+                return Stored(same, "unchanged")
+        stored = self._store(new, prepare(new, on_progress))
+        self._indexer.notify()
+        return stored
+
+    def get(self, context_id: str) -> tuple[Context, list[Chunk]]:
+        """A context and its chunks in order.
+
+        Raises:
+            ContextNotFoundError: If there is no such context.
+        """
+        return self._contexts.get(self.identity, context_id)
+
+    def get_document(self, raw_type: str, raw_id: str) -> tuple[Context, list[Chunk]]:
+        """A document and its chunks in order.
+
+        Raises:
+            DocumentNotFoundError: If there is no such document.
+        """
+        return self._contexts.get_document(self.identity, raw_type, raw_id)
+
+    def delete_document(self, raw_type: str, raw_id: str) -> int:
+        """Deletes a document from every store and says how many chunks went.
+
+        Raises:
+            DocumentNotFoundError: If there is no such document.
+        """
+        removed = self._contexts.delete_document(self.identity, raw_type, raw_id)
+        self._indexer.notify()
+        return removed
+
+    def forget(self, context_ids: Sequence[str]) -> int:
+        """Deletes contexts from every store and says how many went."""
+        removed = self._contexts.delete(self.identity, context_ids)
+        self._indexer.notify()
+        return removed
+
+    def contexts(self, wanted: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
+        """Contexts that fit a filter, newest first; entities are names in any spelling."""
+        return self._contexts.newest(self.identity, self._resolved(wanted), limit, offset)
+
+    def count(self, wanted: SearchFilter) -> int:
+        """How many contexts fit a filter; entities are names in any spelling."""
+        return self._contexts.count(self.identity, self._resolved(wanted))
+
+    def search(
+        self,
+        query: str | None,
+        wanted: SearchFilter,
+        top_k: int,
+        *,
+        alpha: float | None = None,
+    ) -> SearchResult:
+        """The best chunks for a query, or those of the newest contexts without one.
+
+        Args:
+            query: What to look for.
+            wanted: What narrows the search; entities are names in any spelling.
+            top_k: How many hits at most.
+            alpha: Weight of meaning against words, 0 to 1; by default the engine's.
+        """
+        wanted = self._resolved(wanted)
+        if query is None:
+            return self._engine.newest(self.identity, wanted, top_k)
+        return self._engine.search(self.identity, query, wanted, top_k, alpha=alpha)
+
+    def index_status(self) -> IndexStatus:
+        """How much of what is stored can be found by meaning."""
+        return self._indexer.status(self.identity)
+
+    def _store(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
+        match new.context_type:
+            case ContextType.DOCUMENT:
+                context, replaced = self._contexts.replace_document(self.identity, new, chunks)
+                return Stored(context, "replaced" if replaced else "added")
+            case ContextType.KNOWLEDGE:
+                context, near = self._knowledge.add(self.identity, new, chunks)
+                return Stored(context, "added" if near is None else "merged", near)
+            case ContextType.EVENT:
+                return Stored(self._contexts.append(self.identity, new, chunks), "added")
+
+    def _same_version(self, new: NewContext) -> Context | None:
+        earlier = self._contexts.find_document(self.identity, new.raw_type, new.raw_id)
+        if earlier is None:
+            return None
+        same = (
+            earlier.sha256 == new.sha256
+            and earlier.title == new.title
+            and earlier.summary == new.summary
+            and earlier.media_type == new.media_type
+            and earlier.file_path == new.file_path
+            and set(earlier.keywords) == set(new.keywords)
+            and set(earlier.entities) == set(new.entities)
+            and earlier.confidence == new.confidence
+            and earlier.importance == new.importance
+            and dict(earlier.metadata) == dict(new.metadata)
+            and new.event_time in (None, earlier.event_time)
+        )
+        return earlier if same else None
+
+    def _resolved(self, wanted: SearchFilter) -> SearchFilter:
+        """The filter with the folded names that are stored for names in any spelling."""
+        if not wanted.entities:
+            return wanted
+        known = self._contexts.known_names(self.identity.user_id)
+        folded: dict[str, None] = {}
+        for name in wanted.entities:
+            folded.update((fold(match.name), None) for match in resolve(name, known))
+            folded[fold(name)] = None  # an unknown one finds none
+        return replace(wanted, entities=tuple(folded))
