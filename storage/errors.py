@@ -1,7 +1,11 @@
 """What can go wrong on the shelves.
 
 StorageError
+├── ContextNotFoundError         nothing is stored under that id
 ├── DocumentNotFoundError        nothing is stored under that source
+├── EntityNotFoundError          no entity has a name like that
+├── RelationshipNotFoundError    two entities are not related like that
+├── AmbiguousNameError           a name that several entities have
 ├── InvalidSourceError           a value that storage cannot keep or search by
 ├── UnreadableDocumentError      a file that cannot be turned into text
 ├── ModelMismatchError           stored vectors were made by another embedder
@@ -15,9 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
+    "AmbiguousNameError",
+    "ContextNotFoundError",
     "DocumentNotFoundError",
+    "EntityNotFoundError",
     "InvalidSourceError",
     "ModelMismatchError",
+    "RelationshipNotFoundError",
     "SchemaTooNewError",
     "StorageError",
     "StorageUnavailableError",
@@ -32,16 +40,40 @@ class StorageError(Exception):
     Attributes:
         message: What was wrong, with the value.
         suggestions: What to do next, one sentence each.
+        candidates: Values that would have worked.
     """
 
-    def __init__(self, message: str, *, suggestions: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        suggestions: Sequence[str] = (),
+        candidates: Sequence[str] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.suggestions = tuple(suggestions)
+        self.candidates = tuple(candidates)
+
+
+class ContextNotFoundError(StorageError):
+    """Nothing is stored under that id."""
 
 
 class DocumentNotFoundError(StorageError):
     """Nothing is stored under that source."""
+
+
+class EntityNotFoundError(StorageError):
+    """No entity has a name like that."""
+
+
+class RelationshipNotFoundError(StorageError):
+    """Two entities are not related like that."""
+
+
+class AmbiguousNameError(StorageError):
+    """A name that several entities have."""
 
 
 class InvalidSourceError(StorageError):

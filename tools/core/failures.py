@@ -7,8 +7,12 @@ import secrets
 from collections.abc import Mapping
 
 from storage.errors import (
+    AmbiguousNameError,
+    ContextNotFoundError,
     DocumentNotFoundError,
+    EntityNotFoundError,
     InvalidSourceError,
+    RelationshipNotFoundError,
     StorageError,
     UnreadableDocumentError,
 )
@@ -25,7 +29,11 @@ __all__ = ["as_tool_error", "only_cause"]
 logger = logging.getLogger("toolcrib")
 
 STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
+    AmbiguousNameError: InvalidArgumentsError,
+    ContextNotFoundError: NotFoundError,
     DocumentNotFoundError: NotFoundError,
+    EntityNotFoundError: NotFoundError,
+    RelationshipNotFoundError: NotFoundError,
     InvalidSourceError: InvalidArgumentsError,
     UnreadableDocumentError: InvalidArgumentsError,
     StorageError: UnavailableError,
@@ -61,7 +69,9 @@ def only_cause(error: BaseException) -> BaseException:
 
 def _from_storage(error: StorageError) -> ToolError:
     nearest = next(kind for kind in type(error).__mro__ if kind in STORAGE_FAILURES)
-    return STORAGE_FAILURES[nearest](error.message, next_actions=error.suggestions)
+    return STORAGE_FAILURES[nearest](
+        error.message, suggestions=error.candidates, next_actions=error.suggestions
+    )
 
 
 def _incident(error: BaseException, tool_name: str) -> InternalError:
