@@ -1,0 +1,1 @@
+"""Text to vectors: the bundled model, and those that a setting chooses instead."""
