@@ -8,10 +8,12 @@ from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.embed import Embedder
 from storage.errors import ModelMismatchError
+from storage.events import Events
 from storage.indexer import Indexer
 from storage.knowledge import KnowledgeBase
 from storage.models import Identity
 from storage.parse import MAX_BYTES
+from storage.people import People
 from storage.search import SearchEngine
 from storage.shelf import Shelf
 from storage.vectors import VectorIndex
@@ -54,6 +56,7 @@ class Library:
         self.vectors = VectorIndex(directory / "chroma", model_id=embedder.model_id)
         self.indexer = Indexer(self.database, embedder, self.vectors, directory / "indexer.lock")
         self.engine = SearchEngine(self.database, embedder, self.vectors, self.indexer, alpha=alpha)
+        self._embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, embedder, self.engine)
         self._max_document_bytes = max_document_bytes
@@ -63,9 +66,17 @@ class Library:
         return Shelf(
             identity,
             contexts=self._contexts,
+            people=People(self.database, identity),
             knowledge=self._knowledge,
             engine=self.engine,
             indexer=self.indexer,
+            events=Events(
+                identity,
+                database=self.database,
+                engine=self.engine,
+                embedder=self._embedder,
+                indexer=self.indexer,
+            ),
             max_document_bytes=self._max_document_bytes,
         )
 

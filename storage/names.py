@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.tokenize import fold_accents, is_spaceless
+from storage.likeness import likely
+from storage.tokenize import fold_accents
 
-__all__ = ["FUZZY_FLOOR", "NameMatch", "fold", "resolve"]
+__all__ = ["How", "NameMatch", "fold", "resolve"]
 
-FUZZY_FLOOR = 0.82
-"""Similarity under which two spellings are two names: one typo in six letters, two in twelve."""
+How = Literal["exact", "alias", "folded", "partial", "fuzzy"]
+"""What it took to find a name, from the surest way to the least sure."""
 
 _APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
-_SEPARATORS = re.compile(r"[\s.,;:_/\\()\"\u2010-\u2015-]+")
+_SEPARATORS = re.compile(r"[\s.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class NameMatch:
 
     name: str
     score: float
-    how: Literal["exact", "folded", "partial", "fuzzy"]
+    how: How
 
 
 def fold(name: str) -> str:
@@ -46,58 +47,42 @@ def fold(name: str) -> str:
     return _SEPARATORS.sub(" ", bare).strip() or name.casefold().strip()
 
 
-def resolve(name: str, known: Iterable[str], *, limit: int = 3) -> list[NameMatch]:
+def resolve(
+    name: str, known: Iterable[str | tuple[str, str]], *, limit: int = 3
+) -> list[NameMatch]:
     """The stored names that a name means, best first; empty when none is like it.
 
     The first way that finds anything decides, so that a sure match is never diluted by a likely
-    one: the same spelling; the same but for `fold`; whole words of one in the other; a typo away
-    (optimal string alignment similarity of at least `FUZZY_FLOOR`).
+    one: the same spelling of a name, then of an alias; the same but for `fold`; then as
+    `storage.likeness.likely` has it, whole words of one in the other, then typos.
 
     Args:
         name: As it was asked for.
-        known: The stored names.
+        known: The stored names; an alias comes as a pair (alias, name).
         limit: How many matches at most.
     """
-    folded_names = {stored: fold(stored) for stored in known}
-    if name in folded_names:
-        return [NameMatch(name, 1.0, "exact")]
-    asked = fold(name)
+    spellings: dict[str, set[str]] = {}
+    for each in known:
+        spelling, canonical = (each, each) if isinstance(each, str) else each
+        spellings.setdefault(spelling, set()).add(canonical)
+    owners = spellings.get(name, set())
+    if name in owners:
+        return [NameMatch(name, 1.0, "exact")][:limit]
+    if owners:
+        return [NameMatch(owner, 1.0, "alias") for owner in sorted(owners)][:limit]
+    return _resolve_folded(fold(name), spellings)[:limit]
+
+
+def _resolve_folded(asked: str, spellings: dict[str, set[str]]) -> list[NameMatch]:
+    folded: dict[str, set[str]] = {}
+    for spelling, owners in spellings.items():
+        folded.setdefault(fold(spelling), set()).update(owners)
     if not asked:
         return []
-    matches = [
-        NameMatch(stored, 1.0, "folded")
-        for stored, folded in folded_names.items()
-        if folded == asked
-    ]
-    matches = matches or _partial(asked, folded_names) or _fuzzy(asked, folded_names)
-    return sorted(matches, key=lambda match: (-match.score, match.name))[:limit]
-
-
-def _partial(asked: str, folded_names: Mapping[str, str]) -> list[NameMatch]:
-    """Names that hold every word asked for, or of several words each asked for."""
-    asked_words = set(asked.split())
-    matches = []
-    for stored, folded in folded_names.items():
-        words = set(folded.split())
-        holds = asked_words <= words or (len(words) > 1 and words < asked_words)
-        if holds or (is_spaceless(asked) and len(asked) > 1 and asked in folded):
-            shorter, longer = sorted((len(asked), len(folded)))
-            matches.append(NameMatch(stored, shorter / longer, "partial"))
-    return matches
-
-
-def _fuzzy(asked: str, folded_names: Mapping[str, str]) -> list[NameMatch]:
-    from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
-
-    in_order = " ".join(sorted(asked.split()))
-    matches = []
-    for stored, folded in folded_names.items():
-        score = max(
-            OSA.normalized_similarity(asked, folded, score_cutoff=FUZZY_FLOOR),
-            OSA.normalized_similarity(
-                in_order, " ".join(sorted(folded.split())), score_cutoff=FUZZY_FLOOR
-            ),
-        )
-        if score:
-            matches.append(NameMatch(stored, score, "fuzzy"))
-    return matches
+    if asked in folded:
+        return [NameMatch(owner, 1.0, "folded") for owner in sorted(folded[asked])]
+    best: dict[str, NameMatch] = {}
+    for each in likely(asked, folded):  # best first
+        for owner in sorted(folded[each.folded]):
+            best.setdefault(owner, NameMatch(owner, each.score, each.how))
+    return sorted(best.values(), key=lambda match: (-match.score, match.name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from storage.contexts import ContextRepository
+from storage.events import Events
 from storage.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
 from storage.knowledge import KnowledgeBase
@@ -20,7 +21,8 @@ from storage.models import (
     SearchFilter,
     SearchResult,
 )
-from storage.names import fold, resolve
+from storage.names import fold
+from storage.people import People
 from storage.search import SearchEngine
 
 __all__ = ["Shelf", "Stored"]
@@ -49,9 +51,11 @@ class Shelf:
     Args:
         identity: Whose contexts every call is bound to.
         contexts: The repository.
+        people: The profile, entities and relationships of the same identity.
         knowledge: Adds knowledge.
         engine: The search engine.
         indexer: The background worker.
+        events: The identity's events.
         max_document_bytes: Largest document that is taken.
     """
 
@@ -60,12 +64,16 @@ class Shelf:
         identity: Identity,
         *,
         contexts: ContextRepository,
+        people: People,
         knowledge: KnowledgeBase,
         engine: SearchEngine,
         indexer: Indexer,
+        events: Events,
         max_document_bytes: int,
     ) -> None:
         self.identity = identity
+        self.events = events
+        self.people = people
         self.max_document_bytes = max_document_bytes
         self._contexts = contexts
         self._knowledge = knowledge
@@ -191,9 +199,8 @@ class Shelf:
         """The filter with the folded names that are stored for names in any spelling."""
         if not wanted.entities:
             return wanted
-        known = self._contexts.known_names(self.identity.user_id)
         folded: dict[str, None] = {}
         for name in wanted.entities:
-            folded.update((fold(match.name), None) for match in resolve(name, known))
-            folded[fold(name)] = None  # an unknown one finds none
+            # A name that is like none is kept: it fits nothing.
+            folded.update(dict.fromkeys(self.people.spellings(name) or (fold(name),)))
         return replace(wanted, entities=tuple(folded))

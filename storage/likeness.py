@@ -1,0 +1,188 @@
+"""How alike folded names are: whole words in common, initials, titles, and typos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from storage.tokenize import is_spaceless
+
+__all__ = ["FUZZY_FLOOR", "NEAR_FLOOR", "Likeness", "likely", "nearest"]
+
+FUZZY_FLOOR = 0.82
+"""Similarity under which two spellings are two names: one typo in six letters, two in twelve."""
+
+NEAR_FLOOR = 0.6
+"""Similarity under which a name is not even worth suggesting."""
+
+_TITLES = frozenset(
+    """
+    dr prof professor mr mrs ms miss mx sir dame lord lady rev hon
+    herr frau dipl ing monsieur mme mlle senor senora sr sra dott ir
+    phd md msc bsc mba esq jr ii iii
+    """.split()  # noqa: SIM905  # titles read best as text
+)
+"""Words beside a name that say nothing of whose it is, folded."""
+
+_HONORIFICS = ("先生", "女士", "小姐", "教授", "博士", "老师", "老師", "さん", "様", "씨", "님")
+"""The same in scripts without spaces, where they follow the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A folded name that is like the one asked for.
+
+    Attributes:
+        folded: The name.
+        score: How alike the two are, above 0 and up to 1.
+        how: "partial" for words in common, "fuzzy" for typos.
+    """
+
+    folded: str
+    score: float
+    how: Literal["partial", "fuzzy"]
+
+
+def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
+    """The names that are probably meant, best first: the first way that finds any decides.
+
+    Whole words of one in the other, where titles do not count and an initial stands for a word;
+    then a typo away as a whole; then a typo away in each word asked for.
+
+    Args:
+        asked: The folded name as it was asked for.
+        names: The folded names that are known.
+    """
+    plain = {name: _plain(name) for name in names}
+    meant = _plain(asked)
+    if not meant:
+        return []
+    return _partial(meant, plain) or _fuzzy(meant, plain, FUZZY_FLOOR)
+
+
+def nearest(asked: str, names: Iterable[str]) -> list[Likeness]:
+    """The names that come nearest, best first, also those that are probably not meant."""
+    plain = {name: _plain(name) for name in names}
+    meant = _plain(asked)
+    if not meant:
+        return []
+    best = {
+        each.folded: each for each in (*_fuzzy(meant, plain, NEAR_FLOOR), *_partial(meant, plain))
+    }
+    return _ranked(best.values())
+
+
+def _plain(folded: str) -> str:
+    """A folded name without titles, unless it is nothing else."""
+    if is_spaceless(folded):
+        joined = folded.replace(" ", "")
+        bare = next((joined.removesuffix(end) for end in _HONORIFICS if joined.endswith(end)), "")
+        return bare or joined
+    words = folded.split()
+    return " ".join(word for word in words if word not in _TITLES) or " ".join(words)
+
+
+def _partial(meant: str, plain: Mapping[str, str]) -> list[Likeness]:
+    """Names that hold every word asked for, or of several words each asked for."""
+    share = _run_share if is_spaceless(meant) else _word_share
+    words = set(meant.split())
+    found = []
+    for folded, name in plain.items():
+        # One whole word in common is needed anyway, and is quickly seen.
+        if share is _run_share or not words.isdisjoint(name.split()):
+            score = share(meant, name)
+            if score:
+                found.append(Likeness(folded, score, "partial"))
+    return _ranked(found)
+
+
+def _run_share(meant: str, name: str) -> float:
+    """How much of a name without spaces was asked for; 0 where it does not hold that."""
+    return len(meant) / len(name) if len(meant) > 1 and meant in name else 0.0
+
+
+def _word_share(meant: str, name: str) -> float:
+    """How many letters two names share in words; 0 where neither holds all words of the other."""
+    fewer, more = sorted((meant.split(), name.split()), key=len)
+    if len(fewer) == 1 and fewer == name.split() and more != fewer:
+        return 0.0  # "Anna Schmidt" is not meant by a mere "Anna"
+    shared = _shared_letters(fewer, more)
+    return shared / max(_letters(fewer), _letters(more))
+
+
+def _shared_letters(fewer: list[str], more: list[str]) -> int:
+    """Letters of the words of which each has its partner; 0 where one has none."""
+    left = list(more)
+    lonely = []
+    for word in fewer:
+        if word in left:
+            left.remove(word)
+        else:
+            lonely.append(word)
+    same = [word for word in fewer if word not in lonely]
+    if not any(len(word) > 1 for word in same):
+        return 0  # initials alone name nobody
+    for word in lonely:
+        partner = next((other for other in left if _abbreviates(word, other)), None)
+        if partner is None:
+            return 0
+        left.remove(partner)
+    return _letters(same) + len(lonely)
+
+
+def _abbreviates(word: str, other: str) -> bool:
+    shorter, longer = sorted((word, other), key=len)
+    return len(shorter) == 1 and shorter.isalpha() and longer.startswith(shorter)
+
+
+def _letters(words: Iterable[str]) -> int:
+    return sum(map(len, words))
+
+
+def _fuzzy(meant: str, plain: Mapping[str, str], floor: float) -> list[Likeness]:
+    """Names a typo away as a whole, in any order of words; else in each word asked for."""
+    whole = _similar(meant, plain.values(), floor)
+    sorted_names = {name: _in_order(name) for name in plain.values()}
+    in_order = _similar(_in_order(meant), sorted_names.values(), floor)
+    scores = {
+        folded: max(whole.get(name, 0.0), in_order.get(sorted_names[name], 0.0))
+        for folded, name in plain.items()
+    }
+    if not any(scores.values()) or floor < FUZZY_FLOOR:
+        by_word = _fuzzy_words(meant, plain, floor)
+        scores = {folded: max(score, by_word.get(folded, 0.0)) for folded, score in scores.items()}
+    return _ranked(Likeness(folded, score, "fuzzy") for folded, score in scores.items() if score)
+
+
+def _fuzzy_words(meant: str, plain: Mapping[str, str], floor: float) -> dict[str, float]:
+    """Names that have, for each word asked for, one a typo away."""
+    vocabulary = {word for name in plain.values() for word in name.split()}
+    asked = meant.split()
+    similar = [_similar(word, vocabulary, floor) for word in asked]
+    scores = {}
+    for folded, name in plain.items():
+        words = name.split()
+        best = [max((near.get(word, 0.0) for word in words), default=0.0) for near in similar]
+        if all(best):
+            shared = sum(len(word) * score for word, score in zip(asked, best, strict=True))
+            scores[folded] = shared / max(_letters(asked), _letters(words))
+    return scores
+
+
+def _in_order(name: str) -> str:
+    return " ".join(sorted(name.split()))
+
+
+def _similar(text: str, choices: Collection[str], floor: float) -> dict[str, float]:
+    """Choices with an optimal string alignment similarity of at least `floor`."""
+    from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+    from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+
+    scorer: Callable[..., float] = OSA.normalized_similarity
+    found = extract(text, set(choices), scorer=scorer, score_cutoff=floor, limit=None)
+    return {choice: score for choice, score, _ in found}
+
+
+def _ranked(found: Iterable[Likeness]) -> list[Likeness]:
+    return sorted(found, key=lambda each: (-each.score, each.folded))
