@@ -18,7 +18,7 @@ import tools
 from server.protocol import build_server
 from server.resources import DocumentResources
 from server.settings import Settings
-from storage.embed import MiniLMEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.context import RequestContext

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage.chunk import sentences
-from storage.embed import Embedder
+from storage.embedders.protocol import Embedder
 
 if TYPE_CHECKING:
     import numpy as np

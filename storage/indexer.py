@@ -1,5 +1,7 @@
 """The indexer: turns the record's queues into vectors, in the background, a batch at a time.
 
+It does the upkeep of the lexical index too (`storage.upkeep`).
+
 Two queues stand in the record, so nothing is forgotten when the process dies: `embed_queue` holds
 chunks without a vector, `vector_outbox` what the vector index has still to hear. A batch leaves
 its queue only after its work has been done; work that was done twice leaves the same result.
@@ -15,9 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from storage import upkeep
 from storage.database import Database
-from storage.embed import Embedder
+from storage.embedders.protocol import Embedder
 from storage.errors import StorageError, VectorIndexError
+from storage.lexical import count_chunks
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
 from storage.queues import passage, store_vector
@@ -99,11 +103,10 @@ class Indexer:
     def status(self, identity: Identity) -> IndexStatus:
         """How many of the user's chunks have a vector."""
         with self._database.read() as connection:
-            total, waiting = connection.execute(
-                "SELECT (SELECT count(*) FROM chunks WHERE user_id = :user),"
-                " (SELECT count(*) FROM embed_queue WHERE user_id = :user)",
-                {"user": identity.user_id},
-            ).fetchone()
+            total = count_chunks(connection, identity.user_id)
+            waiting = connection.execute(
+                "SELECT count(*) FROM embed_queue WHERE user_id = ?", (identity.user_id,)
+            ).fetchone()[0]
         return IndexStatus(total, total - waiting, self.problem if waiting else "")
 
     def step(self) -> bool:
@@ -115,7 +118,12 @@ class Indexer:
         if not (self._check_wanted or self._has_work()):
             return False
         with locked(self._lock_path, wait=False) as held:
-            return held and (self._embed_batch() or self._deliver_batch() or self._verify())
+            return held and (
+                upkeep.work(self._database)
+                or self._embed_batch()
+                or self._deliver_batch()
+                or self._verify()
+            )
 
     def _work(self) -> None:
         while not self._stopping.is_set():
@@ -139,7 +147,7 @@ class Indexer:
             row = connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
             ).fetchone()
-        return bool(row[0])
+            return bool(row[0]) or upkeep.has_work(connection)
 
     def _embed_batch(self) -> bool:
         with self._database.read() as connection:

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from storage.contexts import insert_whole, read_context, update_context
 from storage.database import Database
-from storage.embed import Embedder
+from storage.embedders.protocol import Embedder
 from storage.errors import StorageUnavailableError
 from storage.filters import Where, exactly
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
 from storage.models import Context, ContextType, Identity, NewContext
 from storage.queues import keep_vector, passage, store_vector
 from storage.search import SearchEngine
+from storage.selection import Selection
 
 if TYPE_CHECKING:
-    from storage.embed import Vectors
+    from storage.embedders.protocol import Vectors
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
 
@@ -99,7 +100,10 @@ class KnowledgeBase:
             return int(same[0]), 1.0
         if vector is None:
             return None
-        for chunk_seq, near in self._engine.nearest(connection, identity, vector, where).items():
+        selection = Selection(connection, where)
+        for chunk_seq, near in self._engine.nearest(
+            connection, identity, vector, selection
+        ).items():
             if near < MERGE_SIMILARITY:
                 break
             seq, length = connection.execute(

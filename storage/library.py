@@ -6,7 +6,7 @@ from pathlib import Path
 
 from storage.contexts import ContextRepository
 from storage.database import Database
-from storage.embed import Embedder
+from storage.embedders.protocol import Embedder
 from storage.errors import ModelMismatchError
 from storage.events import Events
 from storage.indexer import Indexer

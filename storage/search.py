@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from storage import vectorscan
 from storage.contexts import load_chunks, newest_chunks
 from storage.database import Database
-from storage.embed import Embedder
+from storage.embedders.protocol import Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.filters import Where, compile_filter
 from storage.indexer import Indexer, generation
@@ -35,9 +35,9 @@ from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from storage.embed import Vectors
+    from storage.embedders.protocol import Vectors
 
-__all__ = ["SearchEngine", "fuse"]
+__all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
 
 CANDIDATES = 100
 """Candidates of each kind."""
@@ -55,6 +55,27 @@ On Cranfield, 98 of 100 pairs that were judged relevant lie above it, and most n
 
 CJK_ALPHA = 0.1
 """Weight of the dense score where the embedder does not understand the query's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as it is put to the indexes.
+
+    Attributes:
+        words: Each of its terms with the word that it came from.
+        terms: Its terms, for the lexical index.
+        vector: Its meaning; None where that cannot help, and words alone decide.
+        weight: Of the dense score.
+        floor: Cosine below which a chunk without any of the query's words is no hit.
+        status: How complete an answer can be.
+    """
+
+    words: Mapping[str, str]
+    terms: Sequence[str]
+    vector: Vectors | None
+    weight: float
+    floor: float
+    status: IndexStatus
 
 
 class SearchEngine:
@@ -102,29 +123,47 @@ class SearchEngine:
             alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
                 engine's, lower where the embedder does not understand the query's language.
         """
-        status = self._indexer.status(identity)
         where = compile_filter(identity, wanted)
-        weight, floor = self._balance(query) if alpha is None else (alpha, DENSE_FLOOR)
-        vector, status = self._vector(query, weight, status)
-        terms = tokenize(query)
+        question = self.question(identity, query, alpha=alpha)
+        vector = question.vector
         with self._database.read() as connection:
             dense: dict[int, float] = {}
             if vector is not None:
                 dense = self.nearest(connection, identity, vector, where)
-            lexical = find_matches(connection, terms, where, CANDIDATES, also=dense)
+            lexical = find_matches(connection, question.terms, where, CANDIDATES, also=dense)
             if vector is not None:
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
-            fused = fuse(dense, lexical, 0.0 if vector is None else weight, floor)
+            fused = fuse(dense, lexical, question.weight, question.floor)
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
-            hits = _hits(connection, best, query, fused, dense, lexical)
-        return SearchResult(hits, "lexical" if vector is None else "hybrid", status)
+            hits = hits_of(connection, best, question.words, fused, dense, lexical)
+        mode = "lexical" if vector is None else "hybrid"
+        return SearchResult(hits, mode, question.status)
 
     def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
         """The chunks of the newest contexts of one identity that fit a filter."""
         with self._database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, wanted), limit)
-            hits = _hits(connection, seqs, "", {}, {}, {})
+            hits = hits_of(connection, seqs, {}, {}, {}, {})
         return SearchResult(hits, "listing", self._indexer.status(identity))
+
+    def question(self, identity: Identity, query: str, *, alpha: float | None = None) -> Question:
+        """A query of one identity, read for both indexes.
+
+        Args:
+            identity: Whose contexts it is asked of.
+            query: What to look for.
+            alpha: As in `search`.
+        """
+        weight, floor = self._balance(query) if alpha is None else (alpha, DENSE_FLOOR)
+        vector, status = self._vector(query, weight, self._indexer.status(identity))
+        return Question(
+            words=terms_of(query),
+            terms=tokenize(query),
+            vector=vector,
+            weight=0.0 if vector is None else weight,
+            floor=floor,
+            status=status,
+        )
 
     def _vector(
         self, query: str, weight: float, status: IndexStatus
@@ -199,15 +238,24 @@ def fuse(
     return fused
 
 
-def _hits(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
+def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     connection: sqlite3.Connection,
     seqs: Sequence[int],
-    query: str,
+    words: Mapping[str, str],
     fused: Mapping[int, float],
     dense: Mapping[int, float],
     lexical: Mapping[int, float],
 ) -> tuple[SearchHit, ...]:
-    words = terms_of(query)
+    """Chunks as hits, in the order of their seqs.
+
+    Args:
+        connection: The record.
+        seqs: The chunks.
+        words: The query's terms, and the words to show for them.
+        fused: Scores, by seq.
+        dense: Cosine similarities, by seq.
+        lexical: BM25 scores, by seq.
+    """
     loaded = load_chunks(connection, seqs)
     hits = []
     for seq in seqs:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from storage.errors import VectorIndexError
 
 if TYPE_CHECKING:
-    from storage.embed import Vectors
+    from storage.embedders.protocol import Vectors
 
 __all__ = ["VectorIndex"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from storage.filters import Where
 
 if TYPE_CHECKING:
-    from storage.embed import Vectors
+    from storage.embedders.protocol import Vectors
 
 __all__ = ["best", "scan", "similarities", "undelivered"]
 

@@ -140,11 +140,11 @@ def _sqlite(data_dir: Path | None) -> str:
 
 
 def _embedder() -> str:
-    from storage.embed import MiniLMEmbedder  # noqa: PLC0415  # imported on first use
+    from storage.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # imported on first use
 
     embedder = MiniLMEmbedder()
-    embedder.embed_query(PROBE)
-    return f"{embedder.model_id}, {embedder.dimensions} dimensions"
+    vector = embedder.embed_query(PROBE)
+    return f"{embedder.model_id}, {len(vector)} dimensions"
 
 
 def _chroma(data_dir: Path | None) -> str:

@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 import tools
 from server.protocol import build_server
 from server.resources import DocumentResources
-from storage.embed import MiniLMEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.function_to_mcp import FunctionToMCP

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from storage.database import Database
-from storage.embed import Embedder, MiniLMEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
+from storage.embedders.protocol import Embedder
 from storage.library import Library
 
 _SCRIPT = Path(__file__).with_name("other_process.py")

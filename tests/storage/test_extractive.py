@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.chunk import sentences
-from storage.embed import MiniLMEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
 from storage.extractive import extract
 
 GARDEN = [

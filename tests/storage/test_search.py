@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import search as search_module
-from storage.embed import MiniLMEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
 from storage.filters import Where
 from storage.lexical import find_matches
 from storage.library import Library
@@ -303,7 +303,7 @@ def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
     shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.drain(shelved)
-    monkeypatch.setattr("storage.embed.MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr("storage.embedders.minilm.MODEL_SHA256", "0" * 64)
     monkeypatch.setattr(shelved.engine, "_embedder", MiniLMEmbedder())
     result = shelved.shelf(ANN).search("heron", ANY, 5)
     assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])

@@ -11,7 +11,7 @@ from storage.errors import VectorIndexError
 from storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from storage.embed import Vectors
+    from storage.embedders.protocol import Vectors
 
 Opener = Callable[[], VectorIndex]
 
