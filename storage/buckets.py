@@ -29,6 +29,13 @@ _LAST_SECOND = (_LAST_DAY + 1) * _DAY_SECONDS - 1
 _THURSDAY = 3
 """1970-01-01 was one: the day of the week by which an ISO week has its year, and its month here."""
 
+# Not those of the `calendar` module: they change with the locale, and titles are searched.
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
 _FORMS = {
     SECOND: re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.ASCII),
     DAY: re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
@@ -103,6 +110,17 @@ class Bucket:
         return f"{self.index // 12:04}-{self.index % 12 + 1:02}"
 
     @property
+    def title(self) -> str:
+        """What people call it: `Sunday, 22 November 2026`, `Week 47 of 2026, …`, `June 2026`."""
+        if self.level == MONTH:
+            return f"{_MONTHS[self.index % 12]} {self.index // 12}"
+        first, last = (_date(min(day, _LAST_DAY)) for day in (self.days[0], self.days[-1]))
+        if self.level == WEEK:
+            year, week, _ = _date(self._thursday).isocalendar()
+            return f"Week {week} of {year}, {_named(first)} to {_named(last)}"
+        return f"{_WEEKDAYS[first.weekday()]}, {_named(first)}"
+
+    @property
     def days(self) -> range:
         """Its days, as days since 1970-01-01; of a second the day that it lies in."""
         if self.level == SECOND:
@@ -137,6 +155,10 @@ class Bucket:
     @property
     def _thursday(self) -> int:
         return self.index * 7
+
+
+def _named(on: date) -> str:
+    return f"{on.day} {_MONTHS[on.month - 1]} {on.year}"
 
 
 def _date(day: int) -> date:

@@ -81,6 +81,21 @@ def test_a_week_counts_to_the_month_of_its_thursday() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "title"),
+    [
+        ("2026-11-22", "Sunday, 22 November 2026"),
+        ("2026-11-22T09:30:00Z", "Sunday, 22 November 2026"),
+        ("2026-W49", "Week 49 of 2026, 30 November 2026 to 6 December 2026"),
+        ("2026-11", "November 2026"),
+        ("9999-W52", "Week 52 of 9999, 27 December 9999 to 31 December 9999"),
+        ("0001-01", "January 1"),
+    ],
+)
+def test_a_bucket_has_a_name_for_people(label: str, title: str) -> None:
+    assert Bucket.parse(label).title == title
+
+
+@pytest.mark.parametrize(
     "label",
     [
         "",
