@@ -67,6 +67,8 @@ def test_merged_knowledge_is_found_at_once_and_after_it_is_embedded(
     library: Library, world: ModuleType
 ) -> None:
     shelf = library.shelf(ANN)
+    _know(shelf, COFFEE)
+    world.drain(library)
     first = _know(shelf, TEA)
     merged = f"{TEA_AGAIN} honey"
     _know(shelf, merged)
