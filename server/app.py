@@ -18,6 +18,7 @@ import tools
 from server.protocol import build_server
 from server.resources import DocumentResources
 from server.settings import Settings
+from server.surface import Surface
 from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
@@ -35,8 +36,9 @@ __all__ = ["App", "build", "discover_tools", "function_files"]
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
     " you do not know something about the user, their files or their work, ask `query`. Store what"
-    " is worth finding again with `add_document`. File paths are relative to one root directory."
-    " A failed call says what was wrong and what to do next."
+    " is worth finding again with `add_document`, `add_knowledge` or `add_event`. For anything that"
+    " no listed tool does, ask `search_tools`. File paths are relative to one root directory. A"
+    " failed call says what was wrong and what to do next."
 )
 """The first 512 characters are what every client shows to its model."""
 
@@ -86,11 +88,15 @@ def build(settings: Settings) -> App:
     """Puts the product together.
 
     Raises:
-        SettingsError: If a directory of the settings cannot be made.
+        SettingsError: If a directory of the settings cannot be made, or the surface names a tool
+            that there is not.
         StorageError: If the data directory cannot be used.
     """
-    library = _open_library(settings)
     registry = discover_tools()
+    surface = Surface(settings.surface)
+    if not settings.functions.paths:  # whose tools are known when they are loaded
+        surface.check(registry)
+    library = _open_library(settings)
     functions = function_files(settings, registry)
     manager, personal = (
         SandboxToolManager(
@@ -110,6 +116,7 @@ def build(settings: Settings) -> App:
         version=version("toolcrib"),
         instructions=INSTRUCTIONS,
         identity=identity,
+        surface=surface,
         resources=DocumentResources(library, identity),
         ready=functions.loaded,
     )

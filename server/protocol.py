@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -15,6 +16,8 @@ from mcp.shared.exceptions import MCPError
 
 from server.auth import speaker_of
 from server.resources import DocumentResources
+from server.sampling import RoundSampler, sampler_of
+from server.surface import Surface
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
@@ -41,6 +44,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     version: str,
     instructions: str,
     identity: Identity,
+    surface: Surface,
     resources: DocumentResources,
     ready: Callable[[], Awaitable[None]],
 ) -> Server[Any]:
@@ -56,11 +60,12 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         name: Name of the server, for the client.
         version: Version of the server.
         instructions: What a model should know of the server as a whole.
-        identity: Whose calls these are.
+        identity: Whose calls these are where no token says it.
+        surface: Which tools are listed.
         resources: The stored documents that clients can browse.
         ready: Awaited before the list of tools is taken.
     """
-    bridge = _ToolBridge(registry, manager, identity, ready)
+    bridge = _ToolBridge(registry, manager, identity, surface, ready)
     return Server(
         name,
         version=version,
@@ -86,11 +91,13 @@ class _ToolBridge:
         registry: ToolRegistry,
         manager: SandboxToolManager,
         identity: Identity,
+        surface: Surface,
         ready: Callable[[], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._manager = manager
         self._identity = identity
+        self._surface = surface
         self._ready = ready
         self._listed: list[types.Tool] | None = None
 
@@ -111,20 +118,29 @@ class _ToolBridge:
         if self._listed is None:
             await self._ready()
         if self._listed is None:  # nobody else has taken it meanwhile
-            self._listed = [describe(spec) for spec in self._registry.specs()]
+            registry = self._registry
+            self._listed = [
+                describe(replace(spec, description=registry.description_of(spec)))
+                for spec in self._surface.select(registry)
+            ]
         return types.ListToolsResult(tools=self._listed)
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Runs a tool.
 
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
-        context = RequestContext(speaker.identity, _progress_reporter(ctx), bound=speaker.bound)
+        sampler = sampler_of(ctx, params)
+        context = RequestContext(
+            speaker.identity, _progress_reporter(ctx), bound=speaker.bound, sampler=sampler
+        )
         result = await self._manager.execute(params.name, params.arguments or {}, context)
+        if isinstance(sampler, RoundSampler) and sampler.awaited is not None:
+            return sampler.awaited
         try:
             return _call_result(result)
         except InternalError as error:

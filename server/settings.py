@@ -282,6 +282,12 @@ class Settings(_Group):
         description="Directory that file tools see, an existing one; by default the working "
         "directory, or <data_dir>/files where that is nobody's work.",
     )
+    surface: Annotated[_Names, Field(min_length=1)] = Field(
+        ("lean",),
+        description="Tools in the list that clients are shown, by name; lean stands for the "
+        "everyday ones and all function files, full for every tool. The others are found with "
+        "search_tools. Separated by commas in the environment.",
+    )
     identity: IdentitySettings = Field(IdentitySettings(), description="Default identity.")
     http: HttpSettings = Field(HttpSettings(), description="HTTP and SSE transports.")
     log: LogSettings = Field(LogSettings(), description="Logs.")

@@ -70,6 +70,7 @@ class Toolcrib:
         """The real server around the one tool."""
         from server.protocol import build_server  # noqa: PLC0415  # each system loads its own only
         from server.resources import DocumentResources  # noqa: PLC0415  # the same
+        from server.surface import FULL, Surface  # noqa: PLC0415  # the same
         from storage.models import Identity  # noqa: PLC0415  # the same
         from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
         from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
@@ -88,6 +89,7 @@ class Toolcrib:
             version="0",
             instructions="",
             identity=Identity(),
+            surface=Surface([FULL]),
             resources=DocumentResources(self._library, Identity()),
             ready=anyio.lowlevel.checkpoint,
         )

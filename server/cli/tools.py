@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import anyio
@@ -32,7 +34,8 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     registry = discover_tools()
     files = function_files(load(flags, config_file=config), registry)
     anyio.run(files.load_once)
-    specs = registry.specs() if name is None else (registry.find(name),)
+    found = registry.specs() if name is None else (registry.find(name),)
+    specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
     if as_json or name is not None:
         shown = [_described(spec) for spec in specs]
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
@@ -55,7 +58,7 @@ def _described(spec: ToolSpec) -> dict[str, object]:
     }
 
 
-def _print_table(specs: tuple[ToolSpec, ...]) -> None:
+def _print_table(specs: Sequence[ToolSpec]) -> None:
     from rich.console import Console  # noqa: PLC0415  # JSON needs none
     from rich.table import Table  # noqa: PLC0415  # the same
     from rich.text import Text  # noqa: PLC0415  # the same

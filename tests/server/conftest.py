@@ -13,6 +13,7 @@ from mcp.server.lowlevel import Server
 import tools
 from server.protocol import build_server
 from server.resources import DocumentResources
+from server.surface import FULL, Surface
 from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
@@ -49,6 +50,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             version="1.2.3",
             instructions="Ask the crib.",
             identity=IDENTITY,
+            surface=Surface([FULL]),
             resources=DocumentResources(library, IDENTITY),
             ready=anyio.lowlevel.checkpoint,
         )

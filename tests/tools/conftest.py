@@ -25,7 +25,7 @@ class Crib:
     client: Client
     root: Path
 
-    async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The structured result of a call that succeeds."""
         result = await self.client.call_tool(name, arguments)
         assert not result.is_error, result.content
@@ -33,11 +33,11 @@ class Crib:
         assert found is not None
         return found
 
-    async def text(self, name: str, **arguments: Any) -> str:
+    async def text(self, name: str, /, **arguments: Any) -> str:
         """What the model reads of a call."""
         return _text(await self.client.call_tool(name, arguments))
 
-    async def failure(self, name: str, **arguments: Any) -> tuple[str, str]:
+    async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]:
         """The error type of a call that fails, and all that the model is told."""
         result = await self.client.call_tool(name, arguments)
         assert result.is_error, result.content

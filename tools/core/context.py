@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +10,35 @@ import anyio
 
 from storage.models import Identity
 from tools.core.errors import PermissionDeniedError
+from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
+    from tools.core.index import ToolIndex
+    from tools.core.spec import ToolResult
 
-__all__ = ["ProgressReporter", "RequestContext"]
+__all__ = ["Calls", "ProgressReporter", "RequestContext"]
 
 ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Reports (done, total, message) to the caller."""
+
+Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
+"""Calls a tool by its name, with raw arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What a tool needs to call other tools.
+
+    Attributes:
+        catalogue: Every tool there is, and which of them fit a need.
+        call: Calls one, on the path that every call takes.
+    """
+
+    catalogue: ToolIndex
+    call: Call
 
 
 async def _report_nothing(_done: float, _total: float | None, _message: str | None) -> None:
@@ -36,13 +55,16 @@ class RequestContext:
         identity: Whose call it is.
         report_progress: Reports (done, total, message) to whoever asked, else does nothing.
         bound: Whether the call must not be about anybody else.
+        sampler: The way to the client's model; None where the client offers none.
     """
 
     identity: Identity = field(default_factory=Identity)
     report_progress: ProgressReporter = _report_nothing
     _sandbox: Sandbox | None = None
     _library: Library | None = None
+    _calls: Calls | None = None
     bound: bool = field(default=False, kw_only=True)
+    sampler: Sampler | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -80,9 +102,44 @@ class RequestContext:
             self._check_own(named)
         return self._library.shelf(replace(self.identity, **named))
 
-    def granted(self, *, sandbox: Sandbox | None, library: Library | None) -> RequestContext:
+    @property
+    def catalogue(self) -> ToolIndex:
+        """Every tool there is (scope context).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
+        """
+        return self._granted_calls().catalogue
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Calls another tool for the same caller, as if the caller did (scope context).
+
+        Args:
+            name: Name or alias.
+            arguments: Raw arguments.
+
+        Returns:
+            What it answers, a failure too.
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
+        """
+        return await self._granted_calls().call(name, arguments)
+
+    def granted(
+        self,
+        *,
+        sandbox: Sandbox | None = None,
+        library: Library | None = None,
+        calls: Calls | None = None,
+    ) -> RequestContext:
         """The same call with what its scope grants."""
-        return replace(self, _sandbox=sandbox, _library=library)
+        return replace(self, _sandbox=sandbox, _library=library, _calls=calls)
+
+    def _granted_calls(self) -> Calls:
+        if self._calls is None:
+            raise PermissionDeniedError("This tool's scope grants no calls of other tools.")
+        return self._calls
 
     def _check_own(self, named: dict[str, str]) -> None:
         """Lets a bound call name itself, and a device or an agent where it has none."""

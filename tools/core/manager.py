@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -11,13 +12,14 @@ import anyio
 
 from storage.library import Library
 from tools.core.budget import fit_text
-from tools.core.context import RequestContext
+from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error
+from tools.core.index import ToolIndex
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
-from tools.core.turns import Turns
+from tools.core.turns import Turn, Turns
 
 __all__ = ["SandboxToolManager", "ToolCall"]
 
@@ -61,6 +63,7 @@ class SandboxToolManager:
         self._text_budget = text_budget
         self._find_more = find_more
         self._turns = Turns()
+        self._index = ToolIndex(registry)
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -87,8 +90,9 @@ class SandboxToolManager:
     ) -> list[ToolResult]:
         """Runs several calls, each as `execute` does.
 
-        Neighbouring reads run side by side; a write waits for all before it and holds up all after
-        it, so that a later call sees what an earlier one wrote.
+        Neighbouring reads run side by side; what writes, or may write by running something, waits
+        for all before it and holds up all after it, so that a later call sees what an earlier one
+        wrote.
 
         Args:
             calls: The calls, in the order they are meant.
@@ -113,25 +117,34 @@ class SandboxToolManager:
             await self._find_more()
         spec = self._registry.find(name)
         checked = spec.validate(arguments)
-        granted = self._grant(spec, context)
-        async with self._turns.of(spec):
+        turn = self._turns.of(spec)
+        granted = self._grant(spec, context, turn)
+        async with turn:
             result = await _run(spec, checked, granted)
         return fit_text(result, spec, self._text_budget)
 
-    def _grant(self, spec: ToolSpec, context: RequestContext) -> RequestContext:
+    def _grant(self, spec: ToolSpec, context: RequestContext, turn: Turn) -> RequestContext:
         match spec.scope:
             case ToolScope.SANDBOXED:
-                return context.granted(sandbox=self._sandbox, library=None)
+                return context.granted(sandbox=self._sandbox)
             case ToolScope.CONTEXT:
-                return context.granted(sandbox=self._sandbox, library=self._library)
+                calls = Calls(self._index, partial(self._nested, context, turn))
+                return context.granted(sandbox=self._sandbox, library=self._library, calls=calls)
             case ToolScope.MCP:
-                return context.granted(sandbox=None, library=None)
+                return context.granted()
             case ToolScope.SYSTEM:
                 raise PermissionDeniedError(
                     f"{spec.name} runs processes, which this version of Toolcrib cannot confine; "
                     "nothing was run.",
                     next_actions=["Use a tool that works on files or on stored context instead."],
                 )
+
+    async def _nested(
+        self, context: RequestContext, turn: Turn, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """A call that a running call makes, for the same caller and on the same path."""
+        async with turn.lent():
+            return await self.execute(name, arguments, context)
 
     async def _side_by_side(
         self, calls: Sequence[ToolCall], context: RequestContext
@@ -148,7 +161,7 @@ class SandboxToolManager:
 
     def _writes(self, call: ToolCall) -> bool:
         spec = self._registry.get(call.name)
-        return spec is not None and Effect.WRITE in spec.effects
+        return spec is not None and not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
 
 
 async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:

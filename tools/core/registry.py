@@ -30,11 +30,16 @@ LONGEST_NAME = 128
 
 
 class ToolRegistry:
-    """All tools by name and alias."""
+    """All tools by name and alias.
+
+    Attributes:
+        changes: How often tools came or went, by which others know what they have made of them.
+    """
 
     def __init__(self) -> None:
         self._specs: dict[str, ToolSpec] = {}
         self._owners: dict[str, ToolSpec] = {}
+        self.changes = 0
 
     def add(self, spec: ToolSpec) -> None:
         """Adds one tool under its name and its aliases, or not at all.
@@ -52,6 +57,7 @@ class ToolRegistry:
                 )
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys(names, spec))
+        self.changes += 1
 
     def remove_source(self, source: str) -> None:
         """Removes every tool that comes from one source."""
@@ -59,6 +65,7 @@ class ToolRegistry:
             if spec.source == source:
                 del self._specs[name]
         self._owners = {name: spec for name, spec in self._owners.items() if spec.source != source}
+        self.changes += 1
 
     def discover(self, package: ModuleType) -> None:
         """Adds the marked functions of each public module directly under a package.
@@ -96,13 +103,17 @@ class ToolRegistry:
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
                 suggestions=self._similar(name[:LONGEST_NAME]),
-                next_actions=["Call a tool by its name as tools/list gives it."],
+                next_actions=["Call a tool by its name as tools/list or search_tools gives it."],
             )
         return spec
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """All tools, in the order of their names."""
-        return tuple(self._specs[name] for name in sorted(self._specs))
+        return tuple(sorted(self._specs.values(), key=lambda spec: spec.name))
+
+    def description_of(self, spec: ToolSpec) -> str:
+        """What a tool does, for the model; of some tools it depends on which others there are."""
+        return spec.description if spec.describe is None else spec.describe(self.specs())
 
     def _add_module(self, module: ModuleType, source: str) -> None:
         for function in _marked_functions(module):

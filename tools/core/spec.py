@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
@@ -148,6 +148,7 @@ class ToolSpec:
         aliases: Other names that reach it; accepted, not listed.
         source: "builtin", "function:FILE", "created" or "upstream:NAME".
         timeout: Seconds that a call may take.
+        describe: Makes the description of a tool whose use depends on which others there are.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned.
     """
@@ -169,6 +170,7 @@ class ToolSpec:
     aliases: tuple[str, ...] = ()
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
+    describe: Callable[[Sequence[ToolSpec]], str] | None = None
 
     @property
     def read_only(self) -> bool:
@@ -205,6 +207,7 @@ class ToolOptions(TypedDict, total=False):
         capabilities: What it can do, as phrases for tool retrieval.
         aliases: Other names that reach it.
         timeout: Seconds that a call may take.
+        describe: Makes the description from all tools, where it depends on them.
         hidden: Parameters that callers neither see nor give; each keeps its default.
     """
 
@@ -218,6 +221,7 @@ class ToolOptions(TypedDict, total=False):
     capabilities: tuple[str, ...]
     aliases: tuple[str, ...]
     timeout: PositiveFloat
+    describe: Callable[..., str]
     hidden: AbstractSet[str]
 
 

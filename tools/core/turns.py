@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
 
 import anyio
 
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
-__all__ = ["Turns"]
+__all__ = ["Turn", "Turns"]
 
 PARALLEL_READS = 16
 """Reads of one source that run at the same time."""
@@ -30,8 +33,60 @@ class Turns:
             lambda: anyio.Semaphore(1)
         )
 
-    def of(self, spec: ToolSpec) -> anyio.Semaphore:
-        """The place that a call of this tool holds while it runs; enter it with `async with`."""
+    def of(self, spec: ToolSpec) -> Turn:
+        """The turn of one call of this tool; the call runs within `async with`."""
         if Effect.WRITE in spec.effects:
-            return self._writes[spec.scope, spec.source]
-        return self._reads[spec.source]
+            return Turn(self._writes[spec.scope, spec.source])
+        return Turn(self._reads[spec.source])
+
+
+class Turn:
+    """One call's hold on its place, which it gives back while it waits for calls of its own.
+
+    So no call holds a place while it waits for another, and no circle of calls waits for itself.
+
+    Args:
+        place: What is held.
+    """
+
+    def __init__(self, place: anyio.Semaphore) -> None:
+        self._place = place
+        self._held = False
+        self._waiting = 0
+        self._retaking = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self._place.acquire()
+        self._held = True
+        return self
+
+    async def __aexit__(self, *_raised: object) -> None:
+        self._give_back()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Gives the place back for the time of a call that this call makes.
+
+        A call that is cancelled meanwhile is at its end, and does not take it again.
+        """
+        self._waiting += 1
+        self._give_back()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+        await self._retake()
+
+    async def _retake(self) -> None:
+        async with self._retaking:
+            if self._held or self._waiting:
+                return
+            await self._place.acquire()
+            self._held = True
+            if self._waiting:  # another call of this call's began meanwhile
+                self._give_back()
+
+    def _give_back(self) -> None:
+        if self._held:
+            self._held = False
+            self._place.release()

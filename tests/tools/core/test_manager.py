@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager, ToolCall
@@ -98,7 +99,11 @@ async def test_any_arguments_are_answered(toolbox: Toolbox, arguments: dict[str,
 
 def _granted(context: RequestContext) -> list[str]:
     granted = []
-    for name, ask in (("files", lambda: context.sandbox), ("contexts", context.shelf)):
+    for name, ask in (
+        ("files", lambda: context.sandbox),
+        ("contexts", context.shelf),
+        ("tools", lambda: context.catalogue),
+    ):
         try:
             ask()
         except Exception as error:  # noqa: BLE001  # any refusal means that it is not granted
@@ -113,7 +118,7 @@ def _granted(context: RequestContext) -> list[str]:
     ("scope", "expected"),
     [
         (ToolScope.SANDBOXED, ["files"]),
-        (ToolScope.CONTEXT, ["files", "contexts"]),
+        (ToolScope.CONTEXT, ["files", "contexts", "tools"]),
         (ToolScope.MCP, []),
     ],
 )
@@ -129,6 +134,76 @@ async def test_a_scope_grants_what_it_says_and_no_more(
 
     assert not (await toolbox(ask).execute("ask", {}, CONTEXT)).is_error
     assert granted == [expected]
+
+
+@pytest.mark.anyio
+async def test_a_scope_that_grants_no_calls_cannot_reach_a_wider_one(toolbox: Toolbox) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def climb(context: RequestContext) -> None:
+        """Calls what it may not."""
+        await context.call("double", {"number": 1})
+
+    result = await toolbox(climb, double).execute("climb", {}, CONTEXT)
+    assert _error_type(result) == "permission_denied"
+
+
+@pytest.mark.anyio
+async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
+    toolbox: Toolbox,
+) -> None:
+    seen: list[tuple[Identity, bool, list[str]]] = []
+
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    def inner(context: RequestContext, number: int) -> int:
+        """Looks whose call it is.
+
+        Args:
+            number: Any.
+        """
+        seen.append((context.identity, context.bound, _granted(context)))
+        return number
+
+    @tool(scope=ToolScope.CONTEXT, effects=READ)
+    async def outer(context: RequestContext) -> list[str]:
+        """Calls well and badly."""
+        answers = [
+            await context.call("inner", {"number": 1}),
+            await context.call("inner", {"number": "x"}),
+            await context.call("iner", {}),
+        ]
+        return [str(answer.structured.get("error_type")) for answer in answers]
+
+    ann = RequestContext(Identity("ann"), bound=True)
+    result = await toolbox(inner, outer).execute("outer", {}, ann)
+    assert result.structured["result"] == ["None", "invalid_arguments", "unknown_tool"]
+    assert seen == [(Identity("ann"), True, ["files"])]
+
+
+@pytest.mark.anyio
+async def test_a_bound_call_is_about_nobody_else(toolbox: Toolbox) -> None:
+    @tool(scope=ToolScope.CONTEXT, effects=READ)
+    def whose(context: RequestContext, named: dict[str, str]) -> str:
+        """Opens a shelf.
+
+        Args:
+            named: Whose.
+        """
+        return str(context.shelf(**named).identity)
+
+    manager = toolbox(whose)
+    own = Identity("ann", device_id="phone")
+
+    async def refused(*, bound: bool, **named: str) -> bool:
+        context = RequestContext(own, bound=bound)
+        result = await manager.execute("whose", {"named": named}, context)
+        assert not result.is_error or _error_type(result) == "permission_denied"
+        return result.is_error
+
+    for named in ({"user_id": "bob"}, {"user_id": ""}, {"device_id": ""}, {"device_id": "desk"}):
+        assert await refused(bound=True, **named)
+        assert not await refused(bound=False, **named)
+    for named in ({}, {"user_id": "ann"}, {"device_id": "phone"}, {"agent_id": "coder"}):
+        assert not await refused(bound=True, **named)
 
 
 @pytest.mark.anyio

@@ -139,3 +139,139 @@ async def test_writes_of_two_scopes_do_not_wait_for_each_other(toolbox: Toolbox)
         async with anyio.create_task_group() as group:
             group.start_soon(manager.execute, "file", {}, CONTEXT)
             group.start_soon(manager.execute, "keep", {}, CONTEXT)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("outer", [READ, WRITE])
+@pytest.mark.parametrize("inner", [READ, WRITE])
+async def test_calls_within_calls_of_one_scope_all_end(
+    toolbox: Toolbox, outer: set[Effect], inner: set[Effect]
+) -> None:
+    @tool(scope=ToolScope.CONTEXT, effects=inner)
+    async def part() -> None:
+        """Does a part."""
+        await anyio.wait_all_tasks_blocked()
+
+    @tool(scope=ToolScope.CONTEXT, effects=outer)
+    async def whole(context: RequestContext) -> list[bool]:
+        """Does two parts at once, then one more."""
+        failed: list[bool] = []
+
+        async def call() -> None:
+            failed.append((await context.call("part", {})).is_error)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            group.start_soon(call)
+        await call()
+        return failed
+
+    manager = toolbox(part, whole)
+    answers = []
+
+    async def run() -> None:
+        answers.append((await manager.execute("whole", {}, CONTEXT)).structured)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for _ in range(20):  # more than there are places for reads
+                group.start_soon(run)
+    assert answers == [{"result": [False] * 3}] * 20
+
+
+@pytest.mark.anyio
+async def test_calls_that_wait_for_each_others_scope_all_end(toolbox: Toolbox) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects=WRITE)
+    async def file() -> None:
+        """Writes a file."""
+        await anyio.wait_all_tasks_blocked()
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def keep(context: RequestContext, depth: int) -> bool:
+        """Keeps, and keeps what is kept within, down to a file.
+
+        Args:
+            depth: How deep.
+        """
+        called = ("keep", {"depth": depth - 1}) if depth else ("file", {})
+        return (await context.call(*called)).is_error
+
+    manager = toolbox(file, keep)
+    answers = []
+
+    async def run() -> None:
+        answers.append((await manager.execute("keep", {"depth": 5}, CONTEXT)).structured)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(run)
+    assert answers == [{"result": False}] * 5
+
+
+@pytest.mark.anyio
+async def test_a_call_that_waited_for_its_own_call_writes_alone_again(toolbox: Toolbox) -> None:
+    inside: list[str] = []
+    most = 0
+
+    @tool(scope=ToolScope.CONTEXT, effects=READ)
+    async def look() -> None:
+        """Looks."""
+        await anyio.wait_all_tasks_blocked()
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def write(context: RequestContext, name: str) -> None:
+        """Looks, then writes.
+
+        Args:
+            name: What.
+        """
+        nonlocal most
+        await context.call("look", {})
+        inside.append(name)
+        most = max(most, len(inside))
+        await anyio.wait_all_tasks_blocked()
+        inside.remove(name)
+
+    manager = toolbox(look, write)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for number in range(5):
+                group.start_soon(manager.execute, "write", {"name": str(number)}, CONTEXT)
+    assert most == 1
+
+
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_in_its_own_call_frees_both_places(
+    toolbox: Toolbox,
+) -> None:
+    started = anyio.Event()
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def part(forever: bool) -> None:
+        """Does a part.
+
+        Args:
+            forever: Whether it never ends.
+        """
+        started.set()
+        await anyio.sleep(60 if forever else 0)
+
+    @tool(scope=ToolScope.CONTEXT, effects=WRITE)
+    async def whole(context: RequestContext, forever: bool) -> bool:
+        """Does a part.
+
+        Args:
+            forever: Whether it never ends.
+        """
+        return (await context.call("part", {"forever": forever})).is_error
+
+    manager = toolbox(part, whole)
+    with anyio.fail_after(10):
+        for _ in range(3):
+            async with anyio.create_task_group() as group:
+                group.start_soon(manager.execute, "whole", {"forever": True}, CONTEXT)
+                await started.wait()
+                group.cancel_scope.cancel()
+            for name in ("whole", "part"):
+                assert not (await manager.execute(name, {"forever": False}, CONTEXT)).is_error
