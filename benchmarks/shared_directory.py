@@ -21,9 +21,11 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
     from storage.library import Library
     from storage.models import NewContext
 
@@ -31,10 +33,10 @@ NAMES = ("first", "second")
 PATIENCE = 30.0
 """Seconds after which a document that is not found counts as never found by the other process."""
 
-WORDS = (
-    "harbour lantern orchard meadow granite saddle kettle violin thunder basket copper window river"
-    " candle feather mountain garden bridge winter market needle pepper silver cotton engine ladder"
-).split()  # noqa: SIM905  # some dozen words read best as text
+WORDS = """
+    harbour lantern orchard meadow granite saddle kettle violin thunder basket copper window river
+    candle feather mountain garden bridge winter market needle pepper silver cotton engine ladder
+    """.split()  # noqa: SIM905  # some dozen words read best as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def run(documents: int) -> Report:
     """Lets two processes write and search, then looks for everything in a fresh library."""
     spawn = multiprocessing.get_context("spawn")
     said = {name: spawn.Queue() for name in NAMES}
-    found: Any = spawn.Queue()
+    found: Queue[dict[str, list[float]]] = spawn.Queue()
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         processes = [
@@ -129,9 +131,9 @@ def _work(  # noqa: PLR0913, PLR0917  # who, where, how much, and the ways to sp
     directory: Path,
     name: str,
     documents: int,
-    said: Any,
-    heard: Any,
-    found: Any,  # noqa: ANN401  # queues between processes have no useful type
+    said: Queue[tuple[int, float] | None],
+    heard: Queue[tuple[int, float] | None],
+    found: Queue[dict[str, list[float]]],
 ) -> None:
     from storage.models import Identity, SearchFilter  # noqa: PLC0415  # a spawned process
 
