@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 from anyio import BrokenWorkerProcess, to_process, to_thread
@@ -21,6 +21,7 @@ from anyio import BrokenWorkerProcess, to_process, to_thread
 from storage import docxtext, htmltext, pdftext
 from storage.decode import decode
 from storage.errors import UnreadableDocumentError
+from storage.frontmatter import Note, read_note
 from storage.outline import first_heading
 
 __all__ = ["MAX_BYTES", "ParsedDocument", "parse", "parse_isolated"]
@@ -62,10 +63,14 @@ class ParsedDocument:
 
     Attributes:
         title: Its own title, its first heading, or its name in words.
-        text: The whole text, lines ended by line feeds.
+        text: The whole text, lines ended by line feeds; of Markdown without its front matter.
         media_type: MIME type it was read as.
         markdown: Whether the text is Markdown, and so has headings.
         encoding: Name of the codec its bytes were read by; None for PDF and DOCX.
+        event_time: Unix seconds of the date that it gives itself.
+        keywords: What it says that it is about.
+        entities: Names that it gives itself or links to.
+        metadata: What else it says of itself.
     """
 
     title: str
@@ -73,6 +78,10 @@ class ParsedDocument:
     media_type: str
     markdown: bool
     encoding: str | None
+    event_time: float | None = None
+    keywords: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse(data: bytes, *, name: str) -> ParsedDocument:
@@ -232,11 +241,21 @@ def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
         raise UnreadableDocumentError(
             "It holds no text.", suggestions=("Add a file that holds text.",)
         )
+    note = read_note(text) if kind == "markdown" else Note(text)
     is_markdown = kind not in {"text", "pdf"}
-    title = title.strip() or (first_heading(text) if is_markdown else "") or _title_from(name)
+    heading = first_heading(note.body) if is_markdown else ""
     suffix = PurePath(name).suffix.lower()
-    media_type = _MEDIA_TYPES.get(kind) or _MEDIA_TYPES.get(suffix, "text/plain")
-    return ParsedDocument(title, text, media_type, is_markdown, encoding)
+    return ParsedDocument(
+        title=note.title or title.strip() or heading or _title_from(name),
+        text=note.body,
+        media_type=_MEDIA_TYPES.get(kind) or _MEDIA_TYPES.get(suffix, "text/plain"),
+        markdown=is_markdown,
+        encoding=encoding,
+        event_time=note.event_time,
+        keywords=note.keywords,
+        entities=note.entities,
+        metadata=note.metadata,
+    )
 
 
 def _title_from(name: str) -> str:

@@ -135,8 +135,8 @@ async def add_document(
     given: dict[str, Any] = {"title": title, "raw_type": raw_type, "raw_id": raw_id}
     document = replace(
         document,
-        entities=tuple(entities or ()),
-        metadata=metadata or {},
+        entities=(*document.entities, *(entities or ())),
+        metadata={**document.metadata, **(metadata or {})},
         **{key: value for key, value in given.items() if value is not None},
     )
     stored = await anyio.to_thread.run_sync(partial(shelf.add, document, partial(_report, context)))

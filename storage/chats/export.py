@@ -11,7 +11,6 @@ import io
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import IO, TextIO
@@ -37,7 +36,6 @@ _CHUNK_CHARS = 1 << 20
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _READERS = (read_chatgpt, read_claude, read_plain)
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack without a bound
-_ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def read_export(
@@ -64,7 +62,9 @@ def read_export(
             for member in _members(archive, name, max_bytes):
                 with archive.open(member) as stream:
                     yield from _conversations(stream, f"{name}: {member.filename}")
-    except _ARCHIVE_ERRORS as error:
+    except UnreadableDocumentError:
+        raise
+    except Exception as error:  # damage makes zipfile raise a dozen kinds
         raise _damaged(name, str(error) or type(error).__name__) from error
 
 

@@ -95,16 +95,25 @@ async def workers() -> AsyncIterator[None]:
         await process.aclose()
 
 
-def test_markdown_keeps_its_text_and_front_matter() -> None:
-    text = "---\ntags: [a]\n---\n\n# Engines of old #\n\nWords.\n"
-    parsed = parse(text.encode(), name="notes/engines.md")
+def test_markdown_keeps_its_text_and_says_what_its_front_matter_said() -> None:
+    text = "# Engines of old #\n\nWords.\n"
+    front = "---\ntags: [a]\naliases: Engines\ndate: 1970-01-02\nrating: 5\n---\n\n"
+    parsed = parse((front + text).encode(), name="notes/engines.md")
     assert parsed.text == text
+    assert (parsed.keywords, parsed.entities, parsed.event_time) == (("a",), ("Engines",), 86_400.0)
+    assert parsed.metadata == {"rating": 5}
     assert (parsed.title, parsed.media_type, parsed.markdown, parsed.encoding) == (
         "Engines of old",
         "text/markdown",
         True,
         "utf-8",
     )
+
+
+def test_front_matter_gives_the_title_before_any_heading() -> None:
+    text = b"---\ntitle: Steam\n---\n# Engines\n"
+    assert parse(text, name="a.md").title == "Steam"
+    assert parse(text, name="a.txt").title == "A"
 
 
 @pytest.mark.parametrize(

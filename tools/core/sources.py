@@ -30,7 +30,7 @@ async def read_source(context: RequestContext, path: str, max_bytes: int) -> New
     )
     if content.truncated:
         raise InvalidArgumentsError(
-            f"path: {path!r} has {content.size} bytes; a document may have {max_bytes}.",
+            f"{path!r} is too large: it has {content.size} bytes; a document may have {max_bytes}.",
             next_actions=("Split it into smaller files.",),
         )
     await context.report_progress(0, None, f"reading {path}")
@@ -45,7 +45,10 @@ async def read_source(context: RequestContext, path: str, max_bytes: int) -> New
         media_type=parsed.media_type,
         sha256=sha256(content.data).hexdigest(),
         file_path=relative,
-        event_time=content.mtime,
+        event_time=content.mtime if parsed.event_time is None else parsed.event_time,
+        keywords=parsed.keywords,
+        entities=parsed.entities,
+        metadata=parsed.metadata,
     )
 
 
@@ -72,4 +75,8 @@ async def text_source(text: str, title: str | None, max_bytes: int) -> NewContex
         markdown=parsed.markdown,
         media_type=parsed.media_type,
         sha256=digest,
+        event_time=parsed.event_time,
+        keywords=parsed.keywords,
+        entities=parsed.entities,
+        metadata=parsed.metadata,
     )
