@@ -13,7 +13,17 @@ from pydantic import BaseModel, Field, FiniteFloat
 from storage.models import Chunk, Context, ContextType, SearchFilter
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.params import AgentId, DeviceId, Metadata, Names, TimeWindow, TopK, UserId
+from tools.core.params import (
+    AgentId,
+    DeviceId,
+    Metadata,
+    Names,
+    RawId,
+    RawType,
+    TimeWindow,
+    TopK,
+    UserId,
+)
 from tools.core.retrieved import Coverage, Retrieved
 from tools.core.sources import read_source, text_source
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
@@ -21,9 +31,6 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 __all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]
 
 PROGRESS_EVERY = 50
-
-RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
-RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
 
 
 class AddedDocument(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["utc"]
+__all__ = ["FIRST_SECOND", "LAST_SECOND", "utc"]
 
 FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()

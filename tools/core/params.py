@@ -12,9 +12,23 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from storage.models import TimeRange, TimeType
+from tools.core.calendar import FIRST_SECOND, LAST_SECOND
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["AgentId", "DeviceId", "Metadata", "Names", "TimeWindow", "TopK", "UserId"]
+__all__ = [
+    "AgentId",
+    "DeviceId",
+    "Grade",
+    "Instant",
+    "Metadata",
+    "Names",
+    "RawId",
+    "RawType",
+    "TimeWindow",
+    "TopK",
+    "UserId",
+    "instant",
+]
 
 MAX_METADATA = 65_536
 """Characters of JSON that a document's metadata may have."""
@@ -50,8 +64,12 @@ AgentId = Annotated[str | None, Field(max_length=256, description="Which agent")
 Names = Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=100)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]
+Grade = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
+RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
+RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
 
 Instant = float | str
+"""Unix seconds or ISO 8601."""
 
 _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
@@ -79,8 +97,9 @@ class TimeWindow(BaseModel):
         Raises:
             InvalidArgumentsError: If a time or the zone cannot be read, or the range is empty.
         """
-        zone = _zone(self.timezone)
-        start, end = _seconds("start", self.start, zone), _seconds("end", self.end, zone)
+        zone = _zone("time_range.timezone", self.timezone)
+        start = _seconds("time_range.start", self.start, zone)
+        end = _seconds("time_range.end", self.end, zone, whole_day=True)
         if start is not None and end is not None and start > end:
             raise InvalidArgumentsError(
                 f"time_range.start ({self.start!r}) lies after time_range.end ({self.end!r}).",
@@ -89,26 +108,48 @@ class TimeWindow(BaseModel):
         return TimeRange(start, end, TimeType(self.time_type))
 
 
-def _zone(name: str) -> tzinfo:
+def instant(name: str, value: Instant | None, timezone: str = "UTC") -> float | None:
+    """A parameter's moment in Unix seconds.
+
+    Args:
+        name: The parameter, for the message; that of the zone is `timezone`.
+        value: Unix seconds or ISO 8601; None stays None.
+        timezone: IANA zone of an ISO time that names none.
+
+    Raises:
+        InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
+    """
+    seconds = _seconds(name, value, _zone("timezone", timezone))
+    if seconds is not None and not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise InvalidArgumentsError(
+            f"{name}: {value!r} lies outside of the years 1 to 9999.",
+            next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
+        )
+    return seconds
+
+
+def _zone(name: str, value: str) -> tzinfo:
     try:
-        return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
+        return UTC if value == "UTC" else ZoneInfo(value)  # UTC needs no zone files
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:
         raise InvalidArgumentsError(
-            f"time_range.timezone: {name!r} is not a time zone.",
+            f"{name}: {value!r} is not a time zone.",
             next_actions=('Give an IANA name such as "Europe/Paris", or leave it out for UTC.',),
         ) from error
 
 
-def _seconds(name: str, value: Instant | None, zone: tzinfo) -> float | None:
+def _seconds(
+    name: str, value: Instant | None, zone: tzinfo, *, whole_day: bool = False
+) -> float | None:
     if value is None:
         return None
     try:
         if isinstance(value, str):
-            return _parsed(value, zone, whole_day=name == "end")
+            return _parsed(value, zone, whole_day=whole_day)
         return _finite(value)
     except (ValueError, OverflowError) as error:
         raise InvalidArgumentsError(
-            f"time_range.{name}: {value!r} is not a time.",
+            f"{name}: {value!r} is not a time.",
             next_actions=('Give Unix seconds, or ISO 8601 such as "2026-11-21T09:00".',),
         ) from error
 
