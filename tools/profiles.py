@@ -1,0 +1,362 @@
+"""Profiles and entities: who the user is, whom and what they know, and how these are related."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from storage.people import People
+from storage.people_models import EntityType, NewEntity, NewRelationship
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.params import AgentId, DeviceId, Metadata, Names, TopK, UserId
+from tools.core.people import (
+    DeletedEntity,
+    DeletedRelationship,
+    EntityAnswer,
+    EntityPage,
+    FoundEntity,
+    FoundPath,
+    FoundRelationship,
+    Outcome,
+    ProfileContext,
+    SavedEntity,
+    SavedProfile,
+    SavedRelationship,
+    UserProfile,
+)
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+__all__ = [
+    "delete_entity",
+    "profile_entity_tool",
+    "relate_entities",
+    "retrieve_profile_context",
+    "save_entity",
+    "save_profile",
+    "unrelate_entities",
+]
+
+MAX_RELATIONSHIPS = 500
+"""Relationships, and paths, that one answer shows."""
+
+SUGGESTED = 3
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Text = Annotated[str, Field(max_length=20_000)]
+EntityName = Annotated[Name | None, Field(description="Its name, in any spelling")]
+Query = Annotated[str | None, Field(max_length=10_000, description="What to look for")]
+OnlyType = Annotated[EntityType | None, Field(description="Only this kind")]
+Kind = Annotated[EntityType | None, Field(description="Its kind; default: as stored, else other")]
+EndType = Annotated[EntityType | None, Field(description="Its kind, if the name is not enough")]
+Offset = Annotated[int, Field(ge=0, le=1_000_000, description="list_entities: so many skipped")]
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "people", "retrieval"),
+    capabilities=("read the user's profile", "find a person, project, team or organization"),
+)
+def retrieve_profile_context(
+    context: RequestContext,
+    operation: Annotated[
+        Literal["get_profile", "find_entity", "search_entities", "list_entities"],
+        Field(description="find_entity wants entity_name, search_entities query"),
+    ],
+    entity_name: EntityName = None,
+    query: Query = None,
+    entity_type: OnlyType = None,
+    top_k: TopK = 10,
+    offset: Offset = 0,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> ProfileContext:
+    """Who the user is, and the people, projects, teams and organizations they know."""
+    people = context.shelf(user_id, device_id, agent_id).people
+    match operation:
+        case "get_profile":
+            return ProfileContext(operation=operation, profile=_profile(people, context, user_id))
+        case "find_entity":
+            name = _required(operation, "entity_name", entity_name)
+            matches = people.find(name, entity_type, top_k)
+            if not matches:
+                raise _unknown(people, name, entity_type)
+            found = EntityPage.found(matches)
+        case "search_entities":
+            wanted = _required(operation, "query", query)
+            found = EntityPage.found(people.search(wanted, entity_type, top_k))
+        case "list_entities":
+            found = _page(people, entity_type, top_k, offset)
+    return ProfileContext(operation=operation, found=found)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "people", "retrieval"),
+    capabilities=("find an entity by name or alias", "tell how two entities are related"),
+)
+def profile_entity_tool(
+    context: RequestContext,
+    operation: Annotated[
+        Literal[
+            "find_exact_entity",
+            "find_similar_entity",
+            "list_entities",
+            "check_entity_relationships",
+        ],
+        Field(description="check_entity_relationships wants entity1, the others entity_name"),
+    ],
+    entity_name: EntityName = None,
+    entity1: EntityName = None,
+    entity2: Annotated[Name | None, Field(description="Default: all that entity1 has")] = None,
+    entity_type: OnlyType = None,
+    query: Annotated[
+        Name | None, Field(description="find_similar_entity: instead of entity_name")
+    ] = None,
+    top_k: TopK = 10,
+    offset: Offset = 0,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> EntityAnswer:
+    """Finds an entity by name or alias, similar names, or how two entities are related."""
+    people = context.shelf(user_id, device_id, agent_id).people
+    match operation:
+        case "find_exact_entity":
+            name = _required(operation, "entity_name", entity_name)
+            sure = [
+                match
+                for match in people.find(name, entity_type, top_k)
+                if match.how in {"exact", "alias", "folded"}
+            ]
+            if not sure:
+                raise _unknown(people, name, entity_type)
+            found = EntityPage.found(sure)
+        case "find_similar_entity":
+            name = _required(operation, "entity_name", entity_name or query)
+            found = EntityPage.found(people.similar(name, entity_type, top_k))
+        case "list_entities":
+            found = _page(people, entity_type, top_k, offset)
+        case "check_entity_relationships":
+            return _related(people, _required(operation, "entity1", entity1), entity2, entity_type)
+    return EntityAnswer(operation=operation, found=found)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ, Effect.WRITE},
+    destructive=True,  # a summary or a fact is replaced
+    idempotent=True,
+    tags=("context", "people"),
+    capabilities=("remember facts about the user",),
+)
+def save_profile(
+    context: RequestContext,
+    summary: Annotated[Text | None, Field(description="Who the user is; replaces")] = None,
+    facts: Annotated[
+        Metadata | None, Field(description="What is known, by name; null removes one")
+    ] = None,
+    metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> SavedProfile:
+    """Adds to what is known of the user; what is not given stays."""
+    if summary is None and facts is None and metadata is None:
+        raise InvalidArgumentsError(
+            "summary, facts and metadata: all are missing.",
+            next_actions=("Give at least one of them.",),
+        )
+    people = context.shelf(user_id, device_id, agent_id).people
+    profile, created = people.save_profile(
+        summary=summary, facts=facts or {}, metadata=metadata or {}
+    )
+    return SavedProfile(outcome=_outcome(created), profile=UserProfile.of(profile))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ, Effect.WRITE},
+    destructive=True,  # a summary is replaced
+    idempotent=True,
+    tags=("context", "people"),
+    capabilities=("remember a person, project, team or organization",),
+)
+def save_entity(
+    context: RequestContext,
+    name: Annotated[Name, Field(description="Its name, or an alias that is stored")],
+    entity_type: Kind = None,
+    summary: Annotated[Text | None, Field(description="What it is; replaces")] = None,
+    aliases: Annotated[Names | None, Field(description="More names, added to the others")] = None,
+    metadata: Annotated[
+        Metadata | None, Field(description="Anything to keep with it; null removes a key")
+    ] = None,
+    importance: Annotated[float | None, Field(ge=0, le=10, description="0 to 10")] = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> SavedEntity:
+    """Saves a person, project, team, organization or other thing; what is not given stays."""
+    people = context.shelf(user_id, device_id, agent_id).people
+    entity, created = people.save_entity(
+        NewEntity(
+            name=name,
+            entity_type=entity_type,
+            summary=summary,
+            aliases=tuple(aliases or ()),
+            metadata=metadata or {},
+            importance=importance,
+        )
+    )
+    return SavedEntity(outcome=_outcome(created), entity=FoundEntity.of(entity))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ, Effect.WRITE},
+    destructive=True,  # a description is replaced
+    idempotent=True,
+    tags=("context", "people"),
+    capabilities=("remember how two people or things are related",),
+)
+def relate_entities(
+    context: RequestContext,
+    source: Annotated[Name, Field(description="The one that does")],
+    relation: Annotated[Name, Field(description='What it does, such as "works on"')],
+    target: Annotated[Name, Field(description="The one that it is done to")],
+    description: Annotated[Text | None, Field(description="More about it; replaces")] = None,
+    metadata: Annotated[
+        Metadata | None, Field(description="Anything to keep with it; null removes a key")
+    ] = None,
+    source_type: EndType = None,
+    target_type: EndType = None,
+    create_missing: Annotated[bool, Field(description="Also save unknown ends")] = False,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> SavedRelationship:
+    """Saves that one entity does something to another: source, relation, target."""
+    people = context.shelf(user_id, device_id, agent_id).people
+    saved, created, made = people.relate(
+        NewRelationship(
+            source=source,
+            relation=relation,
+            target=target,
+            source_type=source_type,
+            target_type=target_type,
+            description=description,
+            metadata=metadata or {},
+        ),
+        create_missing=create_missing,
+    )
+    return SavedRelationship(
+        outcome=_outcome(created),
+        relationship=FoundRelationship.of(saved, {saved.ends[0]}),
+        created_entities=list(made),
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    confirmation=Confirmation.RECOMMENDED,
+    tags=("context", "people"),
+    capabilities=("forget a person, project, team or organization",),
+)
+def delete_entity(
+    context: RequestContext,
+    entity_name: Annotated[Name, Field(description="Its name or an alias")],
+    entity_type: EndType = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> DeletedEntity:
+    """Deletes an entity for good, with its aliases and relationships."""
+    people = context.shelf(user_id, device_id, agent_id).people
+    entity, removed = people.delete_entity(entity_name, entity_type)
+    return DeletedEntity(
+        name=entity.name, entity_type=entity.entity_type, relationships_deleted=removed
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    confirmation=Confirmation.RECOMMENDED,
+    tags=("context", "people"),
+    capabilities=("forget a relationship",),
+)
+def unrelate_entities(
+    context: RequestContext,
+    source: Annotated[Name, Field(description="The one that does")],
+    relation: Annotated[Name, Field(description="What it does")],
+    target: Annotated[Name, Field(description="The one that it is done to")],
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> DeletedRelationship:
+    """Deletes a relationship for good; the entities stay."""
+    context.shelf(user_id, device_id, agent_id).people.unrelate(source, relation, target)
+    return DeletedRelationship(source=source, relation=relation, target=target)
+
+
+def _required(operation: str, parameter: str, value: str | None) -> str:
+    bare = (value or "").strip()
+    if not bare:
+        raise InvalidArgumentsError(
+            f"{parameter}: {operation} needs it.", next_actions=(f"Give {parameter}.",)
+        )
+    return bare
+
+
+def _profile(people: People, context: RequestContext, user_id: str | None) -> UserProfile:
+    profile = people.profile()
+    if profile is None:
+        raise NotFoundError(
+            f"No profile is stored for user {user_id or context.identity.user_id!r}.",
+            next_actions=("Save what is known of the user with save_profile.",),
+        )
+    return UserProfile.of(profile)
+
+
+def _unknown(people: People, name: str, entity_type: EntityType | None) -> NotFoundError:
+    near = people.similar(name, entity_type, SUGGESTED)
+    return NotFoundError(
+        f"No {entity_type or 'entity'} named {name!r} is stored.",
+        suggestions=tuple(dict.fromkeys(match.entity.name for match in near)),
+        next_actions=("Look for it with search_entities, or save it with save_entity.",),
+    )
+
+
+def _page(people: People, entity_type: EntityType | None, limit: int, offset: int) -> EntityPage:
+    entities = people.listed(entity_type, limit=limit, offset=offset)
+    return EntityPage.listed(entities, people.count(entity_type))
+
+
+def _related(
+    people: People, entity1: str, entity2: str | None, entity_type: EntityType | None
+) -> EntityAnswer:
+    ones, others, relationships = people.relationships_of(entity1, entity2, entity_type)
+    shown = relationships[:MAX_RELATIONSHIPS]
+    paths = people.paths(ones, others)[:MAX_RELATIONSHIPS] if others else []
+    named = [*ones, *others]
+    ids, other_ids = {one.id for one in ones}, {other.id for other in others}
+    return EntityAnswer(
+        operation="check_entity_relationships",
+        found=EntityPage.listed(named, len(named)),
+        relationships=[FoundRelationship.of(each, ids) for each in shown],
+        relationship_count=len(relationships),
+        paths=[FoundPath.of(path, ids, other_ids) for path in paths],
+    )
+
+
+def _outcome(created: bool) -> Outcome:
+    return "created" if created else "updated"
