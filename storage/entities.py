@@ -51,7 +51,7 @@ def bare_name(name: str) -> str:
     Raises:
         InvalidSourceError: If nothing is left of it.
     """
-    bare = " ".join(name.split())
+    bare = " ".join(name.replace("\0", " ").split())  # SQLite's JSON ends a text at a NUL
     if not bare:
         raise InvalidSourceError("A name is blank.", suggestions=("Give a name with letters.",))
     return bare

@@ -157,8 +157,10 @@ def _fuzzy(meant: str, plain: Mapping[str, str], floor: float) -> list[Likeness]
 
 def _fuzzy_words(meant: str, plain: Mapping[str, str], floor: float) -> dict[str, float]:
     """Names that have, for each word asked for, one a typo away."""
-    vocabulary = {word for name in plain.values() for word in name.split()}
     asked = meant.split()
+    if max(map(len, asked)) == 1:
+        return {}  # initials alone name nobody
+    vocabulary = {word for name in plain.values() for word in name.split()}
     similar = [_similar(word, vocabulary, floor) for word in asked]
     scores = {}
     for folded, name in plain.items():

@@ -119,6 +119,11 @@ class People:
         with self._database.read() as connection:
             return find_entities(connection, *self._whose(entity_type), name)[:limit]
 
+    def unknown(self, name: str, entity_type: EntityType | None = None) -> EntityNotFoundError:
+        """What is to be raised where no entity has a name: an error with the nearest names."""
+        with self._database.read() as connection:
+            return self._unknown(connection, name, entity_type)
+
     def similar(
         self, name: str, entity_type: EntityType | None = None, limit: int = 10
     ) -> list[EntityMatch]:
@@ -313,16 +318,21 @@ class People:
         found: Sequence[Entity],
     ) -> list[Entity]:
         if not found:
-            near = near_entities(connection, *self._whose(entity_type), name)[:_SUGGESTED]
-            kind = entity_type or "entity"
-            raise EntityNotFoundError(
-                f"No {kind} named {name!r} is stored for user {self._identity.user_id!r}.",
-                candidates=tuple(dict.fromkeys(match.entity.name for match in near)),
-                suggestions=("Look for it with search_entities, or save it with save_entity.",),
-            )
+            raise self._unknown(connection, name, entity_type)
         if len({fold(entity.name) for entity in found}) > 1:
             raise entities.ambiguous(name, found)
         return sorted(found, key=lambda entity: entity.identity != self._identity)
+
+    def _unknown(
+        self, connection: sqlite3.Connection, name: str, entity_type: EntityType | None
+    ) -> EntityNotFoundError:
+        near = near_entities(connection, *self._whose(entity_type), name)[:_SUGGESTED]
+        return EntityNotFoundError(
+            f"No {entity_type or 'entity'} named {name!r} is stored for user"
+            f" {self._identity.user_id!r}.",
+            candidates=tuple(dict.fromkeys(match.entity.name for match in near)),
+            suggestions=("Look for it with search_entities, or save it with save_entity.",),
+        )
 
 
 def _of_one_type(name: str, found: Sequence[Entity]) -> Sequence[Entity]:

@@ -41,8 +41,6 @@ __all__ = [
 MAX_RELATIONSHIPS = 500
 """Relationships, and paths, that one answer shows."""
 
-SUGGESTED = 3
-
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Text = Annotated[str, Field(max_length=20_000)]
 EntityName = Annotated[Name | None, Field(description="Its name, in any spelling")]
@@ -83,7 +81,7 @@ def retrieve_profile_context(
             name = _required(operation, "entity_name", entity_name)
             matches = people.find(name, entity_type, top_k)
             if not matches:
-                raise _unknown(people, name, entity_type)
+                raise people.unknown(name, entity_type)
             found = EntityPage.found(matches)
         case "search_entities":
             wanted = _required(operation, "query", query)
@@ -134,7 +132,7 @@ def profile_entity_tool(
                 if match.how in {"exact", "alias", "folded"}
             ]
             if not sure:
-                raise _unknown(people, name, entity_type)
+                raise people.unknown(name, entity_type)
             found = EntityPage.found(sure)
         case "find_similar_entity":
             name = _required(operation, "entity_name", entity_name or query)
@@ -325,15 +323,6 @@ def _profile(people: People, context: RequestContext, user_id: str | None) -> Us
             next_actions=("Save what is known of the user with save_profile.",),
         )
     return UserProfile.of(profile)
-
-
-def _unknown(people: People, name: str, entity_type: EntityType | None) -> NotFoundError:
-    near = people.similar(name, entity_type, SUGGESTED)
-    return NotFoundError(
-        f"No {entity_type or 'entity'} named {name!r} is stored.",
-        suggestions=tuple(dict.fromkeys(match.entity.name for match in near)),
-        next_actions=("Look for it with search_entities, or save it with save_entity.",),
-    )
 
 
 def _page(people: People, entity_type: EntityType | None, limit: int, offset: int) -> EntityPage:

@@ -276,6 +276,29 @@ def test_a_wildcard_is_a_mere_character(people: People, wild: str) -> None:
     assert _found(people.find(f"100{wild}")) == [(f"100{wild}", "exact")]
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5), st.text(max_size=20))
+def test_any_text_is_a_name_that_finds_itself(names: list[str], asked: str) -> None:
+    with TemporaryDirectory() as directory:
+        database = Database(Path(directory) / "toolcrib.db")
+        people = People(database, ANN)
+        try:
+            for name in names:
+                if not name.replace("\0", " ").strip():
+                    with pytest.raises(InvalidSourceError):
+                        people.save_entity(NewEntity(name=name))
+                    continue
+                entity, _ = people.save_entity(NewEntity(name=name, aliases=(f"{name} x",)))
+                assert entity in [match.entity for match in people.find(entity.name)]
+                assert fold(entity.name) in people.spellings(entity.name)
+            for matches in (people.find(asked), people.similar(asked), people.search(asked)):
+                assert all(0 < match.score <= 1 for match in matches)
+                assert len({match.entity.id for match in matches}) == len(matches)
+            assert len(people.spellings(asked)) <= MAX_SPELLINGS
+        finally:
+            database.close()
+
+
 # Relationships
 
 
