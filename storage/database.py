@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import Empty, LifoQueue
 
 from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
 from storage.locks import locked
 
-__all__ = ["Database"]
+__all__ = ["Database", "newest_schema"]
 
 BUSY_TIMEOUT_MS = 10_000
 """How long a write waits for another process's write before it gives up."""
@@ -89,6 +90,20 @@ class Database:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
+    def fold_log(self) -> bool:
+        """Folds the write-ahead log into the file and empties it: what was deleted is in neither.
+
+        Returns:
+            Whether nobody stood in the way: while another reads or writes, the log stays.
+        """
+        with self._translated(), self._connection() as connection:
+            connection.execute("PRAGMA busy_timeout = 0")  # waiting, it would hold up every writer
+            try:
+                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        return not busy
+
     def close(self) -> None:
         """Closes the idle connections; the last one to close folds the WAL into the file."""
         while True:
@@ -131,6 +146,9 @@ class Database:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        # FAST would leave what stood on pages that fell free as a whole. Measured on a library of
+        # 90 MB, ON costs no time that can be told from noise, and a log half as large again.
+        connection.execute("PRAGMA secure_delete = ON")
         return connection
 
     @contextmanager
@@ -160,15 +178,21 @@ def _create(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    migrations = sorted(
-        (
-            item
-            for item in (resources.files("storage") / "migrations").iterdir()
-            if item.name.endswith(".sql")
-        ),
+def newest_schema() -> int:
+    """The version of the schema that this program writes."""
+    return len(_migrations())
+
+
+def _migrations() -> list[Traversable]:
+    folder = resources.files("storage") / "migrations"
+    return sorted(
+        (item for item in folder.iterdir() if item.name.endswith(".sql")),
         key=lambda item: item.name,
     )
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    migrations = _migrations()
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
         raise SchemaTooNewError(

@@ -8,6 +8,7 @@ StorageError
 ├── AmbiguousNameError           a name that several entities have
 ├── InvalidSourceError           a value that storage cannot keep or search by
 ├── UnreadableDocumentError      a file that cannot be turned into text
+├── BackupError                  a file that is no backup, or a place that cannot take one
 ├── ModelMismatchError           stored vectors were made by another embedder
 ├── SchemaTooNewError            the data was written by a newer Toolcrib
 └── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "AmbiguousNameError",
+    "BackupError",
     "ContextNotFoundError",
     "DocumentNotFoundError",
     "EntityNotFoundError",
@@ -82,6 +84,10 @@ class InvalidSourceError(StorageError):
 
 class UnreadableDocumentError(StorageError):
     """A file that cannot be turned into text: empty, binary, encrypted, damaged or too large."""
+
+
+class BackupError(StorageError):
+    """A file that is no sound backup, or a place that cannot take a backup, an export or data."""
 
 
 class ModelMismatchError(StorageError):
