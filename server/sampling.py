@@ -52,6 +52,7 @@ class CallSampler:
         ctx: The request that the questions belong to.
     """
 
+    kind = "client"
     at_once = 1
     state = ""
 
@@ -86,6 +87,7 @@ class RoundSampler:
         awaited: What the client is to answer before it makes the call again, or None.
     """
 
+    kind = "client"
     at_once = MOST_AT_ONCE
 
     def __init__(self, answers: Mapping[str, types.InputResponse], state: str) -> None:

@@ -32,7 +32,7 @@ from storage.search import SearchEngine
 __all__ = ["Due", "Events", "Review"]
 
 SUMMARY_TYPE = "summary"
-"""The raw_type of summaries; their raw_id is the label of the bucket."""
+"""The raw_type of summaries."""
 
 MOST_NAMES = 50
 """How many keywords and names, those of most events, a summary takes over from its children."""
@@ -233,7 +233,6 @@ def _summary(due: Due, gathered: Gathered, text: str, summarizer: str) -> NewCon
         event_time=due.bucket.start,
         metadata={"summarizer": summarizer, "events": events},
         raw_type=SUMMARY_TYPE,
-        raw_id=due.bucket.label,
         sha256=due.fingerprint,
     )
 

@@ -77,7 +77,7 @@ def wanted_buckets(
         connection: The record.
         identity: Whose events.
         level: 1 to 3; weeks and months go by the summaries of days that there are.
-        until: Unix seconds; a day must have begun by then, a week or a month have ended.
+        until: Unix seconds; a day must have begun by then, the last second of a week or a month.
     """
     if level == DAY:
         whose = identity_clause(identity, "x")
@@ -90,7 +90,7 @@ def wanted_buckets(
         return sorted(day for day in days if day.start <= until)
     made = _summaries(connection, identity, DAY)
     buckets = {Bucket.of(level, row["event_time"]) for row in made}
-    return sorted(bucket for bucket in buckets if bucket.end <= until)
+    return sorted(bucket for bucket in buckets if bucket.end - 1 <= until)
 
 
 def summaries_of(

@@ -17,6 +17,7 @@ from tools.core.errors import InvalidArgumentsError
 
 __all__ = [
     "AgentId",
+    "Content",
     "DeviceId",
     "Grade",
     "Instant",
@@ -50,6 +51,12 @@ def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
+def _with_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("send a text with words in it.")
+    return text
+
+
 def _levels(value: object) -> int:
     if not isinstance(value, dict | list):
         return 0
@@ -64,6 +71,7 @@ AgentId = Annotated[str | None, Field(max_length=256, description="Which agent")
 Names = Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=100)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]
+Content = Annotated[str, Field(max_length=20_000), AfterValidator(_with_words)]
 Grade = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
 RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
@@ -108,18 +116,21 @@ class TimeWindow(BaseModel):
         return TimeRange(start, end, TimeType(self.time_type))
 
 
-def instant(name: str, value: Instant | None, timezone: str = "UTC") -> float | None:
+def instant(
+    name: str, value: Instant | None, timezone: str = "UTC", *, whole_day: bool = False
+) -> float | None:
     """A parameter's moment in Unix seconds.
 
     Args:
         name: The parameter, for the message; that of the zone is `timezone`.
         value: Unix seconds or ISO 8601; None stays None.
         timezone: IANA zone of an ISO time that names none.
+        whole_day: Whether a date means the end of that day, not its beginning.
 
     Raises:
         InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
     """
-    seconds = _seconds(name, value, _zone("timezone", timezone))
+    seconds = _seconds(name, value, _zone("timezone", timezone), whole_day=whole_day)
     if seconds is not None and not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise InvalidArgumentsError(
             f"{name}: {value!r} lies outside of the years 1 to 9999.",

@@ -1,4 +1,4 @@
-"""What a tool asks of the client's own model, where the client offers one."""
+"""What a tool asks of a model: the client's own, or one that the settings name."""
 
 from __future__ import annotations
 
@@ -44,23 +44,25 @@ class AnswersAwaitedError(UnavailableError):
 
 
 class Sampler(Protocol):
-    """The way to the client's model.
+    """The way to a model.
 
     A client of protocol 2026-07-28 makes the same call again with its answers, so that a tool comes
     to its questions several times: it keeps what it got before it asks on, and asks the same about
     the same.
 
     Attributes:
+        kind: Whose model it is: "client" or "endpoint".
         at_once: How many prompts one asking takes best.
         state: What the tool handed over when it last asked, in this same call; the client could
             have changed it.
     """
 
+    kind: str
     at_once: int
     state: str
 
     async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:
-        """A reply to each prompt; None where the client or its model refused or failed.
+        """A reply to each prompt; None where the model, or whoever has it, refused or failed.
 
         Args:
             prompts: The questions.

@@ -1,0 +1,77 @@
+"""A model behind an endpoint that speaks OpenAI's chat API: OpenAI, Ollama, llama.cpp and others.
+
+The request and the answer: https://platform.openai.com/docs/api-reference/chat
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+import anyio.to_thread
+
+from storage.embedders.endpoint import Endpoint
+from storage.errors import StorageUnavailableError
+from tools.core.sampling import Prompt, Reply
+
+__all__ = ["ChatSampler"]
+
+logger = logging.getLogger("toolcrib.chat")
+
+
+class ChatSampler:
+    """Asks a model behind an endpoint.
+
+    Args:
+        url: Where the API begins, such as `http://127.0.0.1:11434/v1`.
+        model: The model's name there.
+        api_key: Sent as a bearer token where it is not empty; never in a log.
+        timeout: Seconds that one answer may take, with all repetitions.
+    """
+
+    kind = "endpoint"
+    at_once = 1
+    state = ""
+
+    def __init__(self, url: str, model: str, *, api_key: str = "", timeout: float = 60.0) -> None:
+        self._model = model
+        self._endpoint = Endpoint(f"{url.rstrip('/')}/chat/completions", api_key, timeout=timeout)
+
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:  # noqa: ARG002  # the call goes on
+        """A reply to each prompt; None where the endpoint or its model refused or failed."""
+        return [
+            await anyio.to_thread.run_sync(partial(self._ask, prompt), abandon_on_cancel=True)
+            for prompt in prompts
+        ]
+
+    def _ask(self, prompt: Prompt) -> Reply | None:
+        # No limit of tokens goes along: its name differs from model to model.
+        body = {
+            "model": self._model,
+            "messages": [
+                {"role": "system", "content": prompt.system},
+                {"role": "user", "content": prompt.text},
+            ],
+        }
+        try:
+            text = _text_of(self._endpoint.post(body))
+        except StorageUnavailableError as error:
+            logger.warning("The model gives no answer: %s", error.message)
+            return None
+        return None if text is None else Reply(text, self._model)
+
+
+def _text_of(answer: bytes) -> str | None:
+    """What the model said; None if it refused or the answer is none."""
+    try:
+        choice = json.loads(answer)["choices"][0]
+        said = choice["message"]["content"]
+        refused = (
+            choice["message"].get("refusal") or choice.get("finish_reason") == "content_filter"
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        logger.warning("The model's endpoint did not answer with a chat completion.")
+        return None
+    return None if refused or not isinstance(said, str) or not said.strip() else said

@@ -1,0 +1,252 @@
+"""Events: keep what happened, find it again, and sum it up by day, week and month."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, FiniteFloat
+
+from storage.buckets import MONTH
+from storage.drilldown import EventHit, EventResult
+from storage.models import ContextType, NewContext
+from tools.core.calendar import utc
+from tools.core.context import RequestContext
+from tools.core.params import (
+    AgentId,
+    Content,
+    DeviceId,
+    Grade,
+    Instant,
+    Metadata,
+    Names,
+    RawId,
+    RawType,
+    TimeWindow,
+    TopK,
+    UserId,
+    instant,
+)
+from tools.core.retrieved import Coverage, Hit
+from tools.core.spec import Effect, ToolScope, tool
+from tools.summaries import BuiltSummaries, SummaryBuild
+
+__all__ = ["add_event", "build_event_summaries", "retrieve_event_context"]
+
+
+class AddedEvent(BaseModel):
+    """What adding did."""
+
+    id: str
+    event_time: str
+    time_bucket: str
+    coverage: Coverage
+
+    def to_text(self) -> str:
+        """One line for the model."""
+        return f"Added event {self.id} at {self.event_time}."
+
+
+class PathStep(BaseModel):
+    """A summary on the way to an event."""
+
+    id: str
+    level: int
+    time_bucket: str
+
+
+class FoundEvent(Hit):
+    """An event or a summary of events, and why it was found.
+
+    Attributes:
+        own: How near it is to the query by itself; absent where nothing says.
+        blended: Its score by way of the summaries; absent where none leads to it.
+        path: The summaries that it was reached through, from above.
+        summarizer: Who wrote a summary: "client:MODEL", "endpoint:MODEL" or "extractive".
+        events: How many events a summary tells of; 1 of an event.
+    """
+
+    own: FiniteFloat | None
+    blended: FiniteFloat | None
+    path: list[PathStep]
+    summarizer: str
+    events: int
+
+    @classmethod
+    def found(cls, found: EventHit) -> FoundEvent:
+        """The hit as a tool answers it."""
+        context = found.hit.context
+        told = context.metadata if context.hierarchy_level else {}
+        return cls(
+            **dict(Hit.of(found.hit)),
+            own=None if found.own is None else round(found.own, 4),
+            blended=None if found.blended is None else round(found.blended, 4),
+            path=[
+                PathStep(id=step.id, level=step.level, time_bucket=step.time_bucket)
+                for step in found.path
+            ],
+            summarizer=told.get("summarizer", ""),
+            events=told.get("events", 1),
+        )
+
+    def to_text(self) -> str:
+        """A head, the scores and the text."""
+        if self.hierarchy_level:
+            count = f"{self.events} event{'' if self.events == 1 else 's'}"
+            head = f"{self.title} ({self.time_bucket}, {self.summarizer} summary of {count})"
+            return f"{head}\nscore {self.score:.2f}\n{self.content}"
+        way = " > ".join(step.time_bucket for step in self.path)
+        scores = f"score {self.score:.2f}" + (f", through {way}" if way else "")
+        if self.matched:
+            scores += f"; matched: {', '.join(self.matched)}"
+        head = " ".join(filter(None, (self.event_time, self.title, f"(event {self.id})")))
+        return f"{head}\n{scores}\n{self.content}"
+
+
+class FoundEvents(BaseModel):
+    """What a search through the events found.
+
+    Attributes:
+        mode: "hybrid", or "lexical" while nothing is embedded.
+        events: Events themselves, best first.
+        summaries: The best matching summaries, best first; they take no event's place.
+        coverage: How complete the search was.
+    """
+
+    mode: str
+    events: list[FoundEvent]
+    summaries: list[FoundEvent]
+    coverage: Coverage
+
+    @classmethod
+    def of(cls, result: EventResult, *, include_summaries: bool) -> FoundEvents:
+        """A search's result as a tool answers it."""
+        summaries = result.summaries if include_summaries else ()
+        return cls(
+            mode=result.mode,
+            events=[FoundEvent.found(hit) for hit in result.events],
+            summaries=[FoundEvent.found(hit) for hit in summaries],
+            coverage=Coverage.of(result.status),
+        )
+
+    def to_text(self) -> str:
+        """Summaries and events for the model."""
+        if not self.events and not self.summaries:
+            head = "No event is close enough."
+        else:
+            head = f"{len(self.events)} event{'' if len(self.events) == 1 else 's'} ({self.mode})"
+        blocks = [" ".join(filter(None, (head, self.coverage.to_text())))]
+        blocks += [one.to_text() for one in self.summaries]
+        blocks += [f"[{rank}] {one.to_text()}" for rank, one in enumerate(self.events, start=1)]
+        return "\n\n".join(blocks)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    tags=("context", "events"),
+    capabilities=("record what happened and when",),
+)
+def add_event(
+    context: RequestContext,
+    content: Annotated[Content, Field(description="What happened")],
+    title: Annotated[str, Field(max_length=512, description="In a few words")] = "",
+    event_time: Annotated[
+        Instant | None, Field(description="When, Unix seconds or ISO 8601; default: now")
+    ] = None,
+    timezone: Annotated[str, Field(description="IANA zone of an ISO time without one")] = "UTC",
+    summary: Annotated[str, Field(max_length=2_000, description="In short")] = "",
+    keywords: Annotated[Names | None, Field(description="What it is about")] = None,
+    entities: Annotated[Names | None, Field(description="Who and what took part")] = None,
+    confidence: Annotated[Grade, Field(description="How sure it is, 0 to 10")] = 5.0,
+    importance: Annotated[Grade, Field(description="How much it matters, 0 to 10")] = 5.0,
+    metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
+    raw_type: RawType | None = None,
+    raw_id: RawId | None = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> AddedEvent:
+    """Records an event; it stays as it is, and every call adds another one."""
+    shelf = context.shelf(user_id, device_id, agent_id)
+    stored = shelf.add(
+        NewContext(
+            context_type=ContextType.EVENT,
+            title=" ".join(title.split()),
+            text=content,
+            summary=summary,
+            keywords=tuple(keywords or ()),
+            entities=tuple(entities or ()),
+            confidence=confidence,
+            importance=importance,
+            event_time=instant("event_time", event_time, timezone),
+            metadata=metadata or {},
+            raw_type=raw_type or "",
+            raw_id=raw_id or "",
+        )
+    )
+    return AddedEvent(
+        id=stored.context.id,
+        event_time=utc(stored.context.event_time).isoformat(),
+        time_bucket=stored.context.time_bucket,
+        coverage=Coverage.of(shelf.index_status()),
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "events", "retrieval"),
+    capabilities=("recall what happened", "look back on a day, a week or a month"),
+)
+def retrieve_event_context(
+    context: RequestContext,
+    query: Annotated[str, Field(max_length=10_000, description="What to look for")],
+    time_range: Annotated[TimeWindow | None, Field(description="Only events of this time")] = None,
+    top_k: TopK = 5,
+    include_summaries: Annotated[
+        bool, Field(description="Also the best summaries of days, weeks and months")
+    ] = True,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> FoundEvents:
+    """Finds events, by themselves and down through the summaries of months, weeks and days."""
+    shelf = context.shelf(user_id, device_id, agent_id)
+    window = None if time_range is None else time_range.to_range()
+    return FoundEvents.of(
+        shelf.events.search(query, window, top_k), include_summaries=include_summaries
+    )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ, Effect.WRITE},
+    idempotent=True,
+    tags=("context", "events"),
+    capabilities=("sum up events by day, week and month",),
+    timeout=600,
+)
+async def build_event_summaries(
+    context: RequestContext,
+    level: Annotated[
+        int, Field(ge=1, le=3, description="1 days, 2 also ISO weeks, 3 also months")
+    ] = MONTH,
+    until: Annotated[
+        Instant | None,
+        Field(description="Days begun, weeks and months ended by then; default: now"),
+    ] = None,
+    summarizer: Annotated[
+        Literal["auto", "extractive"],
+        Field(description="auto: a model where there is one; extractive: sentences of the events"),
+    ] = "auto",
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> BuiltSummaries:
+    """Sums up events by day, ISO week and month; only what is new or changed is written."""
+    events = context.shelf(user_id, device_id, agent_id).events
+    end = instant("until", until, whole_day=True)
+    sampler = context.sampler if summarizer == "auto" else None
+    build = SummaryBuild(events, sampler, context.report_progress)
+    return await build.run(level, time.time() if end is None else end)
