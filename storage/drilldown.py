@@ -35,6 +35,7 @@ from storage.models import (
     TimeType,
 )
 from storage.search import CANDIDATES, Question, SearchEngine, fuse, hits_of
+from storage.selection import Selection
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 
@@ -186,12 +187,13 @@ class _Drilldown:
 
     def find_straight(self, engine: SearchEngine) -> None:
         """Finds events by themselves, and measures all that is known so far."""
+        events = Selection(self.connection, self._events)
         near: dict[int, float] = {}
         if self.question.vector is not None:
-            near = engine.nearest(
-                self.connection, self.identity, self.question.vector, self._events
-            )
-        words = find_matches(self.connection, self.question.terms, self._events, CANDIDATES)
+            near = engine.nearest(self.connection, self.identity, self.question.vector, events)
+        words = find_matches(
+            self.connection, self.identity.user_id, self.question.terms, events, CANDIDATES
+        )
         newest = () if self.time_range is None else self._newest()
         rows = self.connection.execute(
             "SELECT DISTINCT context_seq FROM chunks WHERE seq IN (SELECT value FROM json_each(?))",
@@ -261,7 +263,14 @@ class _Drilldown:
             fresh = [chunk for chunk in known if chunk not in self.dense]
             self.dense |= vectorscan.similarities(self.connection, self.question.vector, fresh)
         met = set(known)
-        found = find_matches(self.connection, self.question.terms, where, CANDIDATES, also=met)
+        found = find_matches(
+            self.connection,
+            self.identity.user_id,
+            self.question.terms,
+            Selection(self.connection, where),
+            0,
+            also=met,
+        )
         self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
 
     def _own(self, floor: float) -> dict[int, float]:

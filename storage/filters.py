@@ -25,11 +25,14 @@ class Where:
         sql: The condition; placeholders are `?`.
         values: What the placeholders stand for, in order.
         narrows: Whether it asks for more than whose contexts they are.
+        few: The condition as it is best asked about few rows, where `sql` begins with a list of all
+            that have some name; the values are the same.
     """
 
     sql: str
     values: tuple[object, ...]
     narrows: bool = False
+    few: str = ""
 
 
 def identity_clause(identity: Identity, alias: str) -> Where:
@@ -65,17 +68,21 @@ def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
         *_one_of("x.raw_id", () if wanted.raw_id is None else (wanted.raw_id,)),
     ]
     if wanted.entities:
+        named = f"FROM mentions WHERE user_id = ? AND folded IN ({_marks(wanted.entities)})"
         parts.append(
             Where(
-                "x.seq IN (SELECT context_seq FROM mentions WHERE user_id = ?"
-                f" AND folded IN ({_marks(wanted.entities)}))",
+                f"x.seq IN (SELECT context_seq {named})",
                 (identity.user_id, *wanted.entities),
+                few=f"EXISTS (SELECT 1 {named} AND context_seq = x.seq)",
             )
         )
     return Where(
         " AND ".join([whose.sql, *(part.sql for part in parts)]),
         (*whose.values, *(value for part in parts for value in part.values)),
-        whose.narrows or bool(parts),
+        narrows=whose.narrows or bool(parts),
+        few=" AND ".join([whose.sql, *(part.few or part.sql for part in parts)])
+        if wanted.entities
+        else "",
     )
 
 

@@ -162,6 +162,7 @@ def insert_chunks(
     ]
     lexical.add_terms(
         connection,
+        user_id,
         (
             (seq, piece.title_terms, piece.body_terms)
             for seq, piece in zip(seqs, chunks, strict=True)

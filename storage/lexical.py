@@ -1,107 +1,244 @@
-"""The lexical index: BM25 over the terms of `tokenize`, in SQLite's FTS5, current at once.
+"""The lexical index: BM25 over the terms of `tokenize`, current at once, each user's apart.
 
 The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms:
 `idf(t) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in
-a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as Lucene has it (N contexts, n with
-the term). FTS5's own idf is 0 for a term in half of all contexts, so that in a young library no
-word would count; its bm25() of each term is brought to ours. No term found means 0.
+a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as Lucene has it (N chunks of the
+user, n with the term). No term found means 0. How the postings are kept: `storage.postings`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from storage.filters import Where
+from storage import postings
+from storage.selection import Selection
 
-__all__ = ["MAX_QUERY_TERMS", "add_terms", "find_matches"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-TITLE_WEIGHT = 2.0
-BODY_WEIGHT = 1.0
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+__all__ = ["MAX_QUERY_TERMS", "add_terms", "count_chunks", "find_matches", "group_scores"]
+
+TITLE_WEIGHT = 2
+K1 = 1.2
+B = 0.75
 
 MAX_QUERY_TERMS = 64
 """A longer query is cut: it is a pasted text, and its first terms tell what it is about."""
 
-_LEAST_IDF = 1e-6
-"""What FTS5 takes for an idf of 0 and less (https://sqlite.org/src/file/ext/fts5/fts5_aux.c)."""
-
 
 def add_terms(
-    connection: sqlite3.Connection, rows: Iterable[tuple[int, Sequence[str], Sequence[str]]]
-) -> None:
-    """Adds contexts: rows of (seq, title terms, body terms)."""
-    connection.executemany(
-        "INSERT INTO lexical (rowid, title, body) VALUES (?, ?, ?)",
-        ((seq, " ".join(title), " ".join(body)) for seq, title, body in rows),
-    )
-
-
-def find_matches(
     connection: sqlite3.Connection,
+    user_id: str,
+    rows: Iterable[tuple[int, Sequence[str], Sequence[str]]],
+) -> None:
+    """Adds chunks: rows of (seq, title terms, body terms)."""
+    for seq, title, body in rows:
+        counts = Counter(body)
+        for term in title:
+            counts[term] += TITLE_WEIGHT
+        postings.add_fresh(connection, user_id, seq, counts)
+
+
+def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
+    """How many chunks a user has, without counting them one by one."""
+    row = connection.execute(
+        "SELECT (SELECT coalesce(sum(size), 0) FROM lexical_segments"
+        " WHERE live = 1 AND user_id = :user)"
+        " + (SELECT count(*) FROM lexical_fresh WHERE user_id = :user)"
+        " - (SELECT count(*) FROM lexical_dead WHERE user_id = :user)"
+        " + (SELECT count(*) FROM lexical_todo t JOIN chunks c"
+        " ON c.seq BETWEEN t.first_seq AND t.last_seq WHERE c.user_id = :user)",
+        {"user": user_id},
+    ).fetchone()
+    return int(row[0])
+
+
+def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
+    connection: sqlite3.Connection,
+    user_id: str,
     terms: Sequence[str],
-    where: Where,
+    selection: Selection,
     limit: int,
     also: Collection[int] = (),
 ) -> dict[int, float]:
-    """The best contexts that contain any of the terms, and the scores of given ones.
+    """The best chunks that contain any of the terms, and the scores of given ones.
 
     Args:
-        connection: The record.
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
         terms: The query's terms.
-        where: What the best contexts must fit.
+        selection: What the best chunks must fit.
         limit: How many of the best at most.
-        also: Contexts whose scores are wanted however low, fit or not.
+        also: Chunks of the user whose scores are wanted however low, fit or not.
 
     Returns:
-        seq → score, best first, of contexts that contain at least one of the terms.
+        seq → score, best first, of chunks that contain at least one of the terms.
     """
-    factors = _factors(connection, terms)
-    if not factors:
-        return {}
-    rows = connection.execute(
-        f"WITH found AS MATERIALIZED ({_summed(factors)}), best AS ("
-        " SELECT c.seq, score FROM found CROSS JOIN chunks c ON c.seq = found.seq"
-        " JOIN contexts x ON x.seq = c.context_seq"
-        f" WHERE {where.sql} ORDER BY score DESC, c.seq LIMIT ?)"
-        " SELECT seq, score FROM best UNION"
-        " SELECT seq, score FROM found WHERE seq IN (SELECT value FROM json_each(?))"
-        " ORDER BY score DESC, seq",
-        (*_values(factors), *where.values, limit, json.dumps(list(also))),
-    )
-    return {int(row[0]): float(row[1]) for row in rows}
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    index = _UserIndex(connection, user_id)
+    scores = np.zeros(len(index.seqs))
+    norms = _norms(index.lengths, index.average)
+    for places, counts in index.holders(terms):
+        scores[places] += index.idf(len(places)) * _weights(counts, norms[places])
+    best = selection.first(partial(index.best, scores), limit)
+    if best is None:
+        inside = np.zeros_like(scores)
+        members = index.places_of(selection.members)
+        inside[members] = scores[members]
+        best = index.best(inside, limit)
+    wanted = index.places_of(np.union1d(best, np.fromiter(also, dtype=np.int64)))
+    found = {
+        seq: score
+        for seq, score in zip(index.seqs[wanted].tolist(), scores[wanted].tolist(), strict=True)
+        if score > 0
+    }
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _factors(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, float]:
-    """Each term that stands anywhere, with what brings FTS5's score of it to ours."""
-    unique = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-    total = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
-    found = connection.execute(
-        "SELECT term, doc FROM lexical_terms WHERE term IN (SELECT value FROM json_each(?))",
-        (json.dumps(unique),),
-    )
-    return {term: _idf(total, holders) / _fts5_idf(total, holders) for term, holders in found}
+def group_scores(
+    connection: sqlite3.Connection,
+    user_id: str,
+    terms: Sequence[str],
+    groups: Mapping[int, Sequence[int]],
+) -> dict[int, float]:
+    """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
+
+    How rare a term is tells the user's chunks, of which there are more than groups are given; how
+    long a text is counts against the mean length of the given groups.
+
+    Args:
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
+        terms: The query's terms.
+        groups: The seqs of the chunks of each group; a chunk belongs to one at most.
+
+    Returns:
+        The score of each group, 0 where no term stands in it.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    index = _UserIndex(connection, user_id)
+    group_at = np.full(len(index.seqs), -1)
+    for number, seqs in enumerate(groups.values()):
+        group_at[index.places_of(np.fromiter(seqs, dtype=np.int64))] = number
+    grouped = group_at >= 0
+    lengths = np.zeros(len(groups))
+    np.add.at(lengths, group_at[grouped], index.lengths[grouped])
+    norms = _norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
+    scores = np.zeros(len(groups))
+    for places, counts in index.holders(terms):
+        holding = group_at[places]
+        inside = holding >= 0
+        summed = np.bincount(holding[inside], weights=counts[inside], minlength=len(groups))
+        scores += index.idf(len(places)) * _weights(summed, norms)
+    return dict(zip(groups, scores.tolist(), strict=True))
 
 
-def _idf(total: int, holders: int) -> float:
-    return math.log1p((total - holders + 0.5) / (holders + 0.5))
+class _UserIndex:
+    """What the index holds for one user: the places of segments and fresh rows in one row.
+
+    Attributes:
+        seqs: The chunk at each place.
+        lengths: How many terms it has; 0 if it was deleted.
+        average: Mean length of the chunks that were not.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, user_id: str) -> None:
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        self._connection = connection
+        segments = postings.read_segments(connection, user_id)
+        fresh, self._fresh = postings.read_fresh(connection, user_id)
+        chunks = [*segments.values(), fresh]
+        starts = np.cumsum([0, *(len(each.seqs) for each in chunks)]).tolist()
+        self._starts = dict(zip(segments, starts, strict=False))
+        self._fresh_start = starts[-2]
+        self.seqs: Ints = np.concatenate([each.seqs for each in chunks])
+        self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
+        dead = self.places_of(postings.read_dead(connection, user_id))
+        self._alive: NDArray[np.bool_] | None = None
+        if len(dead):
+            self.lengths[dead] = 0
+            self._alive = np.ones(len(self.seqs), dtype=bool)
+            self._alive[dead] = False
+        self._count = len(self.seqs) - len(dead)
+        self.average = float(self.lengths.sum()) / max(self._count, 1)
+
+    def idf(self, holders: int) -> float:
+        """The weight of a term that stands in so many chunks."""
+        return math.log1p((self._count - holders + 0.5) / (holders + 0.5))
+
+    def places_of(self, seqs: Ints) -> Ints:
+        """Where chunks stand, without those that are not indexed."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        if not len(self.seqs):
+            return np.empty(0, dtype=np.int64)
+        order, ordered = self._ordered
+        at = np.minimum(np.searchsorted(ordered, seqs), len(ordered) - 1)
+        found: Ints = order[at[ordered[at] == seqs]]
+        return found
+
+    def best(self, scores: Floats, count: int) -> Ints:
+        """The chunks of the highest scores above 0, highest first; of equals the oldest first."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        places = np.flatnonzero(scores)
+        if count < len(places):
+            least = len(places) - max(count, 1)
+            bound = np.partition(scores[places], least)[least]
+            places = np.flatnonzero(scores >= bound)
+        return self.seqs[places[np.lexsort((self.seqs[places], -scores[places]))][:count]]
+
+    def holders(self, terms: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
+        """For each different term that stands anywhere, the places that hold it and how often."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        hashes = [postings.hash_term(term) for term in dict.fromkeys(terms)][:MAX_QUERY_TERMS]
+        found = postings.find_postings(self._connection, list(self._starts), hashes)
+        for term in hashes:
+            fresh = np.flatnonzero(self._fresh.terms == term)
+            parts = [
+                (self._starts[segment], places, counts) for segment, places, counts in found[term]
+            ]
+            parts.append((self._fresh_start, self._fresh.places[fresh], self._fresh.counts[fresh]))
+            places = np.concatenate([start + places for start, places, _ in parts])
+            counts = np.concatenate([counts for _, _, counts in parts])
+            if self._alive is not None:
+                alive = self._alive[places]
+                places, counts = places[alive], counts[alive]
+            if len(places):
+                yield places, counts
+
+    @cached_property
+    def _ordered(self) -> tuple[Ints, Ints]:
+        """The places in order of their seqs, and the seqs."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        order = np.argsort(self.seqs, kind="stable")  # quick where segments follow each other
+        return order, self.seqs[order]
 
 
-def _fts5_idf(total: int, holders: int) -> float:
-    return max(math.log((total - holders + 0.5) / (holders + 0.5)), _LEAST_IDF)
+def _norms(lengths: Floats, average: float) -> Floats:
+    """What BM25 adds to how often a term stands in a text of this length.
+
+    The average is 0 where no text has a term.
+    """
+    norms: Floats = K1 * (1 - B + B * lengths / (average or 1.0))
+    return norms
 
 
-def _summed(factors: Collection[str]) -> str:
-    one = (
-        f"SELECT rowid AS seq, ? * -bm25(lexical, {TITLE_WEIGHT}, {BODY_WEIGHT}) AS score"
-        " FROM lexical WHERE lexical MATCH ?"
-    )
-    if len(factors) == 1:  # SQLite would merge it into the sum, where bm25() does not work
-        return one
-    each = " UNION ALL ".join([one] * len(factors))
-    return f"SELECT seq, sum(score) AS score FROM ({each}) GROUP BY seq"
-
-
-def _values(factors: dict[str, float]) -> list[object]:
-    return [value for term, factor in factors.items() for value in (factor, f'"{term}"')]
+def _weights(counts: Ints | Floats, norms: Floats) -> Floats:
+    """How much it counts that a term stands so often in a text."""
+    weights: Floats = counts * (K1 + 1) / (counts + norms)
+    return weights

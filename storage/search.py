@@ -12,6 +12,7 @@ import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from storage import vectorscan
@@ -19,7 +20,7 @@ from storage.contexts import load_chunks, newest_chunks
 from storage.database import Database
 from storage.embedders.protocol import Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.filters import Where, compile_filter
+from storage.filters import compile_filter
 from storage.indexer import Indexer, generation
 from storage.lexical import find_matches
 from storage.models import (
@@ -31,11 +32,13 @@ from storage.models import (
     SearchHit,
     SearchResult,
 )
+from storage.selection import Selection
 from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from storage.embedders.protocol import Vectors
+    from storage.selection import Seqs
 
 __all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
 
@@ -44,9 +47,6 @@ CANDIDATES = 100
 
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
-
-OVERSAMPLE = 5
-"""How many times more neighbours are asked for where a filter will drop some."""
 
 DENSE_FLOOR = 0.25
 """Cosine below which a chunk without any of the query's words is no hit.
@@ -127,10 +127,13 @@ class SearchEngine:
         question = self.question(identity, query, alpha=alpha)
         vector = question.vector
         with self._database.read() as connection:
+            selection = Selection(connection, where)
             dense: dict[int, float] = {}
             if vector is not None:
-                dense = self.nearest(connection, identity, vector, where)
-            lexical = find_matches(connection, question.terms, where, CANDIDATES, also=dense)
+                dense = self.nearest(connection, identity, vector, selection)
+            lexical = find_matches(
+                connection, identity.user_id, question.terms, selection, CANDIDATES, also=dense
+            )
             if vector is not None:
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
             fused = fuse(dense, lexical, question.weight, question.floor)
@@ -183,24 +186,51 @@ class SearchEngine:
         return self._alpha, DENSE_FLOOR
 
     def nearest(
-        self, connection: sqlite3.Connection, identity: Identity, vector: Vectors, where: Where
+        self,
+        connection: sqlite3.Connection,
+        identity: Identity,
+        vector: Vectors,
+        selection: Selection,
     ) -> dict[int, float]:
-        """The nearest chunks under a condition, nearest first: seq → cosine similarity."""
-        if self._indexer.status(identity).embedded > EXACT_LIMIT:
-            self._indexer.consulted()
-            wanted = CANDIDATES * OVERSAMPLE if where.narrows else CANDIDATES
-            try:
-                self._vectors.follow(generation(connection))
-                near = self._vectors.nearest(identity.user_id, vector, wanted)
-            except VectorIndexError:
-                near = []
-            if len(near) < wanted:  # the index is damaged, or behind the record
-                self._indexer.check()
-            found = vectorscan.similarities(connection, vector, near, where)
-            found |= vectorscan.undelivered(connection, vector, where)
-            if len(found) >= CANDIDATES:
-                return vectorscan.best(found, CANDIDATES)
-        return vectorscan.best(vectorscan.scan(connection, vector, where), CANDIDATES)
+        """The nearest chunks of a selection, nearest first: seq → cosine similarity."""
+        user_id = identity.user_id
+        embedded = self._indexer.status(identity).embedded
+        if embedded > EXACT_LIMIT:
+            ranked = partial(self._neighbours, connection, user_id, vector, embedded)
+            near = selection.first(ranked, CANDIDATES)
+            if near is not None:
+                waiting = selection.keep(vectorscan.undelivered(connection, user_id))
+                found = vectorscan.similarities(
+                    connection, vector, [*near.tolist(), *waiting.tolist()]
+                )
+                if len(found) >= CANDIDATES:
+                    return vectorscan.best(found, CANDIDATES)
+        if selection.narrows:
+            found = vectorscan.similarities(connection, vector, selection.members.tolist())
+        else:
+            found = vectorscan.scan(connection, vector, user_id)
+        return vectorscan.best(found, CANDIDATES)
+
+    def _neighbours(
+        self,
+        connection: sqlite3.Connection,
+        user_id: str,
+        vector: Vectors,
+        embedded: int,
+        count: int,
+    ) -> Seqs:
+        """What the vector index finds nearest, at most so many; none while it is damaged."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        self._indexer.consulted()
+        try:
+            self._vectors.follow(generation(connection))
+            near = self._vectors.nearest(user_id, vector, count)
+        except VectorIndexError:
+            near = []
+        if len(near) < min(count, embedded):  # it is damaged, or behind the record
+            self._indexer.check()
+        return np.array(near, dtype=np.int64)
 
 
 def fuse(

@@ -1,6 +1,6 @@
 """Exact similarities, from the vectors that the record keeps.
 
-Each function answers with seq → cosine similarity; the vectors are of unit length.
+Similarities are seq → cosine; the vectors are of unit length.
 """
 
 from __future__ import annotations
@@ -10,43 +10,43 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from storage.filters import Where
-
 if TYPE_CHECKING:
     from storage.embedders.protocol import Vectors
+    from storage.selection import Seqs
 
 __all__ = ["best", "scan", "similarities", "undelivered"]
 
-_SELECT = (
-    "SELECT c.seq, e.vector FROM chunks c JOIN contexts x ON x.seq = c.context_seq"
-    " JOIN embeddings e ON e.chunk_seq = c.seq"
-)
-_ANY = Where("TRUE", ())
-
 
 def similarities(
-    connection: sqlite3.Connection, vector: Vectors, seqs: Collection[int], where: Where = _ANY
+    connection: sqlite3.Connection, vector: Vectors, seqs: Collection[int]
 ) -> dict[int, float]:
-    """Those of given chunks, where they have a vector and fit the condition."""
+    """Those of given chunks, where they have a vector."""
     rows = connection.execute(
-        f"{_SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) AND {where.sql}",
-        (json.dumps(list(seqs)), *where.values),
+        "SELECT chunk_seq, vector FROM embeddings"
+        " WHERE chunk_seq IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(seqs)),),
     )
     return _compare(rows, vector)
 
 
-def undelivered(connection: sqlite3.Connection, vector: Vectors, where: Where) -> dict[int, float]:
-    """Those of chunks that the vector index has yet to hear of."""
+def scan(connection: sqlite3.Connection, vector: Vectors, user_id: str) -> dict[int, float]:
+    """Those of every chunk of a user."""
     rows = connection.execute(
-        f"{_SELECT} WHERE c.seq IN (SELECT chunk_seq FROM vector_outbox) AND {where.sql}",
-        where.values,
+        "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
+        " WHERE c.user_id = ?",
+        (user_id,),
     )
     return _compare(rows, vector)
 
 
-def scan(connection: sqlite3.Connection, vector: Vectors, where: Where) -> dict[int, float]:
-    """Those of every chunk whose context fits the condition."""
-    return _compare(connection.execute(f"{_SELECT} WHERE {where.sql}", where.values), vector)
+def undelivered(connection: sqlite3.Connection, user_id: str) -> Seqs:
+    """A user's chunks that the vector index has yet to hear of."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    rows = connection.execute(
+        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE user_id = ?", (user_id,)
+    )
+    return np.array([row[0] for row in rows], dtype=np.int64)
 
 
 def best(scores: Mapping[int, float], count: int) -> dict[int, float]:

@@ -40,7 +40,7 @@ def put(contexts: ContextRepository, world: ModuleType) -> Any:
 
 
 def _rows(database: Database) -> dict[str, int]:
-    tables = ("contexts", "chunks", "lexical", "mentions", "embed_queue", "vector_outbox")
+    tables = ("contexts", "chunks", "lexical_fresh", "mentions", "embed_queue", "vector_outbox")
     with database.read() as connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608  # our own names
@@ -79,7 +79,7 @@ def test_a_replacement_takes_every_trace_of_the_earlier_version(
     assert _rows(database) == {
         "contexts": 1,
         "chunks": 1,
-        "lexical": 1,
+        "lexical_fresh": 1,
         "mentions": 1,
         "embed_queue": 1,
         "vector_outbox": 3,  # the deletions that the vector index has yet to hear of

@@ -80,7 +80,7 @@ def test_a_deletion_leaves_every_index(library: Library, world: ModuleType) -> N
     world.drain(library)
     assert shelf.delete_document("text", "one") == 1
     world.drain(library)
-    for table in ("contexts", "embeddings", "lexical", "chunks"):
+    for table in ("contexts", "embeddings", "lexical_fresh", "chunks"):
         assert _rows(library, table) == 1, table
     assert _rows(library, "mentions") == 0
     assert library.vectors.count("ann") == 1
@@ -335,7 +335,7 @@ def _kill_and_check(
     fresh.end()
     library = Library(directory, world.HashEmbedder())
     assert library.vectors.count("ann") == _rows(library, "embeddings") == _rows(library, "chunks")
-    assert _rows(library, "lexical") == _rows(library, "chunks")
+    assert library.indexer.status(ANN).total == _rows(library, "chunks")  # by the lexical index
     library.close()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,15 +20,15 @@ from rank_bm25 import BM25Okapi
 
 from storage.contexts import ContextRepository
 from storage.database import Database
-from storage.filters import Where, compile_filter
+from storage.filters import compile_filter
 from storage.intake import PreparedChunk
-from storage.lexical import MAX_QUERY_TERMS, find_matches
+from storage.lexical import MAX_QUERY_TERMS, count_chunks, find_matches, group_scores
 from storage.models import Identity, NewContext, SearchFilter
+from storage.selection import Selection
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
-ALL = compile_filter(ANN, SearchFilter())
 
 
 def _store(
@@ -56,13 +56,27 @@ def _store(
     ContextRepository(database).replace_document(identity, document, chunks)
 
 
-def _found(
-    database: Database, query: str, where: Where = ALL, limit: int = 10_000
-) -> dict[str, float]:
-    """Text → score, best first."""
+def _matches(
+    database: Database,
+    terms: Sequence[str],
+    limit: int = 10_000,
+    also: Collection[int] = (),
+    whose: Identity = ANN,
+) -> dict[int, float]:
     with database.read() as connection:
-        scores = find_matches(connection, tokenize(query), where, limit)
-        contents = dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
+        everything = Selection(connection, compile_filter(whose, SearchFilter()))
+        return find_matches(connection, whose.user_id, terms, everything, limit, also)
+
+
+def _contents(database: Database) -> dict[int, str]:
+    with database.read() as connection:
+        return dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
+
+
+def _found(database: Database, query: str, whose: Identity = ANN) -> dict[str, float]:
+    """Text → score, best first."""
+    contents = _contents(database)
+    scores = _matches(database, tokenize(query), whose=whose)
     return {contents[seq]: score for seq, score in scores.items()}
 
 
@@ -88,6 +102,7 @@ def test_scores_and_ranks_agree_with_rank_bm25_on_real_text(database: Database) 
         term: math.log1p((len(texts) - holders + 0.5) / (holders + 0.5))
         for term, holders in _holders(texts).items()
     }
+    contents = _contents(database)
     for _ in range(60):
         words = tokenize(chance.choice(texts))
         terms = list(dict.fromkeys(chance.choices(words, k=chance.randint(1, 5))))
@@ -96,10 +111,7 @@ def test_scores_and_ranks_agree_with_rank_bm25_on_real_text(database: Database) 
             for text, score in zip(texts, oracle.get_scores(terms), strict=True)
             if score > 0
         }
-        with database.read() as connection:
-            scores = find_matches(connection, terms, ALL, len(texts))
-            contents = dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
-        found = {contents[seq]: score for seq, score in scores.items()}
+        found = {contents[seq]: score for seq, score in _matches(database, terms).items()}
         assert found == pytest.approx(expected)
         assert list(found.values()) == sorted(found.values(), reverse=True)
 
@@ -128,25 +140,29 @@ def test_a_title_counts_twice_and_lifts_every_chunk_under_it(database: Database)
     assert list(scores) == ["about something", "about a kestrel"]
 
 
-def test_given_contexts_are_scored_as_in_the_search(database: Database) -> None:
+def test_given_chunks_are_scored_as_in_the_search(database: Database) -> None:
     texts = [f"heron number{number} {'heron ' * (number % 4)} lake" for number in range(50)]
     _store(database, [*texts, *(f"filler{number}" for number in range(60))])
     terms = tokenize("heron lake")
-    with database.read() as connection:
-        best = find_matches(connection, terms, ALL, 1000)
-        every = [row[0] for row in connection.execute("SELECT seq FROM chunks")]
-        assert find_matches(connection, terms, ALL, 0, every) == pytest.approx(best)
-        some = every[5:20]
-        assert find_matches(connection, terms, ALL, 0, some) == {seq: best[seq] for seq in some}
-        assert find_matches(connection, terms, ALL, 7) == dict(list(best.items())[:7])
+    best, every = _matches(database, terms), list(_contents(database))
+    assert _matches(database, terms, 0, every) == pytest.approx(best)
+    some = every[5:20]
+    assert _matches(database, terms, 0, some) == {seq: best[seq] for seq in some}
+    assert list(_matches(database, terms, 7).items()) == list(best.items())[:7]
 
 
-def test_no_terms_and_no_contexts_find_nothing(database: Database) -> None:
+def test_no_terms_and_no_chunks_find_nothing(database: Database) -> None:
+    assert _matches(database, ["heron"]) == {}
     _store(database, ["heron"])
-    with database.read() as connection:
-        assert find_matches(connection, [], ALL, 5) == {}
-        assert find_matches(connection, [], ALL, 5, [1]) == {}
-        assert find_matches(connection, ["heron"], ALL, 0) == {}
+    assert _matches(database, []) == {}
+    assert _matches(database, [], 5, [1]) == {}
+    assert _matches(database, ["heron"], 0) == {}
+    assert _matches(database, ["heron"], 5, [1, 7]) == _matches(database, ["heron"])
+
+
+def test_of_equal_scores_the_oldest_come_first(database: Database) -> None:
+    _store(database, ["heron"] * 20)
+    assert list(_matches(database, ["heron"], 5)) == sorted(_contents(database))[:5]
 
 
 def test_a_pasted_text_is_cut_and_its_first_terms_count(database: Database) -> None:
@@ -156,11 +172,11 @@ def test_a_pasted_text_is_cut_and_its_first_terms_count(database: Database) -> N
     assert list(_found(database, "first " * 1000 + "last")) == ["first", "last"]
 
 
-def test_the_filter_keeps_users_apart(database: Database) -> None:
+def test_users_are_apart(database: Database) -> None:
     _store(database, ["heron of ann"])
     _store(database, ["heron of bob"], identity=BOB)
     assert list(_found(database, "heron")) == ["heron of ann"]
-    assert list(_found(database, "heron", compile_filter(BOB, SearchFilter()))) == ["heron of bob"]
+    assert list(_found(database, "heron", BOB)) == ["heron of bob"]
 
 
 @settings(
@@ -178,3 +194,39 @@ def test_no_query_is_a_syntax_error(database: Database, query: str) -> None:
 def test_the_query_language_of_the_index_is_plain_text(database: Database, query: str) -> None:
     _store(database, ["nothing of it"])
     assert _found(database, query) == {}
+
+
+def test_what_others_keep_does_not_change_a_score(database: Database) -> None:
+    _store(database, ["heron lake", "lake"])
+    alone = _found(database, "heron lake")
+    _store(database, ["heron", "heron mouse"], identity=BOB)
+    assert _found(database, "heron lake") == alone
+
+
+def test_a_group_is_scored_as_one_text(database: Database) -> None:
+    _store(database, ["heron lake", "lake lake mud", "reed", "heron heron reed", "", "mud"])
+    seqs = sorted(_contents(database))
+    groups = {10: seqs[:2], 20: seqs[2:4], 30: seqs[4:]}
+    with database.read() as connection:
+        scores = group_scores(connection, "ann", ["heron", "lake", "heron"], groups)
+        assert group_scores(connection, "ann", ["heron"], {}) == {}
+    idf = math.log1p((6 - 2 + 0.5) / 2.5)  # both words stand in two chunks of six
+    lengths = {10: 5, 20: 4, 30: 1}
+    average = sum(lengths.values()) / 3
+
+    def weight(count: int, group: int) -> float:
+        return count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[group] / average))
+
+    assert scores == pytest.approx(
+        {10: idf * (weight(1, 10) + weight(3, 10)), 20: idf * weight(2, 20), 30: 0.0}
+    )
+
+
+def test_chunks_are_counted(database: Database) -> None:
+    _store(database, ["heron", "lake"])
+    _store(database, ["mud"], identity=BOB)
+    with database.write() as connection:
+        assert count_chunks(connection, "ann") == 2
+        connection.execute("DELETE FROM contexts WHERE user_id = 'ann'")
+        assert count_chunks(connection, "ann") == 0
+        assert count_chunks(connection, "bob") == 1

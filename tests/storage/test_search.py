@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -12,17 +13,17 @@ from hypothesis import strategies as st
 
 from storage import search as search_module
 from storage.embedders.minilm import MiniLMEmbedder
-from storage.filters import Where
+from storage.filters import compile_filter
 from storage.lexical import find_matches
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
 from storage.queues import passage
-from storage.search import CANDIDATES, DENSE_FLOOR, OVERSAMPLE, fuse
+from storage.search import CANDIDATES, DENSE_FLOOR, fuse
+from storage.selection import Selection
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
 ANY = SearchFilter()
-_ANYONE = Where("TRUE", ())
 
 TEXTS = {
     "rice": "Boil the grains in salted water for twelve minutes, then let them steam.",
@@ -49,6 +50,11 @@ def shelved(
 def _found(library: Library, query: str, **options: Any) -> dict[str, SearchHit]:
     hits = library.shelf(ANN).search(query, ANY, options.pop("top_k", 10), **options).hits
     return {hit.context.raw_id: hit for hit in hits}
+
+
+def _lexical(connection: sqlite3.Connection, query: str, seqs: Collection[int]) -> dict[int, float]:
+    everything = Selection(connection, compile_filter(ANN, ANY))
+    return find_matches(connection, ANN.user_id, tokenize(query), everything, 0, seqs)
 
 
 def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) -> None:
@@ -99,7 +105,7 @@ def test_every_hit_has_its_true_scores(shelved: Library, world: ModuleType, quer
                 " JOIN contexts x ON x.seq = c.context_seq"
             )
         }
-        lexical = find_matches(connection, tokenize(query), _ANYONE, 0, list(seq_of.values()))
+        lexical = _lexical(connection, query, seq_of.values())
     for hit in hits.values():
         text = passage(hit.context.title, hit.chunk.heading, hit.chunk.content)
         cosine = float(embedder.embed_passages([text])[0] @ vector)
@@ -122,7 +128,7 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
     assert 3 <= len(hits) <= 6
     with library.database.read() as connection:
         rows = connection.execute("SELECT position, seq FROM chunks").fetchall()
-        lexical = find_matches(connection, tokenize(query), _ANYONE, 0, [row[1] for row in rows])
+        lexical = _lexical(connection, query, [row[1] for row in rows])
     seq_of = dict(rows)
     for hit in hits:
         expected = float(library.engine._embedder.embed_passages([hit.chunk.content])[0] @ vector)
@@ -176,7 +182,7 @@ def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) 
     assert cosine > DENSE_FLOOR
     with library.database.read() as connection:
         (seq,) = connection.execute("SELECT max(seq) FROM chunks").fetchone()
-    assert seq not in library.vectors.nearest("ann", vector, CANDIDATES * OVERSAMPLE)
+    assert seq not in library.vectors.nearest("ann", vector, 5 * CANDIDATES)
     few = SearchFilter(time_range=TimeRange(0, 10))
     (hit,) = library.shelf(ANN).search("and", few, 5).hits
     assert hit.context.raw_id == "rare"
