@@ -21,8 +21,8 @@ EXTRACTIVE = "extractive"
 """The summarizer where no model wrote."""
 
 MOST_WRITTEN = 150
-"""Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions, where clients give
-up after ten."""
+"""Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions; clients give up
+after ten."""
 
 EXTRACT_CHARACTERS = 1_200
 """Length of an extractive summary: it stays one chunk, and so one vector."""
