@@ -184,7 +184,8 @@ class People:
             for name, kind in ((new.source, new.source_type), (new.target, new.target_type)):
                 if create_missing and not self._having(connection, name, kind):
                     missing = NewEntity(name=name, entity_type=kind)
-                    made.append(entities.save_entity(connection, self._identity, missing)[0].name)
+                    entity, is_new = entities.save_entity(connection, self._identity, missing)
+                    made += [entity.name] if is_new else []
                 ends.append(_of_one_type(name, self._named(connection, name, kind))[0])
             if ends[0].id == ends[1].id:
                 raise InvalidSourceError(
@@ -214,9 +215,10 @@ class People:
                 there = relationships.find_relationships(
                     connection, self._identity, sources, targets
                 )
+                told = [f"{each.source} {each.relation} {each.target}" for each in there]
                 raise RelationshipNotFoundError(
                     f"{source!r} has no relationship {relation!r} to {target!r}.",
-                    candidates=[f"{each.source} {each.relation} {each.target}" for each in there],
+                    candidates=told[:_SUGGESTED],
                     suggestions=("Look at them with check_entity_relationships.",),
                 )
         return removed

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -175,6 +176,13 @@ def test_aliases_do_not_grow_without_end(people: People) -> None:
         _save(people, "Ann", "one more")
 
 
+def test_many_that_save_one_entity_at_once_lose_nothing(people: People) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda number: _save(people, "Ann", f"alias {number}"), range(20)))
+    (entity,) = people.listed(limit=10)
+    assert sorted(entity.aliases) == sorted(f"alias {number}" for number in range(20))
+
+
 def test_entities_are_listed_by_name_in_pages(people: People) -> None:
     for name in ("Émile", "zoe", "Ann", "bob"):
         _save(people, name)
@@ -337,6 +345,16 @@ def test_an_unknown_end_is_refused_or_made(people: People) -> None:
     saved, created, made = people.relate(new, create_missing=True)
     assert (created, made) == (True, ("Ana Schmidt", "Apollo"))
     assert (saved.source_type, saved.target_type) == (OTHER, PROJECT)
+
+
+def test_an_end_of_unknown_type_takes_the_type_that_is_told(people: People) -> None:
+    _save(people, "Ann")
+    people.save_entity(NewEntity(name="Apollo"))
+    saved, _, made = people.relate(
+        NewRelationship(source="Ann", relation="leads", target="Apollo", target_type=PROJECT),
+        create_missing=True,
+    )
+    assert (saved.target_type, made, people.count()) == (PROJECT, (), 2)
 
 
 def test_a_failed_relationship_makes_no_end(people: People) -> None:
