@@ -16,7 +16,10 @@ from queue import Empty, LifoQueue
 from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
 from storage.locks import locked
 
-__all__ = ["Database", "newest_schema"]
+__all__ = ["RECORD", "Database", "newest_schema"]
+
+RECORD = "toolcrib.db"
+"""The name of the record in a data directory."""
 
 BUSY_TIMEOUT_MS = 10_000
 """How long a write waits for another process's write before it gives up."""
