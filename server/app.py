@@ -22,10 +22,12 @@ from server.surface import Surface
 from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tools.core.chat import ChatSampler
 from tools.core.context import RequestContext
 from tools.core.functions.files import FunctionFiles
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
+from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class App:
     @property
     def context(self) -> RequestContext:
         """The context of a call from the command line."""
-        return RequestContext(self.identity)
+        return RequestContext(self.identity, sampler=_sampler(self.settings))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -119,6 +121,7 @@ def build(settings: Settings) -> App:
         surface=surface,
         resources=DocumentResources(library, identity),
         ready=functions.loaded,
+        sampler=_sampler(settings),
     )
     return App(settings, library, registry, manager, personal, functions, identity, server)
 
@@ -163,6 +166,15 @@ def _open_library(settings: Settings) -> Library:
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
     )
+
+
+def _sampler(settings: Settings) -> Sampler | None:
+    """The way to the model that the settings name."""
+    named = settings.summaries
+    if not named.url:
+        return None
+    key = named.api_key.get_secret_value()
+    return ChatSampler(named.url, named.model, api_key=key, timeout=named.timeout)
 
 
 def _protected(settings: Settings) -> tuple[Path, ...]:

@@ -26,6 +26,7 @@ from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
 from tools.core.media import Media
 from tools.core.registry import ToolRegistry
+from tools.core.sampling import Sampler
 from tools.core.spec import ToolResult, ToolSpec
 
 __all__ = ["build_server", "describe"]
@@ -47,6 +48,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     surface: Surface,
     resources: DocumentResources,
     ready: Callable[[], Awaitable[None]],
+    sampler: Sampler | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -64,8 +66,9 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         surface: Which tools are listed.
         resources: The stored documents that clients can browse.
         ready: Awaited before the list of tools is taken.
+        sampler: The way to a model for clients that offer none.
     """
-    bridge = _ToolBridge(registry, manager, identity, surface, ready)
+    bridge = _ToolBridge(registry, manager, identity, surface, ready, sampler)
     return Server(
         name,
         version=version,
@@ -86,19 +89,21 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
 class _ToolBridge:
     """Answers tools/list and tools/call."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what `build_server` was handed
         self,
         registry: ToolRegistry,
         manager: SandboxToolManager,
         identity: Identity,
         surface: Surface,
         ready: Callable[[], Awaitable[None]],
+        sampler: Sampler | None,
     ) -> None:
         self._registry = registry
         self._manager = manager
         self._identity = identity
         self._surface = surface
         self._ready = ready
+        self._sampler = sampler
         self._listed: list[types.Tool] | None = None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -134,7 +139,7 @@ class _ToolBridge:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
-        sampler = sampler_of(ctx, params)
+        sampler = sampler_of(ctx, params) or self._sampler
         context = RequestContext(
             speaker.identity, _progress_reporter(ctx), bound=speaker.bound, sampler=sampler
         )

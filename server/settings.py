@@ -32,6 +32,7 @@ __all__ = [
     "SearchSettings",
     "Settings",
     "SettingsError",
+    "SummarySettings",
     "TokenSettings",
 ]
 
@@ -270,6 +271,35 @@ class SearchSettings(_Group):
     )
 
 
+class SummarySettings(_Group):
+    """Which model sums up events where the client offers none."""
+
+    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+        "",
+        description="Where an OpenAI-compatible API begins, such as http://127.0.0.1:11434/v1; "
+        "empty uses no such model.",
+    )
+    model: str = Field(
+        "",
+        validate_default=True,
+        description="The model's name there; needed with summaries.url.",
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Its key; empty sends none.")
+    timeout: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that one answer may take, repetitions included.",
+    )
+
+    @field_validator("model")
+    @classmethod
+    def _need_a_name(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("url") and not model:
+            raise ValueError("is needed where summaries.url is set")
+        return model
+
+
 class Settings(_Group):
     """Everything that can be set; immutable, and built from its arguments alone."""
 
@@ -293,6 +323,7 @@ class Settings(_Group):
     log: LogSettings = Field(LogSettings(), description="Logs.")
     limits: LimitSettings = Field(LimitSettings(), description="Limits.")
     search: SearchSettings = Field(SearchSettings(), description="Search.")
+    summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
     functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
 
     @field_validator("functions")
