@@ -1,0 +1,151 @@
+"""Nobody reads, counts or deletes what is somebody else's, through whichever tool there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tools
+from server.app import App, build
+from server.settings import Settings
+from storage.database import Database
+from storage.models import Identity
+from tools.core.context import RequestContext
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolScope
+
+ANN = Identity(user_id="ann")
+BOB = Identity(user_id="bob")
+SECRET = "ultramarine"  # noqa: S105  # stands in everything of Ann's, and in no argument of Bob's
+DAY = "2026-03-02"
+NAME = "Zelda Quist"
+
+SEEDS: list[tuple[str, dict[str, Any]]] = [
+    ("add_document", {"text": f"The {SECRET} kite", "title": "Kites", "entities": [NAME]}),
+    ("add_document", {"text": f"# {SECRET}", "raw_type": "text", "raw_id": "n"}),
+    ("add_knowledge", {"content": f"Zelda likes {SECRET} kites", "entities": [NAME]}),
+    ("add_event", {"content": f"Flew the {SECRET} kite", "event_time": f"{DAY}T10:00:00Z"}),
+    ("build_event_summaries", {}),
+    ("save_profile", {"summary": f"Flies {SECRET} kites", "facts": {"colour": SECRET}}),
+    ("save_entity", {"name": NAME, "entity_type": "person", "summary": SECRET}),
+    ("save_entity", {"name": f"{SECRET} club", "entity_type": "team"}),
+    (
+        "relate_entities",
+        {"source": NAME, "relation": "belongs to", "target": f"{SECRET} club"},
+    ),
+]
+
+GUESSES = ["kite", "Kites", "n", "text", NAME, "Zelda", "zelda qvist", "club", DAY, "2026-03", "*"]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    (tmp_path / "root").mkdir()
+    app = build(Settings(data_dir=tmp_path / "data", root=tmp_path / "root"))
+    yield app
+    app.library.close()
+
+
+def _registry() -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.discover(tools)
+    return registry
+
+
+CONTEXT_TOOLS = [spec for spec in _registry().specs() if spec.scope is ToolScope.CONTEXT]
+
+
+def _values(schema: Mapping[str, Any], guesses: list[str]) -> st.SearchStrategy[Any]:
+    """Arguments that somebody could guess who knows what the other keeps."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    match schema.get("type"):
+        case "boolean":
+            return st.booleans()
+        case "integer" | "number":
+            return st.sampled_from([1, 5, 10])
+        case "array":
+            return st.lists(st.sampled_from(guesses), min_size=1, max_size=3)
+        case "object":
+            return st.just({})
+        case _:
+            return st.sampled_from(guesses)
+
+
+@st.composite
+def _calls(draw: st.DrawFn, guesses: list[str]) -> tuple[str, dict[str, Any]]:
+    spec = draw(st.sampled_from(CONTEXT_TOOLS))
+    arguments = {}
+    for name, schema in spec.input_schema["properties"].items():
+        if name in spec.input_schema.get("required", ()) or draw(st.booleans()):
+            arguments[name] = draw(_values(schema, guesses))
+    if "user_id" in arguments:
+        arguments["user_id"] = draw(st.sampled_from(["ann", "bob"]))
+    for narrower in ("device_id", "agent_id"):
+        arguments.pop(narrower, None)
+    return spec.name, arguments
+
+
+def _kept(database: Database, user_id: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row that belongs to a user, in every table that says whose its rows are."""
+    with database.read() as connection:
+        tables = [
+            row[0]
+            for row in connection.execute(
+                "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c"
+                " WHERE m.type = 'table' AND c.name = 'user_id'"
+            )
+        ]
+        kept = {
+            table: connection.execute(
+                f"SELECT * FROM {table} WHERE user_id = ?",  # noqa: S608  # our own names
+                (user_id,),
+            ).fetchall()
+            for table in tables
+            if "queue" not in table and "outbox" not in table
+        }
+    return {table: sorted(map(tuple, rows)) for table, rows in kept.items()}
+
+
+async def _seeded(app: App) -> list[str]:
+    """Ann's context of every kind; the ids of what is hers."""
+    context = RequestContext(ANN)
+    for name, arguments in SEEDS:
+        result = await app.manager.execute(name, arguments, context)
+        assert not result.is_error, (name, result.text)
+    await anyio.to_thread.run_sync(_drain, app)
+    with app.library.database.read() as connection:
+        return [row[0] for row in connection.execute("SELECT id FROM contexts")]
+
+
+def _drain(app: App) -> None:
+    while app.library.indexer.step():
+        pass
+
+
+@pytest.mark.anyio
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5, deadline=None
+)
+@given(data=st.data())
+async def test_no_tool_reads_or_changes_what_is_another_users(
+    app: App, data: st.DataObject
+) -> None:
+    ids = await _seeded(app)
+    before = _kept(app.library.database, "ann")
+    assert sum(map(len, before.values())) > len(SEEDS)
+    context = RequestContext(BOB, bound=True)
+    for name, arguments in data.draw(st.lists(_calls([*GUESSES, *ids]), min_size=40, max_size=80)):
+        result = await app.manager.execute(name, arguments, context)
+        told = f"{result.text} {json.dumps(result.structured, default=str)}"
+        assert SECRET not in told, (name, arguments)
+        if arguments.get("user_id") == "ann":
+            assert result.is_error, (name, arguments)
+    assert _kept(app.library.database, "ann") == before
