@@ -154,7 +154,7 @@ class _Drilldown:
             self._summaries.values,
         )
         self._meet(rows)
-        self._measure(self._summaries)
+        self._measure()
         own = self._own(self.question.floor)
         best: list[int] = []
         for level in _SUMMARY_LEVELS:
@@ -200,7 +200,7 @@ class _Drilldown:
             (json.dumps([*near, *words]),),
         )
         self._meet([*((row[0], SECOND) for row in rows), *((seq, SECOND) for seq in newest)])
-        self._measure(self._events)
+        self._measure()
 
     def answer(self, starts: Collection[int], top_k: int) -> EventResult:
         """The best events by either way, and the best of the summaries that were opened."""
@@ -256,7 +256,7 @@ class _Drilldown:
         for context, chunk in rows:
             self.chunks.setdefault(context, []).append(chunk)
 
-    def _measure(self, where: Where) -> None:
+    def _measure(self) -> None:
         """Finds how near every chunk is that was not measured yet."""
         known = [chunk for chunks in self.chunks.values() for chunk in chunks]
         if self.question.vector is not None:
@@ -267,7 +267,7 @@ class _Drilldown:
             self.connection,
             self.identity.user_id,
             self.question.terms,
-            Selection(self.connection, where),
+            Selection(self.connection, self._events),
             0,
             also=met,
         )

@@ -137,7 +137,7 @@ class Events:
         told = extract([part.text for part in due.parts], self._embedder, max_characters)
         parts = [(part.label, text) for part, text in zip(due.parts, told, strict=True) if text]
         if due.bucket.level == DAY:
-            return " ".join(text for _, text in parts)
+            return "\n".join(text for _, text in parts)
         return "\n".join(f"{label}: {text}" if _is_day(label) else text for label, text in parts)
 
     def keep(self, due: Due, text: str, summarizer: str) -> Context | None:
