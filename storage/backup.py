@@ -65,7 +65,8 @@ def back_up(
         StorageUnavailableError: If the record cannot be read.
     """
     target = target.absolute()
-    _check_target(target, database.path.parent, force=force)
+    with _refusals(target):
+        _check_target(target, database.path.parent, force=force)
     with _refusals(target), arriving_file(target, replace=force) as copy:
         with database.read() as connection:
             contexts = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
