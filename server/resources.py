@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -19,9 +19,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.wire import utf8_text
 from storage.library import Library
-from storage.models import Chunk, ContextType, Identity, SearchFilter
+from storage.models import ContextType, Identity, SearchFilter
 from storage.models import Context as StoredContext
 from storage.shelf import Shelf
+from storage.wholetext import whole_text
 from tools.core.errors import NotFoundError
 from tools.core.failures import as_tool_error
 
@@ -120,7 +121,7 @@ class DocumentResources:
             return await self._in_thread(_index_json), "application/json"
         raw_type, raw_id = _source_of(uri)
         document, chunks = await self._in_thread(Shelf.get_document, raw_type, raw_id)
-        return _text_of(chunks), _media_type_of(document)
+        return whole_text(chunks), _media_type_of(document)
 
     async def _in_thread(
         self, read: Callable[..., ResultT], *args: object, **options: object
@@ -184,16 +185,6 @@ def _source_of(uri: str) -> tuple[str, str]:
         return unquote(raw_type, errors="strict"), unquote(raw_id, errors="strict")
     except UnicodeError as error:
         raise NotFoundError(f"The address {uri!r} is not UTF-8.") from error
-
-
-def _text_of(chunks: Sequence[Chunk]) -> str:
-    """The document's text: what a chunk repeats of the one before is left out again."""
-    parts, end = [], 0
-    for chunk in chunks:
-        parts.append("\n" * min(chunk.start - end, 2))  # white space, which no chunk ends with
-        parts.append(chunk.content[max(0, end - chunk.start) :])
-        end = max(end, chunk.start + len(chunk.content))
-    return "".join(parts).strip()
 
 
 def _media_type_of(document: StoredContext) -> str:
