@@ -23,14 +23,14 @@ BOB = Identity("bob")
 FAR = 4e9
 
 
-def at(*when: int) -> float:
-    return datetime(*when, tzinfo=UTC).timestamp()  # type: ignore[misc, arg-type]  # a date and a clock
+def at(year: int, month: int, day: int, *clock: int) -> float:
+    hour, minute, second = (*clock, 0, 0, 0)[:3]
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
 
 
 def add(shelf: Shelf, when: float, text: str, **given: Any) -> str:
-    new = NewContext(
-        **{"context_type": ContextType.EVENT, "title": "", "text": text, "event_time": when} | given
-    )
+    plain: dict[str, Any] = {"title": "", "text": text, "event_time": when}
+    new = NewContext(context_type=ContextType.EVENT, **plain | given)
     return shelf.add(new).context.id
 
 
