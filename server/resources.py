@@ -19,8 +19,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.wire import utf8_text
 from storage.library import Library
-from storage.models import ContextType, Identity, SearchFilter
 from storage.models import Context as StoredContext
+from storage.models import ContextType, Identity, SearchFilter
 from storage.shelf import Shelf
 from storage.wholetext import whole_text
 from tools.core.errors import NotFoundError
