@@ -15,8 +15,9 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
+from server.prompts import Prompts
 from server.protocol import build_server
-from server.resources import DocumentResources
+from server.resources import ContextResources
 from server.settings import Settings
 from server.surface import Surface
 from storage.embedders.minilm import MiniLMEmbedder
@@ -111,6 +112,7 @@ def build(settings: Settings) -> App:
         for root in (settings.root, Path(settings.root.anchor))
     )
     identity = Identity(**settings.identity.model_dump())
+    resources = ContextResources(library, identity)
     server = build_server(
         registry,
         manager,
@@ -119,7 +121,8 @@ def build(settings: Settings) -> App:
         instructions=INSTRUCTIONS,
         identity=identity,
         surface=surface,
-        resources=DocumentResources(library, identity),
+        resources=resources,
+        prompts=Prompts(resources, registry),
         ready=functions.loaded,
         sampler=_sampler(settings),
     )

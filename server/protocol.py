@@ -15,7 +15,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from server.auth import speaker_of
-from server.resources import DocumentResources
+from server.prompts import Prompts
+from server.resources import ContextResources
 from server.sampling import RoundSampler, sampler_of
 from server.surface import Surface
 from server.wire import utf8_json, utf8_text
@@ -46,7 +47,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     instructions: str,
     identity: Identity,
     surface: Surface,
-    resources: DocumentResources,
+    resources: ContextResources,
+    prompts: Prompts,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
 ) -> Server[Any]:
@@ -64,7 +66,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         instructions: What a model should know of the server as a whole.
         identity: Whose calls these are where no token says it.
         surface: Which tools are listed.
-        resources: The stored documents that clients can browse.
+        resources: The stored context that clients can browse.
+        prompts: What people can start a conversation with.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
     """
@@ -75,6 +78,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         instructions=instructions,
         cache_hints={
             "tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
+            "prompts/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
             "resources/templates/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
         },
         get_tool_input_schema=bridge.input_schema,
@@ -83,6 +87,9 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read_resource,
+        on_list_prompts=prompts.list_prompts,
+        on_get_prompt=prompts.get_prompt,
+        on_completion=prompts.complete,
     )
 
 

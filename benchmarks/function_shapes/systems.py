@@ -68,8 +68,9 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.protocol import build_server  # noqa: PLC0415  # each system loads its own only
-        from server.resources import DocumentResources  # noqa: PLC0415  # the same
+        from server.prompts import Prompts  # noqa: PLC0415  # each system loads its own only
+        from server.protocol import build_server  # noqa: PLC0415  # the same
+        from server.resources import ContextResources  # noqa: PLC0415  # the same
         from server.surface import FULL, Surface  # noqa: PLC0415  # the same
         from storage.models import Identity  # noqa: PLC0415  # the same
         from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
@@ -82,6 +83,7 @@ class Toolcrib:
         registry = ToolRegistry()
         registry.add(spec)
         sandbox = Sandbox(self._directory)
+        resources = ContextResources(self._library, Identity())
         return build_server(
             registry,
             SandboxToolManager(registry, sandbox=sandbox, library=self._library),
@@ -90,7 +92,8 @@ class Toolcrib:
             instructions="",
             identity=Identity(),
             surface=Surface([FULL]),
-            resources=DocumentResources(self._library, Identity()),
+            resources=resources,
+            prompts=Prompts(resources, registry),
             ready=anyio.lowlevel.checkpoint,
         )
 

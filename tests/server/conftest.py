@@ -11,8 +11,9 @@ import pytest
 from mcp.server.lowlevel import Server
 
 import tools
+from server.prompts import Prompts
 from server.protocol import build_server
-from server.resources import DocumentResources
+from server.resources import ContextResources
 from server.surface import FULL, Surface
 from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
@@ -43,6 +44,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
         manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library)
+        resources = ContextResources(library, IDENTITY)
         return build_server(
             registry,
             manager,
@@ -51,7 +53,8 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             instructions="Ask the crib.",
             identity=IDENTITY,
             surface=Surface([FULL]),
-            resources=DocumentResources(library, IDENTITY),
+            resources=resources,
+            prompts=Prompts(resources, registry),
             ready=anyio.lowlevel.checkpoint,
         )
 

@@ -12,12 +12,16 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ReadResourceResult, TextResourceContents
 
-from server.resources import PAGE_SIZE, document_uri
+from server.addresses import document_uri
+from server.resources import PAGE_SIZE
 from storage.library import Library
 from storage.models import Identity, NewContext
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
+VIEWS = [
+    f"context://{noun}" for noun in ("relevant", "documents", "knowledge", "events", "entities")
+]
 
 
 @pytest.fixture
@@ -55,11 +59,18 @@ def _contents(result: ReadResourceResult) -> TextResourceContents:
 
 @pytest.mark.anyio
 @BY_ERA
-async def test_an_empty_library_lists_the_index_alone(server: Server[None], mode: str) -> None:
+async def test_an_empty_library_lists_its_views_which_can_be_read(
+    server: Server[None], mode: str
+) -> None:
     async with Client(server, mode=mode) as client:
         listing = await client.list_resources()
-    assert [resource.uri for resource in listing.resources] == ["context://index"]
+        texts = [_contents(await client.read_resource(uri)).text for uri in VIEWS]
+    assert [resource.uri for resource in listing.resources] == [*VIEWS, "context://index"]
     assert listing.next_cursor is None
+    assert texts == [
+        "Nothing is stored yet.",
+        *(f"# {title}: 0\n" for title in ("Documents", "Knowledge", "Events", "Entities")),
+    ]
 
 
 @pytest.mark.anyio
@@ -69,7 +80,7 @@ async def test_a_document_is_listed_and_read_at_its_address(
 ) -> None:
     _add(library, "notes/tea & cake.md", "# Tea\n\nBoil the water.")
     async with Client(server, mode=mode) as client:
-        _, resource = (await client.list_resources()).resources
+        resource = (await client.list_resources()).resources[-1]
         contents = _contents(await client.read_resource(resource.uri))
     assert resource.uri == "context://documents/file/notes%2Ftea%20%26%20cake.md"
     assert resource.title == "About notes/tea & cake.md"
@@ -101,7 +112,7 @@ async def test_a_documents_text_has_its_own_type_and_not_its_sources(
 @BY_ERA
 async def test_the_template_makes_the_address(server: Server[None], mode: str) -> None:
     async with Client(server, mode=mode) as client:
-        (template,) = (await client.list_resource_templates()).resource_templates
+        template, *_ = (await client.list_resource_templates()).resource_templates
     filled = template.uri_template.replace("{raw_type}", "file").replace("{raw_id}", "a.md")
     assert filled == document_uri("file", "a.md")
 
@@ -120,10 +131,10 @@ async def test_pages_follow_their_cursors_and_show_each_document_once(
             listing = await client.list_resources(cursor=cursor)
             pages.append([resource.uri for resource in listing.resources])
             cursor = listing.next_cursor
-    assert [len(page) for page in pages] == [PAGE_SIZE + 1, PAGE_SIZE, 1]
+    assert [len(page) for page in pages] == [PAGE_SIZE + 6, PAGE_SIZE, 1]
     shown = [uri for page in pages for uri in page]
     assert len(shown) == len(set(shown))
-    assert set(shown) == {"context://index", *expected}
+    assert set(shown) == {"context://index", *VIEWS, *expected}
 
 
 @pytest.mark.anyio
@@ -146,7 +157,19 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cu
         "context://documents//a.md",
         "context://documents/file",
         "context://documents/file/%ff",
-        "context://documents",
+        "context://documents/",
+        "context://documents?page=0",
+        "context://documents?page=2",
+        "context://documents?page=x",
+        "context://contexts",
+        "context://contexts/missing",
+        "context://entities/Nobody",
+        "context://time/2026-13",
+        "context://time/2026-W60",
+        "context://time/2026-11-22T09:30:00Z",
+        "context://time/yesterday",
+        "context://relevant/tea",
+        "context://relevant?topic=%ff",
         "context://other",
         "file:///etc/passwd",
         "",
@@ -184,7 +207,7 @@ async def test_another_users_documents_are_neither_listed_nor_read(
 ) -> None:
     _add(library, "secret.md", "Hers.", whose=Identity(user_id="eve"))
     async with Client(server, mode=mode) as client:
-        assert len((await client.list_resources()).resources) == 1
+        assert len((await client.list_resources()).resources) == 6
         with pytest.raises(MCPError, match="Resource not found"):
             await client.read_resource(document_uri("file", "secret.md"))
 
@@ -203,6 +226,7 @@ async def test_the_index_tells_how_much_can_be_found_by_meaning(
         "embedded": 0,
         "complete": False,
         "problem": "",
+        "next_embedded": None,
     }
 
 

@@ -146,6 +146,31 @@ async def test_resources_are_those_of_the_token(as_: As) -> None:
 
 
 @BY_WAY
+async def test_prompts_and_views_are_those_of_the_token(as_: As) -> None:
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(ann, "Ann's secret harbour is Genoa.")
+        await keep(bob, "Bob's secret harbour is Turku.")
+        for client, own, others in ((ann, "Genoa", "Turku"), (bob, "Turku", "Genoa")):
+            recalled = await client.get_prompt("recall", {"topic": "secret harbour"})
+            viewed = await client.read_resource("context://relevant?topic=secret%20harbour")
+            for told in (str(recalled.messages), str(viewed.contents)):
+                assert own in told
+                assert others not in told
+
+
+@BY_WAY
+async def test_a_call_through_call_tool_is_the_tokens_too(as_: As) -> None:
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(bob, "Bob's secret harbour is Turku.")
+        asked: dict[str, Any] = {"query": "secret harbour"}
+        for arguments in (asked, asked | {"user_id": "bob"}):
+            called = {"name": "query", "arguments": arguments}
+            result = await ann.call_tool("call_tool", called)
+            assert result.is_error is ("user_id" in arguments)
+            assert "Turku" not in str(result)
+
+
+@BY_WAY
 @pytest.mark.parametrize(
     ("token", "named"),
     [

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from storage.models import TimeRange, TimeType
-from tools.core.calendar import FIRST_SECOND, LAST_SECOND
+from tools.core.calendar import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
 
 __all__ = [
@@ -105,7 +104,7 @@ class TimeWindow(BaseModel):
         Raises:
             InvalidArgumentsError: If a time or the zone cannot be read, or the range is empty.
         """
-        zone = _zone("time_range.timezone", self.timezone)
+        zone = zone_of(self.timezone, "time_range.timezone")
         start = _seconds("time_range.start", self.start, zone)
         end = _seconds("time_range.end", self.end, zone, whole_day=True)
         if start is not None and end is not None and start > end:
@@ -130,23 +129,13 @@ def instant(
     Raises:
         InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
     """
-    seconds = _seconds(name, value, _zone("timezone", timezone), whole_day=whole_day)
+    seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
     if seconds is not None and not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise InvalidArgumentsError(
             f"{name}: {value!r} lies outside of the years 1 to 9999.",
             next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
         )
     return seconds
-
-
-def _zone(name: str, value: str) -> tzinfo:
-    try:
-        return UTC if value == "UTC" else ZoneInfo(value)  # UTC needs no zone files
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
-        raise InvalidArgumentsError(
-            f"{name}: {value!r} is not a time zone.",
-            next_actions=('Give an IANA name such as "Europe/Paris", or leave it out for UTC.',),
-        ) from error
 
 
 def _seconds(

@@ -1,0 +1,61 @@
+"""Addresses of what can be browsed: `context://NOUN/PART…?KEY=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote
+
+from tools.core.errors import NotFoundError
+
+__all__ = ["Address", "context_uri", "document_uri", "entity_uri"]
+
+SCHEME = "context://"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address, taken apart and decoded.
+
+    Attributes:
+        noun: What kind of thing it names.
+        parts: Which one, as the path says it.
+        options: How it is asked for, as the query says it.
+    """
+
+    noun: str
+    parts: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, uri: str) -> Address:
+        """The address that a URI says.
+
+        Raises:
+            NotFoundError: If it is none of ours.
+        """
+        if not uri.startswith(SCHEME):
+            raise NotFoundError(f"{uri!r} is no address here.")
+        path, _, query = uri.removeprefix(SCHEME).partition("?")
+        noun, *parts = path.split("/")
+        try:
+            decoded = tuple(unquote(part, errors="strict") for part in parts)
+            options = dict(parse_qsl(query, keep_blank_values=True, errors="strict"))
+        except ValueError as error:
+            raise NotFoundError(f"The address {uri!r} is not UTF-8.") from error
+        return cls(noun, decoded, options)
+
+
+def document_uri(raw_type: str, raw_id: str) -> str:
+    """The address of a document; every reserved character of its two parts is percent-encoded."""
+    return f"{SCHEME}documents/{quote(raw_type, safe='')}/{quote(raw_id, safe='')}"
+
+
+def context_uri(context_id: str) -> str:
+    """The address of one context of any kind."""
+    return f"{SCHEME}contexts/{quote(context_id, safe='')}"
+
+
+def entity_uri(name: str) -> str:
+    """The address of an entity."""
+    return f"{SCHEME}entities/{quote(name, safe='')}"

@@ -1,0 +1,188 @@
+"""What the addresses show: views of one identity's shelf, as text. Their calls block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from server.addresses import Address
+from server.shown import (
+    context_line,
+    context_text,
+    entity_line,
+    entity_text,
+    fitted,
+    profile_text,
+)
+from storage.buckets import SECOND, Bucket
+from storage.errors import ContextNotFoundError
+from storage.models import Context, ContextType, SearchFilter, TimeRange
+from storage.shelf import Shelf
+from storage.wholetext import whole_text
+from tools.core.errors import NotFoundError
+from tools.core.periods import Period
+from tools.core.retrieved import Retrieved
+
+__all__ = ["PAGE", "VIEW_CHARACTERS", "happenings", "relevant", "view"]
+
+PAGE = 100
+"""Items on one page of a view."""
+
+VIEW_CHARACTERS = 8_000
+"""Of what is shown without having been asked for piece by piece."""
+
+SAID_CHARACTERS = 600
+"""Of one context's text within such a view."""
+
+RELEVANT_HITS = 10
+RELEVANT_ENTITIES = 3
+NEWEST = 10
+MOST_IMPORTANT = 5
+LOOKED_THROUGH = 200
+"""Newest pieces of knowledge among which the important ones are looked for."""
+
+HAPPENINGS = 50
+"""Events of one period that are told."""
+
+KINDS = {
+    "documents": ContextType.DOCUMENT,
+    "events": ContextType.EVENT,
+    "knowledge": ContextType.KNOWLEDGE,
+}
+
+ItemT = TypeVar("ItemT")
+
+
+def view(shelf: Shelf, address: Address) -> str:
+    """What an address shows, in Markdown.
+
+    Raises:
+        NotFoundError: If it leads nowhere.
+        ContextNotFoundError: If the context is not there.
+    """
+    match address.noun, address.parts:
+        case ("documents" | "events" | "knowledge") as noun, ():
+            wanted = SearchFilter(context_types=(KINDS[noun],))
+            return _contexts(shelf, noun.capitalize(), wanted, address)
+        case "time", (label,):
+            return _time(shelf, label, address)
+        case "entities", ():
+            return _entities(shelf, address)
+        case "entities", (name,):
+            return _entity(shelf, name, address)
+        case "contexts", (context_id,):
+            return context_text(*shelf.get(context_id))
+        case "relevant", ():
+            return relevant(shelf, address.options.get("topic", ""))
+    raise NotFoundError(f"Nothing has the address {address.noun!r}, {address.parts!r}.")
+
+
+def relevant(shelf: Shelf, topic: str = "") -> str:
+    """What somebody who works for this user should see without asking.
+
+    Args:
+        shelf: Whose.
+        topic: What it is about; without one it is the profile, the important and the newest.
+    """
+    parts = _about(shelf, topic) if topic.strip() else _standing(shelf)
+    return fitted("\n\n".join(parts) or "Nothing is stored yet.", VIEW_CHARACTERS)
+
+
+def happenings(shelf: Shelf, period: Period) -> str:
+    """What happened in a period: summaries first, then events, each in order of time."""
+    times = TimeRange(period.start, period.end)
+    wanted = SearchFilter(context_types=(ContextType.EVENT,), time_range=times)
+    told = _in_time(shelf.contexts(wanted, HAPPENINGS))
+    count = shelf.count(wanted)
+    heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}, summaries included"
+    parts = [heading, *(_told(shelf, each) for each in told)]
+    return fitted("\n\n".join(parts), VIEW_CHARACTERS)
+
+
+def _about(shelf: Shelf, topic: str) -> list[str]:
+    entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
+    found = Retrieved.of(shelf.search(topic, SearchFilter(), RELEVANT_HITS))
+    return [*_section("Entities", entity_line, entities), found.to_text()]
+
+
+def _standing(shelf: Shelf) -> list[str]:
+    profile = shelf.people.profile()
+    knowledge = shelf.contexts(SearchFilter(context_types=(ContextType.KNOWLEDGE,)), LOOKED_THROUGH)
+    important = sorted(knowledge, key=lambda each: -each.importance)[:MOST_IMPORTANT]
+    return [
+        *([] if profile is None else [f"## The user\n\n{profile_text(profile)}"]),
+        *_section("Important", lambda each: _told(shelf, each), important),
+        *_section("Newest", context_line, shelf.contexts(SearchFilter(), NEWEST)),
+    ]
+
+
+def _contexts(shelf: Shelf, title: str, wanted: SearchFilter, address: Address) -> str:
+    page, count = _page_of(address), shelf.count(wanted)
+    lines = map(context_line, shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    return _paged(title, lines, page, count)
+
+
+def _time(shelf: Shelf, label: str, address: Address) -> str:
+    try:
+        bucket = Bucket.parse(label)
+    except (ValueError, OverflowError) as error:
+        raise NotFoundError(f"{label!r} is no day, ISO week or month.") from error
+    if bucket.level == SECOND:
+        raise NotFoundError(f"{label!r} is no day, ISO week or month.")
+    times = TimeRange(bucket.start, math.nextafter(bucket.end, bucket.start))
+    wanted = SearchFilter(time_range=times)
+    page, count = _page_of(address), shelf.count(wanted)
+    shown = _in_time(shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    return _paged(bucket.title, map(context_line, shown), page, count)
+
+
+def _entities(shelf: Shelf, address: Address) -> str:
+    page = _page_of(address)
+    shown = shelf.people.listed(limit=PAGE, offset=PAGE * (page - 1))
+    return _paged("Entities", map(entity_line, shown), page, shelf.people.count())
+
+
+def _entity(shelf: Shelf, name: str, address: Address) -> str:
+    wanted = SearchFilter(entities=(name,))
+    meant = [match.entity for match in shelf.people.find(name, limit=1)]
+    if not meant and not shelf.count(wanted):
+        raise NotFoundError(f"Nothing is stored about {name!r}.")
+    known = [entity_text(each, shelf.people.relationships_of(each.name)[2]) for each in meant]
+    return "\n\n".join([*known, _contexts(shelf, f"What names {name}", wanted, address)])
+
+
+def _page_of(address: Address) -> int:
+    page = address.options.get("page", "1")
+    if not (page.isascii() and page.isdecimal() and 0 < int(page[:10]) < 10**9):
+        raise NotFoundError(f"{page!r} is no page.")
+    return int(page)
+
+
+def _paged(title: str, lines: Iterable[str], page: int, count: int) -> str:
+    shown = list(lines)
+    if not shown and page > 1:
+        raise NotFoundError(f"{title} has no page {page}.")
+    rest = [f"\nPage {page} of {-(-count // PAGE)}: add ?page={page + 1}."]
+    more = rest if page * PAGE < count else []
+    return "\n".join([f"# {title}: {count}\n", *shown, *more])
+
+
+def _in_time(contexts: Iterable[Context]) -> list[Context]:
+    """Summaries of the longest times first, each kind in order of time."""
+    return sorted(contexts, key=lambda each: (-each.hierarchy_level, each.event_time))
+
+
+def _told(shelf: Shelf, context: Context) -> str:
+    """A context's line, and what it says."""
+    try:
+        _, chunks = shelf.get(context.id)
+    except ContextNotFoundError:  # deleted meanwhile
+        return context_line(context)
+    said = " ".join(fitted(whole_text(chunks), SAID_CHARACTERS).split())
+    return f"{context_line(context)}\n  {said}"
+
+
+def _section(title: str, line: Callable[[ItemT], str], items: Iterable[ItemT]) -> list[str]:
+    lines = [line(each) for each in items]
+    return ["\n".join([f"## {title}\n", *lines])] if lines else []

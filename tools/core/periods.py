@@ -1,0 +1,204 @@
+"""Stretches of days as people name them: "yesterday", "last week", "2026-11", "3 days ago"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["PHRASES", "Period"]
+
+PHRASES = (
+    *("today", "yesterday", "tomorrow"),
+    *("this week", "last week", "this month", "last month", "this year", "last year"),
+    *("last 7 days", "last 30 days"),
+)
+"""Some of what is understood, for completion."""
+
+UNDERSTOOD = (
+    'Give a date such as "2026-11-22", a week "2026-W47", a month "2026-11", a year, two of them'
+    ' with "to" between, or words such as "yesterday", "last week", "monday", "3 days ago".'
+)
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august"),
+    *("september", "october", "november", "december"),
+)
+_NEAR = {"today": 0, "yesterday": -1, "the day before yesterday": -2, "tomorrow": 1}
+_TURNS = {"this": 0, "last": -1, "previous": -1, "next": 1}
+_MICROSECOND = timedelta(microseconds=1)
+
+_Days = tuple[date, date]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of whole days in one time zone.
+
+    Attributes:
+        first: Its first day.
+        last: Its last day, included.
+        zone: Where the days begin.
+    """
+
+    first: date
+    last: date
+    zone: tzinfo
+
+    @classmethod
+    def parse(cls, text: str, zone: tzinfo, now: datetime) -> Period:
+        """The period that a text names; weeks begin on Monday.
+
+        Args:
+            text: A day, week (2026-W47), month (2026-11) or year in ISO 8601, two of them with "to"
+                between, or English words relative to today.
+            zone: Where the days begin.
+            now: When it is said, with a time zone.
+
+        Raises:
+            InvalidArgumentsError: If it is none; it says what is understood.
+        """
+        words = " ".join(text.lower().split()).removeprefix("on ").removeprefix("in ")
+        today = now.astimezone(zone).date()
+        try:
+            first, last = _days_of(words, today)
+            period = cls(first, last, zone)
+            _ = period.start, period.end  # what lies at the edge of the calendar has no seconds
+        except (ValueError, OverflowError) as error:
+            raise InvalidArgumentsError(
+                f"when: {text[:100]!r} names no time.",
+                next_actions=(UNDERSTOOD,),
+            ) from error
+        return period
+
+    @property
+    def start(self) -> float:
+        """Unix seconds of its first moment."""
+        return datetime.combine(self.first, time.min, self.zone).timestamp()
+
+    @property
+    def end(self) -> float:
+        """Unix seconds of its last moment, to the microsecond."""
+        after = datetime.combine(self.last + timedelta(days=1), time.min, self.zone)
+        return after.timestamp() - _MICROSECOND.total_seconds()
+
+    @property
+    def title(self) -> str:
+        """Its days in ISO 8601, with the week day of a single one."""
+        if self.first == self.last:
+            return f"{_DAYS[self.first.weekday()].capitalize()}, {self.first}"
+        return f"{self.first} to {self.last}"
+
+
+def _days_of(words: str, today: date) -> _Days:
+    if " to " in words:
+        begin, _, end = words.partition(" to ")
+        first, last = _days_of(begin, today)[0], _days_of(end, today)[1]
+        if first > last:
+            raise ValueError(words)
+        return first, last
+    for read in (_near, _turn, _last_few, _ago, _week_day, _named_month):
+        days = read(words, today)
+        if days is not None:
+            return days
+    return _iso(words.upper())
+
+
+def _near(words: str, today: date) -> _Days | None:
+    if words not in _NEAR:
+        return None
+    day = today + timedelta(days=_NEAR[words])
+    return day, day
+
+
+def _turn(words: str, today: date) -> _Days | None:
+    """This, last or next week, month or year."""
+    which, _, unit = words.partition(" ")
+    if which not in _TURNS or unit not in _UNITS:
+        return None
+    return _UNITS[unit](today, _TURNS[which])
+
+
+def _last_few(words: str, today: date) -> _Days | None:
+    """The last 7 days, and the last 3 weeks, months or years up to today."""
+    found = re.fullmatch(r"(?:the )?(?:last|past) (\d{1,4}) (day|week|month|year)s?", words)
+    if found is None:
+        return None
+    count = int(found[1])
+    if found[2] == "day":
+        return today - timedelta(days=max(count - 1, 0)), today
+    return _UNITS[found[2]](today, -count)[0], today
+
+
+def _ago(words: str, today: date) -> _Days | None:
+    """The day, week, month or year so long ago."""
+    found = re.fullmatch(r"(a|an|one|\d{1,4}) (day|week|month|year)s? ago", words)
+    if found is None:
+        return None
+    return _UNITS[found[2]](today, -(int(found[1]) if found[1].isdecimal() else 1))
+
+
+def _week_day(words: str, today: date) -> _Days | None:
+    """The latest day of that name, today included; with "last", before today."""
+    name = words.removeprefix("this ").removeprefix("last ")
+    if name not in _DAYS:
+        return None
+    back = (today.weekday() - _DAYS.index(name)) % 7
+    day = today - timedelta(days=back or 7 * words.startswith("last "))
+    return day, day
+
+
+def _named_month(words: str, today: date) -> _Days | None:
+    """The month of that name and year, or the latest of that name."""
+    name, _, year = words.partition(" ")
+    if name not in _MONTHS or not (year == "" or re.fullmatch(r"\d{4}", year)):
+        return None
+    month = _MONTHS.index(name) + 1
+    latest = today.year - (month > today.month)
+    return _month(date(int(year or latest), month, 1), 0)
+
+
+def _iso(words: str) -> _Days:
+    """A day, a week, a month or a year in ISO 8601."""
+    if re.fullmatch(r"\d{4}", words):
+        return _year(date(int(words), 1, 1), 0)
+    if re.fullmatch(r"\d{4}-\d\d", words):
+        return _month(date.fromisoformat(f"{words}-01"), 0)
+    if re.fullmatch(r"\d{4}-?W\d\d", words):
+        return _week(date.fromisoformat(words), 0)
+    day = date.fromisoformat(words)
+    return day, day
+
+
+def _day(today: date, steps: int) -> _Days:
+    day = today + timedelta(days=steps)
+    return day, day
+
+
+def _week(today: date, steps: int) -> _Days:
+    monday = today + timedelta(days=7 * steps - today.weekday())
+    return monday, monday + timedelta(days=6)
+
+
+def _month(today: date, steps: int) -> _Days:
+    index = today.year * 12 + today.month - 1 + steps
+    first = date(index // 12, index % 12 + 1, 1)
+    after = (first + timedelta(days=31)).replace(day=1)
+    return first, after - timedelta(days=1)
+
+
+def _year(today: date, steps: int) -> _Days:
+    year = today.year + steps
+    return date(year, 1, 1), date(year, 12, 31)
+
+
+_UNITS: dict[str, Callable[[date, int], _Days]] = {
+    "day": _day,
+    "week": _week,
+    "month": _month,
+    "year": _year,
+}
