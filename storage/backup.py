@@ -20,7 +20,13 @@ from pathlib import Path
 
 from storage.database import RECORD, Database, newest_schema
 from storage.errors import BackupError, SchemaTooNewError
-from storage.replacement import arriving_file, arriving_folder, is_temporary
+from storage.replacement import (
+    arriving_file,
+    arriving_folder,
+    is_temporary,
+    reason,
+    refusals,
+)
 
 __all__ = ["Backup", "OnCopied", "back_up", "restore"]
 
@@ -65,12 +71,12 @@ def back_up(
         StorageUnavailableError: If the record cannot be read.
     """
     target = target.absolute()
-    with _refusals(target):
+    with refusals(target):
         _check_target(target, database.path.parent, force=force)
-    with _refusals(target), arriving_file(target, replace=force) as copy:
+    with refusals(target), arriving_file(target, replace=force) as copy:
         with database.read() as connection:
             contexts = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
-            with _refusals(target):
+            with refusals(target):
                 _copy(connection, copy, on_copied)
         _check(copy, f"The record in {database.path}")
         size = copy.stat().st_size
@@ -96,14 +102,14 @@ def restore(
         SchemaTooNewError: If a newer version of Toolcrib wrote it.
     """
     directory = Path(os.path.realpath(directory))
-    with _refusals(directory):
+    with refusals(directory):
         taken = directory.exists() and not all(map(is_temporary, directory.iterdir()))
     if taken and not force:
         raise BackupError(
             f"{directory} is not empty.",
             suggestions=("Name another one with --data-dir, or --force: it is moved aside.",),
         )
-    with _opened(backup) as connection, _refusals(directory):
+    with _opened(backup) as connection, refusals(directory):
         if not taken:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _fill(connection, directory, backup, on_copied)
@@ -174,7 +180,7 @@ def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except (OSError, sqlite3.Error) as error:
         raise BackupError(
-            f"{backup} cannot be restored: {_reason(error)}.",
+            f"{backup} cannot be restored: {reason(error)}.",
             suggestions=("Name a file that `toolcrib backup` made.",),
         ) from error
 
@@ -204,7 +210,9 @@ def _check_target(target: Path, data: Path, *, force: bool) -> None:
     if target.is_dir():
         raise BackupError(f"{target} is a directory.", suggestions=("Name a file in it.",))
     if os.path.lexists(target) and not force:
-        raise _exists(target)
+        raise BackupError(
+            f"{target} exists.", suggestions=("Name another file, or --force to replace it.",)
+        )
 
 
 def _free_name(directory: Path) -> Path:
@@ -212,27 +220,3 @@ def _free_name(directory: Path) -> Path:
     stem = f"{directory.name}-until-{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  # the time on the wall
     names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
     return next(path for path in map(directory.with_name, names) if not os.path.lexists(path))
-
-
-def _exists(target: Path) -> BackupError:
-    return BackupError(
-        f"{target} exists.", suggestions=("Name another file, or --force to replace it.",)
-    )
-
-
-@contextmanager
-def _refusals(target: Path) -> Iterator[None]:
-    """Turns what the target's disk refuses into an error with advice."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise _exists(target) from error
-    except (OSError, sqlite3.OperationalError) as error:
-        raise BackupError(
-            f"{target} cannot be written: {_reason(error)}.",
-            suggestions=("Free some space there, or name another place; nothing was left behind.",),
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)

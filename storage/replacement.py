@@ -7,13 +7,16 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["arriving_file", "arriving_folder", "is_temporary", "remove_stale"]
+from storage.errors import BackupError
+
+__all__ = ["arriving_file", "arriving_folder", "is_temporary", "reason", "refusals", "remove_stale"]
 
 STALE_SECONDS = 3600
 """Age from which a temporary file was left by a writer that was killed: none works so long."""
@@ -73,6 +76,29 @@ def arriving_folder(target: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextmanager
+def refusals(target: Path) -> Iterator[None]:
+    """Turns what the disk of a target refuses into an error with advice.
+
+    Raises:
+        BackupError: In place of an OSError, or of what SQLite says of writing there.
+    """
+    try:
+        yield
+    except FileExistsError as error:
+        raise BackupError(f"{target} exists.", suggestions=("Name another place.",)) from error
+    except (OSError, sqlite3.OperationalError) as error:
+        raise BackupError(
+            f"{target} cannot be written: {reason(error)}.",
+            suggestions=("Free some space there, or name another place; nothing was left behind.",),
+        ) from error
+
+
+def reason(error: Exception) -> str:
+    """What the system or SQLite says, without the name of a temporary file."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def is_temporary(path: Path) -> bool:
