@@ -1,8 +1,8 @@
 r"""The one text analysis: what counts as a term, for the index and for queries alike.
 
 A term holds letters, digits and the combining marks of its script: never whitespace, a quote or an
-operator. All other characters beyond ASCII are part of a term, so an FTS5 table of these terms
-needs `tokenize = "ascii"`, which splits at ASCII punctuation only.
+operator. What changes here changes the lexical index: it needs the migration that `storage.upkeep`
+speaks of.
 """
 
 from __future__ import annotations

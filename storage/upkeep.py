@@ -130,31 +130,44 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     sources = [every[seq] for seq in segment_seqs]
     seqs = np.concatenate([chunks.seqs for chunks in sources])
     lengths = np.concatenate([chunks.lengths for chunks in sources])
+    others = [chunks.seqs for seq, chunks in every.items() if seq not in segment_seqs]
+    elsewhere = np.concatenate([seqs[:0], *others])  # what is dead there stays to be purged
     alive = np.flatnonzero(~np.isin(seqs, dead))
     order = alive[np.argsort(seqs[alive])]
     merged = Chunks(seqs[order], lengths[order])
     place_of = np.full(len(seqs), -1)  # where in the new segment each chunk of the old ones stands
     place_of[order] = np.arange(len(order))
-    starts = np.cumsum([0, *(len(chunks.seqs) for chunks in sources)])[:-1]
+    ends = np.cumsum([len(chunks.seqs) for chunks in sources])
+    new_places = np.split(place_of, ends[:-1])
     with database.write() as connection:
         target = postings.create_segment(connection, user_id, _tier(len(order)), merged)
     for lowest, highest in _hash_ranges(1 + len(seqs) // MERGE_CHUNKS):
         with database.read() as connection:
             parts = [
-                postings.read_segment(connection, seq, lowest, highest) for seq in segment_seqs
+                _moved(postings.read_segment(connection, seq, lowest, highest), new)
+                for seq, new in zip(segment_seqs, new_places, strict=True)
             ]
-        terms = np.concatenate([part.terms for part in parts])
-        places = np.concatenate(
-            [place_of[start + part.places] for start, part in zip(starts, parts, strict=True)]
-        )
-        counts = np.concatenate([part.counts for part in parts])
-        kept = places >= 0
         with database.write() as connection:
-            postings.write_postings(
-                connection, target, Postings(terms[kept], places[kept], counts[kept])
-            )
+            postings.write_postings(connection, target, _joined(parts))
     with database.write() as connection:
-        _replace(connection, segment_seqs, target, np.setdiff1d(seqs, merged.seqs).tolist())
+        _replace(connection, segment_seqs, target, np.setdiff1d(dead, elsewhere).tolist())
+
+
+def _moved(held: Postings, new_places: Ints) -> Postings:
+    """The postings of a segment by the places of its chunks in another; -1 is none."""
+    places = new_places[held.places]
+    kept = places >= 0
+    return Postings(held.terms[kept], places[kept], held.counts[kept])
+
+
+def _joined(parts: Sequence[Postings]) -> Postings:
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    return Postings(
+        np.concatenate([part.terms for part in parts]),
+        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )
 
 
 def _replace(
