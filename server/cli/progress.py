@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Column
 
+from storage.backlog import Backlog, read_backlog
 from storage.errors import VectorIndexError
 from storage.library import Library
 from storage.shelf import Shelf
 
-__all__ = ["bars", "embed_all", "work"]
+__all__ = ["bars", "counter", "drain", "embed_all", "work"]
 
 WAIT_SECONDS = 0.2
 """How often to look when another process does the embedding."""
@@ -37,6 +39,48 @@ def bars(console: Console) -> Progress:
         console=console,
         expand=True,
     )
+
+
+def counter(progress: Progress, description: str) -> Callable[[int, int], None]:
+    """A bar that is told (done, total), shown from the first time on."""
+    task = progress.add_task(description, total=None, detail="", visible=False)
+
+    def show(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total, visible=True)
+
+    return show
+
+
+def drain(library: Library, progress: Progress) -> Backlog:
+    """Does all the work that waits, or waits for the process that does it.
+
+    Returns:
+        What had waited.
+
+    Raises:
+        StorageError: If the embedder, the vector index or the disk fails.
+    """
+    bars_of = {
+        name: counter(progress, description)
+        for name, description in (
+            ("words", "Words"),
+            ("embeddings", "Embedding"),
+            ("vectors", "Vectors"),
+        )
+    }
+    most = dict.fromkeys(bars_of, 0)
+    while True:
+        with library.database.read() as connection:
+            backlog = read_backlog(connection)
+        for name, show in bars_of.items():
+            waiting = getattr(backlog, name)
+            most[name] = max(most[name], waiting)
+            if most[name]:
+                show(most[name] - waiting, most[name])
+        if not work(library):
+            if not backlog:
+                return Backlog(**most)
+            time.sleep(WAIT_SECONDS)
 
 
 def embed_all(library: Library, shelf: Shelf, progress: Progress) -> None:
