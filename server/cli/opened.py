@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from server.app import App, build
 from server.settings_sources import load
+from storage.database import RECORD, Database
+from storage.errors import BackupError
 
-__all__ = ["opened"]
+__all__ = ["opened", "record"]
 
 
 @contextmanager
@@ -41,3 +43,26 @@ def opened(
         yield app
     finally:
         app.library.close()
+
+
+@contextmanager
+def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database]:
+    """What is stored, without the rest of the product.
+
+    Args:
+        data_dir: Where everything is kept, if not where the settings say.
+        config_file: The TOML file with the settings.
+
+    Raises:
+        BackupError: If nothing was ever stored there.
+        SettingsError: If the settings cannot be used.
+        StorageError: If the data directory cannot be used.
+    """
+    directory = load({"data_dir": data_dir}, config_file=config_file).data_dir
+    if not (directory / RECORD).exists():
+        raise BackupError(
+            f"Nothing is stored in {directory}.",
+            suggestions=("Name the data directory with --data-dir.",),
+        )
+    with closing(Database(directory / RECORD)) as database:
+        yield database
