@@ -23,7 +23,7 @@ from storage.people_models import EntityType, NewEntity, NewRelationship
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
-LONG = "\n\n".join(f"## Part {number}\n\n{'Rope and wind. ' * 60}" for number in range(9))
+LONG = "\n\n".join(f"## Part {number}\n\n{'Rope and wind. ' * 60}".strip() for number in range(9))
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_jsonl_export_has_everything_of_one_user_in_its_order(
         ("context", "Keys"),
         ("context", "Tea"),
         ("context", "Trip"),
-    ] or [each.get("name") for each in told[1:3]] == ["Regatta", "Åsa"]
+    ]
     assert {each["user_id"] for each in told} == {"ann"}
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
 
