@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from server.settings import FunctionSettings, HttpSettings, Settings, SettingsError
+from server.settings import (
+    FunctionSettings,
+    HttpSettings,
+    Settings,
+    SettingsError,
+    SummarySettings,
+)
 
 
 def test_every_setting_has_a_description() -> None:
@@ -118,3 +124,12 @@ def test_function_files_are_python_files_or_directories_outside_of_the_root(
     }.items():
         with pytest.raises(ValidationError, match=reason):
             settings(path)
+
+
+def test_a_model_for_summaries_has_a_url_and_a_name_and_keeps_its_key() -> None:
+    settings = SummarySettings(url="http://127.0.0.1:1/v1", model="tiny", api_key=SecretStr("hush"))
+    assert "hush" not in repr(settings)
+    with pytest.raises(ValidationError, match=r"summaries\.url"):
+        SummarySettings(url="http://127.0.0.1:1/v1")
+    with pytest.raises(ValidationError, match="pattern"):
+        SummarySettings(url="file:///etc/passwd", model="tiny")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.params import TimeWindow
+from tools.core.params import TimeWindow, instant
 
 DAY = 86_400.0
 START = 1_795_219_200.0  # 2026-11-21T00:00:00Z
@@ -47,4 +47,29 @@ def test_a_zone_is_that_of_times_without_one_and_a_day_ends_with_its_last_moment
 def test_what_is_no_time_is_refused_with_the_fix(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentsError) as refused:
         TimeWindow(**given).to_range()
+    assert refused.value.next_actions
+
+
+def test_a_moment_of_its_own_is_read_alike_and_lies_within_the_calendar() -> None:
+    assert instant("event_time", None) is None
+    assert instant("event_time", 0) == 0
+    assert instant("event_time", "2026-11-21", "Europe/Paris") == START - 3600
+    end = instant("until", "2026-11-21", whole_day=True)
+    assert end == pytest.approx(START + DAY, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "zone", "named"),
+    [
+        (1e13, "UTC", "event_time"),
+        (-1e13, "UTC", "event_time"),
+        ("soon", "UTC", "event_time"),
+        (0, "Mars/Olympus", "timezone"),
+    ],
+)
+def test_a_moment_that_is_none_is_refused_by_its_name(
+    value: float | str, zone: str, named: str
+) -> None:
+    with pytest.raises(InvalidArgumentsError, match=f"^{named}: ") as refused:
+        instant("event_time", value, zone)
     assert refused.value.next_actions
