@@ -142,6 +142,39 @@ class ContextRepository:
             _delete(connection, [row["seq"] for row in rows])
         return len(rows)
 
+    def delete_some(
+        self, identity: Identity, wanted: SearchFilter, up_to: int, limit: int
+    ) -> list[ContextType]:
+        """Deletes the oldest contexts that fit a filter.
+
+        Args:
+            identity: Whose.
+            wanted: What they must fit.
+            up_to: The last seq that may go.
+            limit: How many may go at most.
+
+        Returns:
+            The kind of each that went.
+        """
+        where = compile_filter(identity, wanted)
+        with self._database.write() as connection:
+            rows = connection.execute(
+                f"SELECT x.seq, x.context_type FROM contexts x WHERE {where.sql} AND x.seq <= ?"
+                " ORDER BY x.seq LIMIT ?",
+                (*where.values, up_to, limit),
+            ).fetchall()
+            _delete(connection, [row["seq"] for row in rows])
+        return [ContextType(row["context_type"]) for row in rows]
+
+    def last_seq(self, identity: Identity, wanted: SearchFilter) -> int:
+        """The seq of the context stored last of those that fit a filter; 0 if there is none."""
+        where = compile_filter(identity, wanted)
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT max(x.seq) FROM contexts x WHERE {where.sql}", where.values
+            ).fetchone()
+        return int(row[0] or 0)
+
     def newest(
         self, identity: Identity, wanted: SearchFilter, limit: int, offset: int = 0
     ) -> list[Context]:
@@ -163,6 +196,17 @@ class ContextRepository:
                 f"SELECT count(*) FROM contexts x WHERE {where.sql}", where.values
             ).fetchone()
         return int(row[0])
+
+    def count_kinds(self, identity: Identity, wanted: SearchFilter) -> dict[ContextType, int]:
+        """How many contexts of each kind fit a filter."""
+        where = compile_filter(identity, wanted)
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT x.context_type, count(*) FROM contexts x WHERE {where.sql}"
+                " GROUP BY x.context_type ORDER BY x.context_type",
+                where.values,
+            )
+            return {ContextType(row[0]): int(row[1]) for row in rows}
 
     def known_names(self, user_id: str) -> list[str]:
         """Every name that the user's contexts mention."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,7 @@ def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
     whose = identity_clause(identity, "x")
     parts = [
         *_range_clauses(wanted),
+        *_id_clauses(wanted.ids),
         *_one_of("x.context_type", wanted.context_types),
         *_level_clauses(wanted.levels),
         *_one_of("x.raw_type", () if wanted.raw_type is None else (wanted.raw_type,)),
@@ -116,6 +118,12 @@ def _level_clauses(levels: Sequence[int]) -> list[Where]:
             tuple(levels),
         )
     ]
+
+
+def _id_clauses(ids: Sequence[str]) -> list[Where]:
+    if not ids:
+        return []
+    return [Where("x.id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))]
 
 
 def _one_of(column: str, values: Sequence[object]) -> list[Where]:

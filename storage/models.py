@@ -74,6 +74,7 @@ class SearchFilter:
     """What narrows a search, beside the identity.
 
     Attributes:
+        ids: Only these contexts; empty means any.
         context_types: Only contexts of these kinds; empty means of any.
         levels: Only events of these levels of the hierarchy (0 is an event itself) and contexts of
             other kinds; empty means of any.
@@ -83,6 +84,7 @@ class SearchFilter:
         raw_id: Only contexts of the source with this name.
     """
 
+    ids: tuple[str, ...] = ()
     context_types: tuple[ContextType, ...] = ()
     levels: tuple[int, ...] = ()
     time_range: TimeRange | None = None

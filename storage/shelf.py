@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from storage.contexts import ContextRepository
+from storage.errors import StorageUnavailableError
 from storage.events import Events
 from storage.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
@@ -26,6 +28,9 @@ from storage.people import People
 from storage.search import SearchEngine
 
 __all__ = ["Shelf", "Stored"]
+
+FORGET_BATCH = 200
+"""Contexts deleted in one transaction: less than a second, for which other writers wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,35 @@ class Shelf:
         removed = self._contexts.delete(self.identity, context_ids)
         self._indexer.notify()
         return removed
+
+    def forgettable(self, wanted: SearchFilter) -> dict[ContextType, int]:
+        """How many contexts of each kind `forget_all` would delete."""
+        return self._contexts.count_kinds(self.identity, _spelled_out(wanted))
+
+    def forget_all(self, wanted: SearchFilter) -> dict[ContextType, int]:
+        """Deletes what fits a filter from every store, and says how many of each kind went.
+
+        Entities are names as they stand there, in any case and accents: a name that is merely like
+        them is not enough. It goes in transactions of some hundred, so that no other writer waits
+        long; what is added meanwhile stays.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; it says how many had gone.
+        """
+        wanted = _spelled_out(wanted)
+        last = self._contexts.last_seq(self.identity, wanted)
+        gone: Counter[ContextType] = Counter()
+        try:
+            while kinds := self._contexts.delete_some(self.identity, wanted, last, FORGET_BATCH):
+                gone.update(kinds)
+        except StorageUnavailableError as error:
+            raise StorageUnavailableError(
+                f"{error.message} {gone.total()} contexts had been deleted before.",
+                suggestions=error.suggestions,
+            ) from error
+        finally:
+            self._indexer.notify()
+        return dict(sorted(gone.items()))
 
     def contexts(self, wanted: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
         """Contexts that fit a filter, newest first; entities are names in any spelling."""
