@@ -238,3 +238,8 @@ class Shelf:
             # A name that is like none is kept: it fits nothing.
             folded.update(dict.fromkeys(self.people.spellings(name) or (fold(name),)))
         return replace(wanted, entities=tuple(folded))
+
+
+def _spelled_out(wanted: SearchFilter) -> SearchFilter:
+    """The filter with its names folded, and with no name that is merely like them."""
+    return replace(wanted, entities=tuple(fold(name) for name in wanted.entities))
