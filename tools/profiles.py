@@ -186,7 +186,7 @@ def save_profile(
 )
 def save_entity(
     context: RequestContext,
-    name: Annotated[Name, Field(description="Its name, or an alias that is stored")],
+    entity_name: Annotated[Name, Field(description="Its name, or an alias that is stored")],
     entity_type: Kind = None,
     summary: Annotated[Text | None, Field(description="What it is; replaces")] = None,
     aliases: Annotated[Names | None, Field(description="More names, added to the others")] = None,
@@ -202,7 +202,7 @@ def save_entity(
     people = context.shelf(user_id, device_id, agent_id).people
     entity, created = people.save_entity(
         NewEntity(
-            name=name,
+            name=entity_name,
             entity_type=entity_type,
             summary=summary,
             aliases=tuple(aliases or ()),

@@ -36,8 +36,8 @@ SEEDS: list[tuple[str, dict[str, Any]]] = [
     ("add_event", {"content": f"Flew the {SECRET} kite", "event_time": f"{DAY}T10:00:00Z"}),
     ("build_event_summaries", {}),
     ("save_profile", {"summary": f"Flies {SECRET} kites", "facts": {"colour": SECRET}}),
-    ("save_entity", {"name": NAME, "entity_type": "person", "summary": SECRET}),
-    ("save_entity", {"name": f"{SECRET} club", "entity_type": "team"}),
+    ("save_entity", {"entity_name": NAME, "entity_type": "person", "summary": SECRET}),
+    ("save_entity", {"entity_name": f"{SECRET} club", "entity_type": "team"}),
     (
         "relate_entities",
         {"source": NAME, "relation": "belongs to", "target": f"{SECRET} club"},

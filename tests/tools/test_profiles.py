@@ -15,13 +15,13 @@ async def _fill(crib: Any, **identity: str) -> None:
     """A few people and what they do."""
     for entity in (
         {
-            "name": "Zoë Müller",
+            "entity_name": "Zoë Müller",
             "entity_type": "person",
             "summary": "Leads the wetlands survey",
             "aliases": ["Zo"],
         },
-        {"name": "John Smith", "entity_type": "person", "summary": "Bakes bread"},
-        {"name": "Heron", "entity_type": "project", "summary": "A survey of wetlands"},
+        {"entity_name": "John Smith", "entity_type": "person", "summary": "Bakes bread"},
+        {"entity_name": "Heron", "entity_type": "project", "summary": "A survey of wetlands"},
     ):
         await crib.call("save_entity", **entity, **identity)
     for source, relation in (("Zo", "leads"), ("John Smith", "works on")):
@@ -54,14 +54,16 @@ async def test_a_profile_is_saved_and_read(open_crib: Opener, mode: str) -> None
 
 async def test_saving_an_entity_says_whether_it_was_there(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        saved = await crib.call("save_entity", name="Zoë Müller", entity_type="person")
+        saved = await crib.call("save_entity", entity_name="Zoë Müller", entity_type="person")
         assert saved["outcome"] == "created"
-        saved = await crib.call("save_entity", name="zoe muller", aliases=["Zo"], importance=9)
+        saved = await crib.call(
+            "save_entity", entity_name="zoe muller", aliases=["Zo"], importance=9
+        )
         assert saved["outcome"] == "updated"
         assert saved["entity"]["name"] == "Zoë Müller"
         assert saved["entity"]["entity_type"] == "person"
         assert saved["entity"]["aliases"] == ["Zo"]
-        text = await crib.text("save_entity", name="zo", summary="Plays the harp")
+        text = await crib.text("save_entity", entity_name="zo", summary="Plays the harp")
         assert text == "updated: Zoë Müller (person, also Zo): Plays the harp"
 
 
@@ -126,7 +128,7 @@ async def test_a_search_ranks_and_may_find_nothing(open_crib: Opener) -> None:
 async def test_similar_entities_are_ranked(open_crib: Opener) -> None:
     async with open_crib() as crib:
         await _fill(crib)
-        await crib.call("save_entity", name="Jon Smyth", entity_type="person")
+        await crib.call("save_entity", entity_name="Jon Smyth", entity_type="person")
         for parameter in ("entity_name", "query"):
             answer = await crib.call(
                 "profile_entity_tool", operation="find_similar_entity", **{parameter: "jon smyth"}
@@ -250,9 +252,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("profile_entity_tool", {"operation": "check_entity_relationships"}, "entity1"),
     ("profile_entity_tool", {"operation": "check_entity_relationships", "entity2": "A"}, "entity1"),
     ("save_profile", {}, "summary, facts and metadata"),
-    ("save_entity", {"name": " "}, "blank"),
-    ("save_entity", {"name": "A", "aliases": ["x" * 257]}, "256"),
-    ("save_entity", {"name": "A", "importance": 11}, "importance"),
+    ("save_entity", {"entity_name": " "}, "blank"),
+    ("save_entity", {"entity_name": "A", "aliases": ["x" * 257]}, "256"),
+    ("save_entity", {"entity_name": "A", "importance": 11}, "importance"),
     ("relate_entities", {"source": "A", "relation": "is", "target": ""}, "target"),
     (
         "relate_entities",
@@ -273,8 +275,8 @@ async def test_a_wrong_call_is_told_what_is_wrong(open_crib: Opener) -> None:
 
 async def test_a_name_of_several_entities_is_asked_for_more(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        await crib.call("save_entity", name="Mercury", entity_type="project")
-        await crib.call("save_entity", name="Mercury", entity_type="organization")
+        await crib.call("save_entity", entity_name="Mercury", entity_type="project")
+        await crib.call("save_entity", entity_name="Mercury", entity_type="organization")
         kind, text = await crib.failure("delete_entity", entity_name="mercury")
         assert kind == "invalid_arguments"
         assert "Mercury (organization), Mercury (project)" in text
@@ -296,7 +298,7 @@ async def test_no_tool_crosses_users(open_crib: Opener) -> None:
     async with open_crib(identity__user_id="ann") as crib:
         await _fill(crib, user_id="bob")
         await crib.call("save_profile", summary="Bob's secret", user_id="bob")
-        await crib.call("save_entity", name="Ann's own")
+        await crib.call("save_entity", entity_name="Ann's own")
         zoe = {"entity_name": "Zoë Müller"}
         for name, arguments in (
             ("retrieve_profile_context", {"operation": "get_profile"}),
