@@ -40,7 +40,6 @@ class AddedEvent(BaseModel):
     id: str
     event_time: str
     time_bucket: str
-    coverage: Coverage
 
     def to_text(self) -> str:
         """One line for the model."""
@@ -189,7 +188,6 @@ def add_event(
         id=stored.context.id,
         event_time=utc(stored.context.event_time).isoformat(),
         time_bucket=stored.context.time_bucket,
-        coverage=Coverage.of(shelf.index_status()),
     )
 
 

@@ -25,7 +25,7 @@ from tools.core.params import (
     UserId,
     instant,
 )
-from tools.core.retrieved import Coverage, Retrieved
+from tools.core.retrieved import Retrieved
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]
@@ -51,10 +51,9 @@ class AddedKnowledge(BaseModel):
     outcome: str
     merge_count: int
     similarity: FiniteFloat | None
-    coverage: Coverage
 
     @classmethod
-    def of(cls, stored: Stored, coverage: Coverage) -> AddedKnowledge:
+    def of(cls, stored: Stored) -> AddedKnowledge:
         """The outcome as a tool answers it."""
         near = stored.similarity
         return cls(
@@ -62,7 +61,6 @@ class AddedKnowledge(BaseModel):
             outcome=stored.outcome,
             merge_count=stored.context.merge_count,
             similarity=None if near is None else round(near, 4),
-            coverage=coverage,
         )
 
     def to_text(self) -> str:
@@ -118,7 +116,7 @@ def add_knowledge(
             raw_id=raw_id or "",
         )
     )
-    return AddedKnowledge.of(stored, Coverage.of(shelf.index_status()))
+    return AddedKnowledge.of(stored)
 
 
 @tool(
