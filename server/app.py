@@ -15,12 +15,12 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
+from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
 from server.settings import Settings
 from server.surface import Surface
-from storage.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.chat import ChatSampler
@@ -165,7 +165,9 @@ def _open_library(settings: Settings) -> Library:
     settings.create_directories()
     return Library(
         settings.data_dir,
-        MiniLMEmbedder(),
+        make_embedder(settings.embedder),
+        make=partial(find_embedder, settings.embedder),
+        chroma_url=settings.chroma.url,
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
     )

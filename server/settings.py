@@ -14,7 +14,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -22,6 +21,9 @@ from pydantic import (
     field_validator,
 )
 from pydantic.fields import FieldInfo
+
+from server.index_settings import ChromaSettings, EmbedderSettings
+from server.settings_group import SettingsGroup
 
 __all__ = [
     "FunctionSettings",
@@ -150,11 +152,7 @@ def _holds_home(path: Path) -> bool:
         return False
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class IdentitySettings(_Group):
+class IdentitySettings(SettingsGroup):
     """Whose context is read and written when a call does not say."""
 
     user_id: str = Field("local", min_length=1, description="The person; at least one character.")
@@ -162,7 +160,7 @@ class IdentitySettings(_Group):
     agent_id: str = Field("", description="The agent; empty means any of the user's.")
 
 
-class TokenSettings(_Group):
+class TokenSettings(SettingsGroup):
     """A bearer token, and whose context it opens."""
 
     token: Annotated[SecretStr, AfterValidator(_check_token)]
@@ -171,7 +169,7 @@ class TokenSettings(_Group):
     agent_id: str = Field("", max_length=256)
 
 
-class HttpSettings(_Group):
+class HttpSettings(SettingsGroup):
     """Where the HTTP and SSE transports listen, and whom they answer."""
 
     host: str = Field(
@@ -217,7 +215,7 @@ class HttpSettings(_Group):
         return tokens
 
 
-class LogSettings(_Group):
+class LogSettings(SettingsGroup):
     """What is logged, and where it is kept."""
 
     level: Annotated[
@@ -233,7 +231,7 @@ class LogSettings(_Group):
     backups: int = Field(3, ge=1, le=100, description="Rotated log files to keep, 1 to 100.")
 
 
-class LimitSettings(_Group):
+class LimitSettings(SettingsGroup):
     """How much of anything."""
 
     max_document_bytes: int = Field(
@@ -244,7 +242,7 @@ class LimitSettings(_Group):
     )
 
 
-class FunctionSettings(_Group):
+class FunctionSettings(SettingsGroup):
     """Which Python files are served as tools, and what their processes may use."""
 
     paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(_split_commas)] = Field(
@@ -259,7 +257,7 @@ class FunctionSettings(_Group):
     )
 
 
-class SearchSettings(_Group):
+class SearchSettings(SettingsGroup):
     """How stored context is found."""
 
     alpha: float = Field(
@@ -271,7 +269,7 @@ class SearchSettings(_Group):
     )
 
 
-class SummarySettings(_Group):
+class SummarySettings(SettingsGroup):
     """Which model sums up events where the client offers none."""
 
     url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
@@ -300,7 +298,7 @@ class SummarySettings(_Group):
         return model
 
 
-class Settings(_Group):
+class Settings(SettingsGroup):
     """Everything that can be set; immutable, and built from its arguments alone."""
 
     data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
@@ -323,6 +321,8 @@ class Settings(_Group):
     log: LogSettings = Field(LogSettings(), description="Logs.")
     limits: LimitSettings = Field(LimitSettings(), description="Limits.")
     search: SearchSettings = Field(SearchSettings(), description="Search.")
+    embedder: EmbedderSettings = Field(EmbedderSettings(), description="Embedder.")
+    chroma: ChromaSettings = Field(ChromaSettings(), description="Vector index.")
     summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
     functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
 

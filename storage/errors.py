@@ -9,7 +9,6 @@ StorageError
 ├── InvalidSourceError           a value that storage cannot keep or search by
 ├── UnreadableDocumentError      a file that cannot be turned into text
 ├── BackupError                  a file that is no backup, or a place that cannot take one
-├── ModelMismatchError           stored vectors were made by another embedder
 ├── SchemaTooNewError            the data was written by a newer Toolcrib
 └── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
     └── VectorIndexError         the vector index refuses; the record can rebuild it
@@ -26,7 +25,6 @@ __all__ = [
     "DocumentNotFoundError",
     "EntityNotFoundError",
     "InvalidSourceError",
-    "ModelMismatchError",
     "RelationshipNotFoundError",
     "SchemaTooNewError",
     "StorageError",
@@ -88,10 +86,6 @@ class UnreadableDocumentError(StorageError):
 
 class BackupError(StorageError):
     """A file that is no sound backup, or a place that cannot take a backup, an export or data."""
-
-
-class ModelMismatchError(StorageError):
-    """The stored vectors were made by another embedder."""
 
 
 class SchemaTooNewError(StorageError):

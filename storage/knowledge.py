@@ -6,21 +6,17 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from storage.contexts import insert_whole, read_context, update_context
 from storage.database import Database
-from storage.embedders.protocol import Embedder
 from storage.errors import StorageUnavailableError
 from storage.filters import Where, exactly
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
+from storage.meaning import Meaning, Models
 from storage.models import Context, ContextType, Identity, NewContext
 from storage.queues import keep_vector, passage, store_vector
 from storage.search import SearchEngine
 from storage.selection import Selection
-
-if TYPE_CHECKING:
-    from storage.embedders.protocol import Vectors
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
 
@@ -36,13 +32,13 @@ class KnowledgeBase:
 
     Args:
         database: The record.
-        embedder: Makes the vectors that are compared.
+        models: Makes the vectors that are compared.
         engine: Finds what is near.
     """
 
-    def __init__(self, database: Database, embedder: Embedder, engine: SearchEngine) -> None:
+    def __init__(self, database: Database, models: Models, engine: SearchEngine) -> None:
         self._database = database
-        self._embedder = embedder
+        self._models = models
         self._engine = engine
 
     def add(
@@ -68,12 +64,12 @@ class KnowledgeBase:
                 store_vector(connection, chunk_seqs[0], vector)
             return read_context(connection, seq), None
 
-    def _vector(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Vectors | None:
+    def _vector(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Meaning | None:
         if len(chunks) > 1:
             return None
         text = passage(new.title, chunks[0].heading, chunks[0].content)
         try:
-            vector: Vectors = self._embedder.embed_passages([text])[0]
+            (vector,) = Meaning.of_passages(*self._models.current(), [text])
         except StorageUnavailableError:
             return None  # the queue has it embedded later
         return vector
@@ -83,7 +79,7 @@ class KnowledgeBase:
         connection: sqlite3.Connection,
         identity: Identity,
         new: NewContext,
-        vector: Vectors | None,
+        vector: Meaning | None,
     ) -> tuple[int, float] | None:
         """The context that says the same, and how near it is."""
         whose = exactly(identity, "x")
@@ -121,7 +117,7 @@ class KnowledgeBase:
         identity: Identity,
         seq: int,
         new: NewContext,
-        vector: Vectors | None,
+        vector: Meaning | None,
     ) -> None:
         known = read_context(connection, seq)
         rows = connection.execute(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
+from storage.chroma import chroma_home
 from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.embedders.protocol import Embedder
-from storage.errors import ModelMismatchError
 from storage.events import Events
 from storage.indexer import Indexer
 from storage.knowledge import KnowledgeBase
+from storage.meaning import MakeEmbedder, Models
 from storage.models import Identity
 from storage.parse import MAX_BYTES
 from storage.people import People
@@ -20,7 +22,11 @@ from storage.vectors import VectorIndex
 
 __all__ = ["Library"]
 
-_EMBEDDER = "embedder"
+_NAME = "library"
+
+
+def _makes_none(_model_id: str) -> Embedder | None:
+    return None
 
 
 class Library:
@@ -28,37 +34,45 @@ class Library:
 
     Args:
         directory: The data directory; made, readable by its owner only, if it does not exist.
-        embedder: Makes the vectors; a directory keeps to the one that it began with.
+        embedder: Makes the vectors. Where those that are stored were made by another one,
+            everything is embedded anew in the background, and searches use the other one until
+            that is done.
+        make: Makes that other one by its model_id, or None where it cannot.
+        chroma_url: Address of the Chroma server that keeps the vector index; empty means Chroma
+            embedded in this process.
         alpha: Weight of meaning against words in a search, 0 to 1.
         max_document_bytes: Largest document that is taken.
 
     Raises:
-        ModelMismatchError: If the stored vectors were made by another embedder.
         SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
         StorageUnavailableError: If the directory cannot be used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what can be set of a library
         self,
         directory: Path,
         embedder: Embedder,
         *,
+        make: MakeEmbedder = _makes_none,
+        chroma_url: str = "",
         alpha: float = 0.5,
         max_document_bytes: int = MAX_BYTES,
     ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
         try:
-            _check_embedder(self.database, embedder)
+            models = Models(self.database, embedder, make)
+            name = _name(self.database)
         except BaseException:
             self.database.close()
             raise
-        self.vectors = VectorIndex(directory / "chroma", model_id=embedder.model_id)
-        self.indexer = Indexer(self.database, embedder, self.vectors, directory / "indexer.lock")
-        self.engine = SearchEngine(self.database, embedder, self.vectors, self.indexer, alpha=alpha)
+        self.models = models
+        self.vectors = VectorIndex(chroma_home(directory, chroma_url), library=name)
+        self.indexer = Indexer(self.database, models, self.vectors, directory / "indexer.lock")
+        self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
         self._embedder = embedder
         self._contexts = ContextRepository(self.database)
-        self._knowledge = KnowledgeBase(self.database, embedder, self.engine)
+        self._knowledge = KnowledgeBase(self.database, models, self.engine)
         self._max_document_bytes = max_document_bytes
 
     def shelf(self, identity: Identity) -> Shelf:
@@ -87,18 +101,12 @@ class Library:
         self.database.close()
 
 
-def _check_embedder(database: Database, embedder: Embedder) -> None:
-    """Records the embedder on first use, and refuses another one later."""
-    scheme = f"{embedder.model_id}/{embedder.dimensions}"
-    recorded = database.get_meta(_EMBEDDER)
-    if recorded is None:
+def _name(database: Database) -> str:
+    """A name that no other library has: several may share a Chroma server."""
+    if database.get_meta(_NAME) is None:
         with database.write() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (_EMBEDDER, scheme)
+                "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
+                (_NAME, f"toolcrib-{uuid.uuid4().hex[:16]}"),
             )
-        recorded = database.get_meta(_EMBEDDER)  # another process may have been first
-    if recorded != scheme:
-        raise ModelMismatchError(
-            f"The vectors in {database.path.parent} were made by {recorded}, not by {scheme}.",
-            suggestions=("Choose another data directory, or the embedder it began with.",),
-        )
+    return str(database.get_meta(_NAME))  # another process may have been first

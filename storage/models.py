@@ -255,11 +255,14 @@ class IndexStatus:
         total: Stored chunks.
         embedded: Chunks with a vector.
         problem: Why embedding stands still, or empty.
+        next_embedded: Chunks with a vector by the embedder that takes over once it has all; None
+            where none does.
     """
 
     total: int
     embedded: int
     problem: str = ""
+    next_embedded: int | None = None
 
     @property
     def complete(self) -> bool:

@@ -4,41 +4,50 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from storage.embedders.protocol import Vectors
+from storage.meaning import Meaning
 
 __all__ = ["await_vectors", "keep_vector", "passage", "store_vector"]
 
 
 def await_vectors(connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int]) -> None:
-    """Queues chunks for embedding."""
+    """Queues chunks for embedding, by the current model and by the next where there is one."""
     connection.executemany(
-        "INSERT INTO embed_queue (chunk_seq, user_id) VALUES (?, ?)",
+        "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
+        " SELECT ?, seq, ? FROM models WHERE state <> 'old'",
         ((seq, user_id) for seq in chunk_seqs),
     )
 
 
-def store_vector(connection: sqlite3.Connection, chunk_seq: int, vector: Vectors) -> None:
-    """Takes a chunk from the queue and keeps its vector.
+def store_vector(connection: sqlite3.Connection, chunk_seq: int, meaning: Meaning) -> None:
+    """Takes a chunk from a model's queue and keeps its vector.
 
-    A chunk that was deleted meanwhile has left the queue: it is not brought back.
+    A chunk that was deleted meanwhile has left the queue, and so have all where the model went out
+    of use: they are not brought back.
     """
-    if connection.execute("DELETE FROM embed_queue WHERE chunk_seq = ?", (chunk_seq,)).rowcount:
-        keep_vector(connection, chunk_seq, vector)
+    taken = connection.execute(
+        "DELETE FROM embed_queue WHERE chunk_seq = ? AND model_seq = ?", (chunk_seq, meaning.model)
+    )
+    if taken.rowcount:
+        keep_vector(connection, chunk_seq, meaning)
 
 
-def keep_vector(connection: sqlite3.Connection, chunk_seq: int, vector: Vectors) -> None:
-    """Keeps a chunk's vector and tells the vector index of it."""
+def keep_vector(connection: sqlite3.Connection, chunk_seq: int, meaning: Meaning) -> None:
+    """Keeps a chunk's vector, if its model is in use, and tells the vector index of it."""
+    known = connection.execute(
+        "UPDATE models SET dimensions = ? WHERE seq = ? AND state <> 'old'",
+        (len(meaning.vector), meaning.model),
+    )
+    if not known.rowcount:
+        return
     connection.execute(
-        "INSERT OR REPLACE INTO embeddings (chunk_seq, vector) VALUES (?, ?)",
-        (chunk_seq, vector.astype("<f4").tobytes()),
+        "INSERT OR REPLACE INTO embeddings (chunk_seq, model_seq, vector) VALUES (?, ?, ?)",
+        (chunk_seq, meaning.model, meaning.vector.astype("<f4").tobytes()),
     )
     connection.execute(
-        "INSERT INTO vector_outbox (chunk_seq, user_id) SELECT seq, user_id FROM chunks"
-        " WHERE seq = ?",
-        (chunk_seq,),
+        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
+        " SELECT seq, ?, user_id FROM chunks WHERE seq = ?",
+        (meaning.model, chunk_seq),
     )
 
 

@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING
 from storage import vectorscan
 from storage.contexts import load_chunks, newest_chunks
 from storage.database import Database
-from storage.embedders.protocol import Embedder
+from storage.delivery import generation
+from storage.embedders.protocol import DEFAULT_FLOOR, Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.filters import compile_filter
-from storage.indexer import Indexer, generation
+from storage.indexer import Indexer
 from storage.lexical import find_matches
+from storage.meaning import Meaning, Models
 from storage.models import (
     Chunk,
     Context,
@@ -37,7 +39,6 @@ from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from storage.embedders.protocol import Vectors
     from storage.selection import Seqs
 
 __all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
@@ -47,11 +48,6 @@ CANDIDATES = 100
 
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
-
-DENSE_FLOOR = 0.25
-"""Cosine below which a chunk without any of the query's words is no hit.
-
-On Cranfield, 98 of 100 pairs that were judged relevant lie above it, and most nonsense below."""
 
 CJK_ALPHA = 0.1
 """Weight of the dense score where the embedder does not understand the query's language."""
@@ -72,7 +68,7 @@ class Question:
 
     words: Mapping[str, str]
     terms: Sequence[str]
-    vector: Vectors | None
+    vector: Meaning | None
     weight: float
     floor: float
     status: IndexStatus
@@ -83,7 +79,7 @@ class SearchEngine:
 
     Args:
         database: The record, with the lexical index.
-        embedder: Makes the query's vector.
+        models: Makes the query's vector.
         vectors: The vector index.
         indexer: Tells the coverage, and repairs the vector index.
         alpha: Weight of the dense score, 0 to 1.
@@ -92,14 +88,14 @@ class SearchEngine:
     def __init__(
         self,
         database: Database,
-        embedder: Embedder,
+        models: Models,
         vectors: VectorIndex,
         indexer: Indexer,
         *,
         alpha: float = 0.5,
     ) -> None:
         self._database = database
-        self._embedder = embedder
+        self._models = models
         self._vectors = vectors
         self._indexer = indexer
         self._alpha = alpha
@@ -157,39 +153,38 @@ class SearchEngine:
             query: What to look for.
             alpha: As in `search`.
         """
-        weight, floor = self._balance(query) if alpha is None else (alpha, DENSE_FLOOR)
-        vector, status = self._vector(query, weight, self._indexer.status(identity))
+        status = self._indexer.status(identity)
+        vector, weight, floor = None, 0.0, DEFAULT_FLOOR
+        if status.embedded:
+            try:
+                model, embedder = self._models.current()
+                weight, floor = self._balance(query, embedder, alpha)
+                if weight:
+                    vector = Meaning.of_query(model, embedder, query)
+            except StorageUnavailableError as error:  # words still find
+                weight, status = 0.0, replace(status, problem=error.message)
         return Question(
             words=terms_of(query),
             terms=tokenize(query),
             vector=vector,
-            weight=0.0 if vector is None else weight,
+            weight=weight,
             floor=floor,
             status=status,
         )
 
-    def _vector(
-        self, query: str, weight: float, status: IndexStatus
-    ) -> tuple[Vectors | None, IndexStatus]:
-        """The query's vector where it can help, and the status with what stood in its way."""
-        if not status.embedded or weight == 0:
-            return None, status
-        try:
-            return self._embedder.embed_query(query), status
-        except StorageUnavailableError as error:  # words still find
-            return None, replace(status, problem=error.message)
-
-    def _balance(self, query: str) -> tuple[float, float]:
+    def _balance(self, query: str, embedder: Embedder, alpha: float | None) -> tuple[float, float]:
         """The weight of the dense score for a query, and the floor of similarity."""
-        if is_spaceless(query) and not self._embedder.cjk:
+        if alpha is not None:
+            return alpha, embedder.floor
+        if is_spaceless(query) and not embedder.cjk:
             return min(self._alpha, CJK_ALPHA), math.inf  # what it cannot read it cannot find
-        return self._alpha, DENSE_FLOOR
+        return self._alpha, embedder.floor
 
     def nearest(
         self,
         connection: sqlite3.Connection,
         identity: Identity,
-        vector: Vectors,
+        vector: Meaning,
         selection: Selection,
     ) -> dict[int, float]:
         """The nearest chunks of a selection, nearest first: seq → cosine similarity."""
@@ -199,7 +194,7 @@ class SearchEngine:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES)
             if near is not None:
-                waiting = selection.keep(vectorscan.undelivered(connection, user_id))
+                waiting = selection.keep(vectorscan.undelivered(connection, vector.model, user_id))
                 found = vectorscan.similarities(
                     connection, vector, [*near.tolist(), *waiting.tolist()]
                 )
@@ -215,7 +210,7 @@ class SearchEngine:
         self,
         connection: sqlite3.Connection,
         user_id: str,
-        vector: Vectors,
+        vector: Meaning,
         embedded: int,
         count: int,
     ) -> Seqs:
@@ -224,8 +219,8 @@ class SearchEngine:
 
         self._indexer.consulted()
         try:
-            self._vectors.follow(generation(connection))
-            near = self._vectors.nearest(user_id, vector, count)
+            self._vectors.follow(generation(connection), at_once=False)
+            near = self._vectors.nearest(vector.model, user_id, vector.vector, count)
         except VectorIndexError:
             near = []
         if len(near) < min(count, embedded):  # it is damaged, or behind the record
@@ -237,7 +232,7 @@ def fuse(
     dense: Mapping[int, float],
     lexical: Mapping[int, float],
     alpha: float,
-    floor: float = DENSE_FLOOR,
+    floor: float = DEFAULT_FLOOR,
 ) -> dict[int, float]:
     """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
 

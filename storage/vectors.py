@@ -1,20 +1,20 @@
-"""The vector index: ChromaDB, embedded, one collection a user, rebuildable from the record.
+"""The vector index: ChromaDB, one collection for each model and user, rebuildable from the record.
 
-Processes that share a directory keep it whole by two rules, both held by the caller: only the
-holder of the indexer's lock writes, and whoever finds that another process has written since
-(`generation`) reopens the index before using it. Chroma itself notices neither.
+Processes that share an embedded Chroma's directory keep it whole by two rules, both held by the
+caller: only the holder of the indexer's lock writes, and whoever finds that another process has
+written since (`generation`) reopens the index before writing to it. Chroma itself notices neither.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage.chroma import ChromaHome
 from storage.errors import VectorIndexError
 
 if TYPE_CHECKING:
@@ -29,26 +29,41 @@ PROBE = 2500
 """Neighbours asked for to see whether the index has what it counts: more than Chroma's log holds
 (`sync_threshold`, 1,000, and a batch), which still answers where the graph is lost."""
 
+REOPEN_SECONDS = 1.0
+"""How old what a search sees may be: reopening takes 40 ms, which another process that writes all
+the time would cost every search."""
+
 
 class VectorIndex:
-    """Nearest neighbours among one user's vectors.
+    """Nearest neighbours among one user's vectors by one model.
 
     Args:
-        directory: Where Chroma keeps its files.
-        model_id: The embedder's, recorded with each collection.
+        home: Where Chroma is.
+        library: Begins the names of its collections, so that libraries can share a server.
     """
 
-    def __init__(self, directory: Path, *, model_id: str) -> None:
-        self.directory = directory
-        self._model_id = model_id
+    def __init__(self, home: ChromaHome, *, library: str) -> None:
+        self.home = home
+        self._library = library
         self._turn = threading.RLock()
         self._client: Any = None
         self._generation: int | None = None
+        self._opened = 0.0
 
-    def follow(self, generation: int) -> None:
-        """Reopens the index if another process has written since it was opened."""
+    def follow(self, generation: int, *, at_once: bool = True) -> None:
+        """Reopens the index if another process has written since it was opened.
+
+        Args:
+            generation: How often it has been written by now.
+            at_once: Whether what is about to be done must see all of that; else it may be
+                `REOPEN_SECONDS` old.
+        """
+        if not self.home.shared_files:
+            return
         with self._turn:
             if self._client is not None and generation != self._generation:
+                if not at_once and time.monotonic() - self._opened < REOPEN_SECONDS:
+                    return
                 self.close()
             self._generation = generation
 
@@ -57,78 +72,91 @@ class VectorIndex:
         with self._turn:
             self._generation = generation
 
-    def upsert(self, user_id: str, seqs: Sequence[int], vectors: Vectors) -> None:
-        """Adds or replaces the vectors of these contexts."""
-        with self._collection(user_id) as collection:
+    def upsert(self, model: int, user_id: str, seqs: Sequence[int], vectors: Vectors) -> None:
+        """Adds or replaces the vectors of these chunks."""
+        with self._open() as client:
+            collection = client.get_or_create_collection(
+                name=self._name(model, user_id),
+                embedding_function=None,
+                configuration={"hnsw": {"space": "cosine"}},
+            )
             for start in range(0, len(seqs), MAX_BATCH):
                 batch = slice(start, start + MAX_BATCH)
                 collection.upsert(ids=_ids(seqs[batch]), embeddings=vectors[batch])
 
-    def delete(self, user_id: str, seqs: Sequence[int]) -> None:
-        """Removes these contexts; those that are not there count as removed."""
-        with self._collection(user_id) as collection:
+    def delete(self, model: int, user_id: str, seqs: Sequence[int]) -> None:
+        """Removes these chunks; those that are not there count as removed."""
+        with self._collection(model, user_id) as collection:
             for start in range(0, len(seqs), MAX_BATCH):
-                collection.delete(ids=_ids(seqs[start : start + MAX_BATCH]))
+                if collection is not None:
+                    collection.delete(ids=_ids(seqs[start : start + MAX_BATCH]))
 
-    def nearest(self, user_id: str, vector: Vectors, count: int) -> list[int]:
-        """The contexts nearest to a vector by cosine, nearest first."""
-        with self._collection(user_id) as collection:
+    def nearest(self, model: int, user_id: str, vector: Vectors, count: int) -> list[int]:
+        """The chunks nearest to a vector by cosine, nearest first."""
+        with self._collection(model, user_id) as collection:
+            if collection is None:
+                return []
             found = collection.query(query_embeddings=[vector], n_results=count, include=[])
         return [int(identifier) for identifier in found["ids"][0]]
 
-    def count(self, user_id: str) -> int:
+    def count(self, model: int, user_id: str) -> int:
         """How many vectors the user has in the index."""
-        with self._collection(user_id) as collection:
-            return int(collection.count())
+        with self._collection(model, user_id) as collection:
+            return 0 if collection is None else int(collection.count())
 
-    def is_whole(self, user_id: str, vector: Vectors) -> bool:
+    def is_whole(self, model: int, user_id: str, vector: Vectors) -> bool:
         """Whether it finds as many neighbours as it counts, which it does not without its graph."""
-        with self._collection(user_id) as collection:
-            wanted = min(int(collection.count()), PROBE)
-        return not wanted or len(self.nearest(user_id, vector, wanted)) == wanted
+        wanted = min(self.count(model, user_id), PROBE)
+        return not wanted or len(self.nearest(model, user_id, vector, wanted)) == wanted
 
     def drop(self) -> None:
-        """Removes the index and its files; the record can fill it again."""
+        """Removes the index; the record can fill it again."""
         with self._turn:
             self.close()
-            shutil.rmtree(self.directory, ignore_errors=True)
+            if not self.home.remove():
+                self._delete_collections("")
+
+    def drop_model(self, model: int) -> None:
+        """Removes what is kept of one model."""
+        self._delete_collections(f"{model}-")
 
     def close(self) -> None:
-        """Lets go of the files; the next use opens them again."""
+        """Lets go of the files or the server; the next use opens them again."""
         with self._turn:
             client, self._client = self._client, None
             if client is not None:
                 client.close()
 
+    def _name(self, model: int, user_id: str) -> str:
+        return f"{self._library}-{model}-{hashlib.sha256(user_id.encode()).hexdigest()[:32]}"
+
+    def _delete_collections(self, start: str) -> None:
+        with self._open() as client:
+            for collection in client.list_collections():
+                if collection.name.startswith(f"{self._library}-{start}"):
+                    client.delete_collection(collection.name)
+
     @contextmanager
-    def _collection(self, user_id: str) -> Iterator[Any]:
+    def _collection(self, model: int, user_id: str) -> Iterator[Any]:
+        """The collection, or None where nothing was ever added."""
+        from chromadb.errors import NotFoundError  # noqa: PLC0415  # imported on first use
+
+        with self._open() as client:
+            try:
+                collection = client.get_collection(
+                    self._name(model, user_id), embedding_function=None
+                )
+            except NotFoundError:
+                collection = None
+            yield collection
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
         with self._turn, self._translated():
             if self._client is None:
-                self._client = self._open()
-            yield self._client.get_or_create_collection(
-                name="user-" + hashlib.sha256(user_id.encode()).hexdigest()[:32],
-                embedding_function=None,
-                configuration={"hnsw": {"space": "cosine"}},
-                metadata={"model": self._model_id},
-            )
-
-    def _open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
-        import chromadb  # noqa: PLC0415  # imported on first use
-        from chromadb.api.shared_system_client import (  # noqa: PLC0415  # imported on first use
-            SharedSystemClient,
-        )
-        from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
-
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = str(self.directory)
-        try:
-            return chromadb.PersistentClient(
-                path=path, settings=Settings(anonymized_telemetry=False)
-            )
-        except BaseException:
-            # Chroma would answer the next attempt with the system that did not start.
-            SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
-            raise
+                self._client = self.home.open()
+                self._opened = time.monotonic()
+            yield self._client
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -141,8 +169,10 @@ class VectorIndex:
                 Exception
             ):  # what is broken need not close well, but is shared until then
                 self.close()
+            if isinstance(error, VectorIndexError):
+                raise
             raise VectorIndexError(
-                f"The vector index in {self.directory} failed: {error}.",
+                f"The vector index in {self.home.name} failed: {error}.",
                 suggestions=("It is rebuilt from the record; searches go on without it.",),
             ) from error
 

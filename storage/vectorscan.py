@@ -10,41 +10,43 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from storage.meaning import Meaning
+
 if TYPE_CHECKING:
-    from storage.embedders.protocol import Vectors
     from storage.selection import Seqs
 
 __all__ = ["best", "scan", "similarities", "undelivered"]
 
 
 def similarities(
-    connection: sqlite3.Connection, vector: Vectors, seqs: Collection[int]
+    connection: sqlite3.Connection, meaning: Meaning, seqs: Collection[int]
 ) -> dict[int, float]:
     """Those of given chunks, where they have a vector."""
     rows = connection.execute(
         "SELECT chunk_seq, vector FROM embeddings"
-        " WHERE chunk_seq IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(seqs)),),
+        " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
+        (json.dumps(list(seqs)), meaning.model),
     )
-    return _compare(rows, vector)
+    return _compare(rows, meaning)
 
 
-def scan(connection: sqlite3.Connection, vector: Vectors, user_id: str) -> dict[int, float]:
+def scan(connection: sqlite3.Connection, meaning: Meaning, user_id: str) -> dict[int, float]:
     """Those of every chunk of a user."""
     rows = connection.execute(
         "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
-        " WHERE c.user_id = ?",
-        (user_id,),
+        " WHERE c.user_id = ? AND e.model_seq = ?",
+        (user_id, meaning.model),
     )
-    return _compare(rows, vector)
+    return _compare(rows, meaning)
 
 
-def undelivered(connection: sqlite3.Connection, user_id: str) -> Seqs:
-    """A user's chunks that the vector index has yet to hear of."""
+def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seqs:
+    """A user's chunks whose vectors by a model the vector index has yet to hear of."""
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     rows = connection.execute(
-        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE user_id = ?", (user_id,)
+        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE model_seq = ? AND user_id = ?",
+        (model, user_id),
     )
     return np.array([row[0] for row in rows], dtype=np.int64)
 
@@ -55,12 +57,12 @@ def best(scores: Mapping[int, float], count: int) -> dict[int, float]:
     return dict(ranked[:count])
 
 
-def _compare(rows: sqlite3.Cursor, vector: Vectors) -> dict[int, float]:
+def _compare(rows: sqlite3.Cursor, meaning: Meaning) -> dict[int, float]:
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     found = rows.fetchall()
     if not found:
         return {}
     stored = np.frombuffer(b"".join(row[1] for row in found), dtype="<f4")
-    scores = stored.reshape(len(found), -1) @ vector
+    scores = stored.reshape(len(found), -1) @ meaning.vector
     return {int(row[0]): float(score) for row, score in zip(found, scores, strict=True)}

@@ -14,6 +14,7 @@ import typer
 from server.cli.options import ConfigOption, DataDirOption, RootOption
 
 if TYPE_CHECKING:
+    from server.index_settings import EmbedderSettings
     from server.settings import Settings
 
 __all__ = ["doctor"]
@@ -57,24 +58,27 @@ def doctor(
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.clients import CLIENTS, command_path  # noqa: PLC0415  # imported on first use
+    from server.index_settings import EmbedderSettings  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
     yield Finding("Command", ok=command_path().exists(), detail=str(command_path()))
-    data_dir: Path | None = None
+    record: Path | None = None
+    embedder, chroma_url = EmbedderSettings(), ""
     try:
         settings = load(flags, config_file=config)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
         yield Finding("Settings", ok=False, detail=str(error))
     else:
-        data_dir = settings.data_dir
         yield Finding("Root", ok=True, detail=str(settings.root))
         yield _judged("Data directory", lambda: _data_directory(settings.data_dir))
         yield _judged("Function files", lambda: _functions(settings))
-    sqlite = _judged("SQLite", lambda: _sqlite(data_dir))
+        record = _record(settings.data_dir)
+        embedder, chroma_url = settings.embedder, settings.chroma.url
+    sqlite = _judged("SQLite", lambda: _sqlite(record))
     yield sqlite
-    yield _judged("Embedder", _embedder)
-    yield _judged("Chroma", lambda: _chroma(data_dir if sqlite.ok else None))
+    yield _judged("Embedder", lambda: _embedder(embedder))
+    yield _judged("Chroma", lambda: _chroma(chroma_url, record if sqlite.ok else None))
     for client in CLIENTS:
         yield Finding(client.name, ok=None, detail="found" if client.found else "not found")
 
@@ -118,7 +122,7 @@ def _functions(settings: Settings) -> str:
     return f"{len(registry.specs())} tools"
 
 
-def _sqlite(data_dir: Path | None) -> str:
+def _sqlite(record: Path | None) -> str:
     import sqlite3  # noqa: PLC0415  # imported on first use
     from contextlib import closing  # noqa: PLC0415  # the same
 
@@ -126,49 +130,57 @@ def _sqlite(data_dir: Path | None) -> str:
 
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute("CREATE VIRTUAL TABLE probe USING fts5 (body)")
-    record = _record(data_dir)
     if record is None:
         return f"{sqlite3.sqlite_version}, nothing stored yet"
     with closing(Database(record)) as database, database.read() as connection:
         verdict = connection.execute("PRAGMA quick_check").fetchone()[0]
-        count, waiting = connection.execute(
-            "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM embed_queue)"
-        ).fetchone()
+        (count,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
+        waiting = connection.execute(
+            "SELECT m.state, m.scheme, count(q.chunk_seq) FROM models m"
+            " LEFT JOIN embed_queue q ON q.model_seq = m.seq WHERE m.state <> 'old'"
+            " GROUP BY m.seq ORDER BY m.state"
+        ).fetchall()
     if verdict != "ok":
         raise RuntimeError(f"{record} is damaged ({verdict}): restore a backup.")
-    return f"{sqlite3.sqlite_version}, {count} chunks, {waiting} of them not embedded yet"
+    said = [f"{sqlite3.sqlite_version}, {count} chunks"]
+    for state, scheme, missing in waiting:
+        if state == "current":
+            said.append(f"{missing} of them not embedded yet")
+        else:
+            said.append(f"{count - missing} of them embedded anew by {scheme}, which takes over")
+    return ", ".join(said)
 
 
-def _embedder() -> str:
-    from storage.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # imported on first use
+def _embedder(settings: EmbedderSettings) -> str:
+    from server.embedders import make_embedder  # noqa: PLC0415  # imported on first use
 
-    embedder = MiniLMEmbedder()
+    embedder = make_embedder(settings)
     vector = embedder.embed_query(PROBE)
     return f"{embedder.model_id}, {len(vector)} dimensions"
 
 
-def _chroma(data_dir: Path | None) -> str:
+def _chroma(url: str, record: Path | None) -> str:
     """Tries Chroma in a directory of its own, then compares the stored index with the record."""
     import tempfile  # noqa: PLC0415  # imported on first use
     from importlib.metadata import version  # noqa: PLC0415  # the same
 
     import numpy as np  # noqa: PLC0415  # the same
 
+    from storage.chroma import ChromaDirectory  # noqa: PLC0415  # the same
     from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
 
     with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
-        index = VectorIndex(Path(scratch), model_id="probe")
-        index.upsert("doctor", [1], np.ones((1, 3), dtype=np.float32))
-        found = index.nearest("doctor", np.ones(3, dtype=np.float32), 1)
+        index = VectorIndex(ChromaDirectory(Path(scratch)), library="probe")
+        index.upsert(1, "doctor", [1], np.ones((1, 3), dtype=np.float32))
+        found = index.nearest(1, "doctor", np.ones(3, dtype=np.float32), 1)
         index.close()
     if found != [1]:
         raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
-    record = _record(data_dir)
-    seen = "" if record is None else f", {_compare(record)}"
+    seen = "" if record is None else f", {_compare(record, url)}"
     return version("chromadb") + seen
 
 
-def _compare(record: Path) -> str:
+def _compare(record: Path, url: str) -> str:
     """How the vector index of a data directory compares with its record.
 
     Raises:
@@ -176,30 +188,34 @@ def _compare(record: Path) -> str:
     """
     from contextlib import closing  # noqa: PLC0415  # imported on first use
 
+    from storage.chroma import chroma_home  # noqa: PLC0415  # the same
     from storage.database import Database  # noqa: PLC0415  # the same
     from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
 
-    with closing(Database(record)) as database, database.read() as connection:
-        counts = connection.execute(
-            "SELECT c.user_id, count(*) FROM embeddings e"
-            " JOIN chunks c ON c.seq = e.chunk_seq GROUP BY c.user_id"
-        ).fetchall()
-        waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
-    directory = record.parent / "chroma"
-    if waiting:
+    with closing(Database(record)) as database:
+        name = database.get_meta("library")
+        with database.read() as connection:
+            counts = connection.execute(
+                "SELECT e.model_seq, c.user_id, count(*) FROM embeddings e"
+                " JOIN chunks c ON c.seq = e.chunk_seq JOIN models m ON m.seq = e.model_seq"
+                " WHERE m.state = 'current' GROUP BY e.model_seq, c.user_id"
+            ).fetchall()
+            waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
+    if waiting or name is None:
         return f"{waiting} changes wait for the server to deliver them"
-    with closing(VectorIndex(directory, model_id="")) as index:
-        held = sum(index.count(user) for user, _ in counts) if directory.exists() else 0
-    stored = sum(count for _, count in counts)
+    home = chroma_home(record.parent, url)
+    with closing(VectorIndex(home, library=name)) as index:
+        held = sum(index.count(model, user) for model, user, _ in counts)
+    stored = sum(count for *_, count in counts)
     if held != stored:
-        raise RuntimeError(f"{directory} holds {held} of {stored} vectors: the server rebuilds it.")
+        raise RuntimeError(f"{home.name} holds {held} of {stored} vectors: the server rebuilds it.")
     return f"{held} vectors, as many as the record"
 
 
-def _record(data_dir: Path | None) -> Path | None:
+def _record(data_dir: Path) -> Path | None:
     """The record of a data directory, if there is one."""
-    record = None if data_dir is None else data_dir / "toolcrib.db"
-    return record if record is not None and record.exists() else None
+    record = data_dir / "toolcrib.db"
+    return record if record.exists() else None
 
 
 def _print(finding: Finding) -> None:

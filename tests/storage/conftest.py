@@ -18,6 +18,7 @@ from storage.database import Database
 from storage.embedders.minilm import MiniLMEmbedder
 from storage.embedders.protocol import Embedder
 from storage.library import Library
+from storage.meaning import Models
 
 _SCRIPT = Path(__file__).with_name("other_process.py")
 
@@ -95,8 +96,9 @@ def minilm() -> MiniLMEmbedder:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+def database(tmp_path: Path, world: ModuleType) -> Iterator[Database]:
     database = Database(tmp_path / "data" / "toolcrib.db")
+    Models(database, world.HashEmbedder(), lambda _: None)
     yield database
     database.close()
 

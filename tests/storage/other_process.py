@@ -34,6 +34,7 @@ class HashEmbedder:
     model_id = "hash"
     dimensions = 64
     cjk = True
+    floor = 0.25
 
     def __init__(self, model_id: str = "hash") -> None:
         self.model_id = model_id
@@ -106,6 +107,13 @@ def drain(library: Library) -> None:
         pass
 
 
+def embed(library: Library) -> None:
+    """Embeds all that is queued for the current model, and tells the vector index nothing."""
+    model, _ = library.models.current()
+    while library.indexer._embed_batch(model):
+        pass
+
+
 def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
     """Which of the chunks are not their own nearest neighbour in the vector index, of every nth."""
     with library.database.read() as connection:
@@ -116,8 +124,8 @@ def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
     missing = []
     for number in range(0, count, every):
         content = content_of(prefix, number)
-        vector = library.engine._embedder.embed_query(content)
-        if library.vectors.nearest(ANN.user_id, vector, 1) != [seq_of[content]]:
+        vector = library.models.current()[1].embed_query(content)
+        if library.vectors.nearest(1, ANN.user_id, vector, 1) != [seq_of[content]]:
             missing.append(content)
     return missing
 
@@ -165,7 +173,7 @@ def main(directory: str) -> None:
                 drain(library)
                 _say("drained")
             case "count":
-                _say(library.vectors.count(ANN.user_id))
+                _say(library.vectors.count(1, ANN.user_id))
             case "lost":
                 _say(lost(library, *given))
             case "find":

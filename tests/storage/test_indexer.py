@@ -26,8 +26,8 @@ def _rows(library: Library, table: str) -> int:
 
 def _embedded(library: Library) -> int:
     """How many passages its HashEmbedder has been given."""
-    counted: Any = library.engine._embedder
-    return int(counted.embedded)
+    remembering: Any = library.models.current()[1]
+    return int(remembering.embedder.embedded)
 
 
 def _drain_despite_failures(library: Library, world: ModuleType, tries: int = 5) -> None:
@@ -47,7 +47,7 @@ def test_what_is_added_is_embedded_and_delivered_once(library: Library, world: M
     world.drain(library)
     status = library.indexer.status(ANN)
     assert (status.total, status.embedded, status.complete) == (70, 70, True)
-    assert library.vectors.count("ann") == 70
+    assert library.vectors.count(1, "ann") == 70
     assert world.lost(library, "a", 70, 1) == []
     assert _rows(library, "embed_queue") == _rows(library, "vector_outbox") == 0
     assert _embedded(library) == 70
@@ -62,14 +62,14 @@ def test_the_background_thread_works_until_it_is_stopped(
     while not library.indexer.status(ANN).complete or _rows(library, "vector_outbox"):
         pass
     library.indexer.stop()
-    assert library.vectors.count("ann") == 1
+    assert library.vectors.count(1, "ann") == 1
 
 
 def test_users_have_indexes_of_their_own(library: Library, world: ModuleType) -> None:
     world.add_many(library, "a", 5)
     world.add_many(library, "b", 3, BOB)
     world.drain(library)
-    assert (library.vectors.count("ann"), library.vectors.count("bob")) == (5, 3)
+    assert (library.vectors.count(1, "ann"), library.vectors.count(1, "bob")) == (5, 3)
     assert library.indexer.status(BOB).total == 3
 
 
@@ -83,7 +83,7 @@ def test_a_deletion_leaves_every_index(library: Library, world: ModuleType) -> N
     for table in ("contexts", "embeddings", "lexical_fresh", "chunks"):
         assert _rows(library, table) == 1, table
     assert _rows(library, "mentions") == 0
-    assert library.vectors.count("ann") == 1
+    assert library.vectors.count(1, "ann") == 1
 
 
 def test_what_is_deleted_while_it_is_embedded_does_not_come_back(
@@ -91,16 +91,16 @@ def test_what_is_deleted_while_it_is_embedded_does_not_come_back(
 ) -> None:
     shelf = library.shelf(ANN)
     shelf.add(world.new_document("one", "unicorns"))
-    embed = library.engine._embedder.embed_passages
+    embed = library.models.current()[1].embed_passages
 
     def delete_meanwhile(texts: list[str]) -> Any:
         shelf.delete_document("text", "one")
         return embed(texts)
 
-    monkeypatch.setattr(library.engine._embedder, "embed_passages", delete_meanwhile)
+    monkeypatch.setattr(library.models.current()[1], "embed_passages", delete_meanwhile)
     world.drain(library)
     assert _rows(library, "embeddings") == 0
-    assert library.vectors.count("ann") == 0
+    assert library.vectors.count(1, "ann") == 0
 
 
 def test_an_embedder_that_fails_is_reported_and_the_queue_stays(
@@ -111,7 +111,7 @@ def test_an_embedder_that_fails_is_reported_and_the_queue_stays(
 
     library.shelf(ANN).add(world.new_document("one", "unicorns"))
     with monkeypatch.context() as broken:
-        broken.setattr(library.engine._embedder, "embed_passages", fail)
+        broken.setattr(library.models.current()[1], "embed_passages", fail)
         library.indexer.start()
         while not library.indexer.status(ANN).problem:
             pass
@@ -183,7 +183,7 @@ def test_a_damaged_index_is_rebuilt_after_a_search_without_embedding_again(
     assert found.hits[0].chunk.content == world.content_of("a", 5)
     assert found.hits[0].dense == pytest.approx(1)
     _drain_despite_failures(library, world)
-    assert library.vectors.count("ann") == 2100
+    assert library.vectors.count(1, "ann") == 2100
     assert world.lost(library, "a", 2100, 40) == []
     assert _embedded(library) == 0
 
@@ -201,7 +201,7 @@ def test_a_damaged_index_is_rebuilt_when_something_is_added(
     library = library_of(world.HashEmbedder())
     world.add_many(library, "b", 150)
     _drain_despite_failures(library, world)
-    assert library.vectors.count("ann") == 2250
+    assert library.vectors.count(1, "ann") == 2250
     assert world.lost(library, "a", 2100, 40) == world.lost(library, "b", 150, 10) == []
     assert _embedded(library) == 150
 
@@ -228,7 +228,7 @@ def test_an_index_that_is_damaged_while_it_is_open_keeps_searches_right(
 ) -> None:
     shutil.copytree(full_directory, tmp_path / "data")
     library = library_of(world.HashEmbedder())
-    assert library.vectors.count("ann") == 2100
+    assert library.vectors.count(1, "ann") == 2100
     damage(tmp_path / "data" / "chroma")
     world.add_many(library, "b", 150)
     _drain_despite_failures(library, world)
@@ -334,7 +334,9 @@ def _kill_and_check(
         assert state[raw_id] != "replaced" or f"{raw_id} second" in contents
     fresh.end()
     library = Library(directory, world.HashEmbedder())
-    assert library.vectors.count("ann") == _rows(library, "embeddings") == _rows(library, "chunks")
+    assert (
+        library.vectors.count(1, "ann") == _rows(library, "embeddings") == _rows(library, "chunks")
+    )
     assert library.indexer.status(ANN).total == _rows(library, "chunks")  # by the lexical index
     library.close()
 

@@ -118,7 +118,7 @@ def test_without_an_embedder_only_the_same_text_is_merged(
         raise StorageUnavailableError("The endpoint is away.")
 
     with monkeypatch.context() as away:
-        away.setattr(library.engine._embedder, "embed_passages", unavailable)
+        away.setattr(library.models.current()[1], "embed_passages", unavailable)
         outcomes = [_know(shelf, text).outcome for text in (TEA, f"{TEA} now", TEA)]
     assert outcomes == ["added", "added", "merged"]
     world.drain(library)

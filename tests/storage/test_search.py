@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from storage import search as search_module
 from storage.embedders.minilm import MiniLMEmbedder
+from storage.embedders.protocol import DEFAULT_FLOOR
 from storage.filters import compile_filter
 from storage.lexical import find_matches
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
 from storage.queues import passage
-from storage.search import CANDIDATES, DENSE_FLOOR, fuse
+from storage.search import CANDIDATES, fuse
 from storage.selection import Selection
 from storage.tokenize import tokenize
 
@@ -95,7 +96,7 @@ def test_every_hit_has_its_true_scores(shelved: Library, world: ModuleType, quer
     world.drain(shelved)
     hits = _found(shelved, query)
     assert hits
-    embedder = shelved.engine._embedder
+    embedder = shelved.models.current()[1]
     vector = embedder.embed_query(query)
     with shelved.database.read() as connection:
         seq_of = {
@@ -123,7 +124,7 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
     world.add_many(library, "a", 60)
     world.drain(library)
     query = world.content_of("a", 30)
-    vector = library.engine._embedder.embed_query(query)
+    vector = library.models.current()[1].embed_query(query)
     hits = library.shelf(ANN).search(query, ANY, 100).hits
     assert 3 <= len(hits) <= 6
     with library.database.read() as connection:
@@ -131,7 +132,9 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
         lexical = _lexical(connection, query, [row[1] for row in rows])
     seq_of = dict(rows)
     for hit in hits:
-        expected = float(library.engine._embedder.embed_passages([hit.chunk.content])[0] @ vector)
+        expected = float(
+            library.models.current()[1].embed_passages([hit.chunk.content])[0] @ vector
+        )
         assert hit.dense == pytest.approx(expected, abs=1e-5)
         assert hit.lexical == pytest.approx(lexical.get(seq_of[hit.chunk.position], 0.0))
 
@@ -162,9 +165,8 @@ def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
     world.drain(library)
     # Of stop words alone: the words of the query cannot find it.
     library.shelf(ANN).add(world.new_document("new", "of the and", title=""))
-    while library.indexer._embed_batch():
-        pass
-    assert library.vectors.count("ann") == 2100
+    world.embed(library)
+    assert library.vectors.count(1, "ann") == 2100
     hits = library.shelf(ANN).search("of the and", ANY, 1).hits
     assert [hit.context.raw_id for hit in hits] == ["new"]
     library.shelf(ANN).delete_document("text", "new")
@@ -177,12 +179,12 @@ def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) 
     rare = world.new_document("rare", "and by other words far away", title="")
     library.shelf(ANN).add(replace(rare, event_time=5.0))
     world.drain(library)
-    vector = library.engine._embedder.embed_query("and")
-    cosine = float(library.engine._embedder.embed_passages([rare.text])[0] @ vector)
-    assert cosine > DENSE_FLOOR
+    vector = library.models.current()[1].embed_query("and")
+    cosine = float(library.models.current()[1].embed_passages([rare.text])[0] @ vector)
+    assert cosine > DEFAULT_FLOOR
     with library.database.read() as connection:
         (seq,) = connection.execute("SELECT max(seq) FROM chunks").fetchone()
-    assert seq not in library.vectors.nearest("ann", vector, 5 * CANDIDATES)
+    assert seq not in library.vectors.nearest(1, "ann", vector, 5 * CANDIDATES)
     few = SearchFilter(time_range=TimeRange(0, 10))
     (hit,) = library.shelf(ANN).search("and", few, 5).hits
     assert hit.context.raw_id == "rare"
@@ -264,7 +266,7 @@ def test_a_fused_score_lies_between_0_and_1_and_the_floor_holds(
 ) -> None:
     fused = fuse(dense, lexical, alpha)
     assert all(-1e-9 <= score <= 1 + 1e-9 for score in fused.values())
-    above = {seq for seq, cosine in dense.items() if cosine >= DENSE_FLOOR}
+    above = {seq for seq, cosine in dense.items() if cosine >= DEFAULT_FLOOR}
     assert fused.keys() == above | lexical.keys()
 
 
@@ -310,7 +312,7 @@ def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
 ) -> None:
     world.drain(shelved)
     monkeypatch.setattr("storage.embedders.minilm.MODEL_SHA256", "0" * 64)
-    monkeypatch.setattr(shelved.engine, "_embedder", MiniLMEmbedder())
+    monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder())
     result = shelved.shelf(ANN).search("heron", ANY, 5)
     assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])
     assert "is damaged" in result.status.problem

@@ -146,7 +146,12 @@ async def test_what_is_not_embedded_yet_is_found_by_words_and_said_to_be(
         await crib.call("add_document", text=HERONS)
         found = await crib.call("retrieve_document_context", query="heron")
         assert found["mode"] == "lexical"
-        assert found["coverage"] == {"total": 1, "embedded": 0, "problem": ""}
+        assert found["coverage"] == {
+            "total": 1,
+            "embedded": 0,
+            "problem": "",
+            "next_embedded": None,
+        }
         assert found["hits"][0]["dense"] is None
         text = await crib.text("retrieve_document_context", query="heron")
         assert "0 of 1 chunks embedded; the rest is found by words." in text

@@ -80,21 +80,33 @@ class Coverage(BaseModel):
         total: Stored chunks.
         embedded: Those with a vector; the rest is found by its words alone.
         problem: Why embedding stands still, or empty.
+        next_embedded: Those with a vector by the embedder that takes over once it has all; absent
+            where none does.
     """
 
     total: int
     embedded: int
     problem: str = ""
+    next_embedded: int | None = None
 
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
         """The coverage as a tool answers it."""
-        return cls(total=status.total, embedded=status.embedded, problem=status.problem)
+        return cls(
+            total=status.total,
+            embedded=status.embedded,
+            problem=status.problem,
+            next_embedded=status.next_embedded,
+        )
 
     def to_text(self) -> str:
-        """One line; empty when everything is embedded."""
-        if self.embedded >= self.total:
-            return self.problem
+        """One line; empty when everything is embedded, and not being embedded anew."""
+        parts = [self.problem] if self.embedded >= self.total else [self._missing()]
+        if self.next_embedded is not None:
+            parts.append(f"{self.next_embedded} of {self.total} embedded anew by another model.")
+        return " ".join(filter(None, parts))
+
+    def _missing(self) -> str:
         why = f" ({self.problem})" if self.problem else ""
         return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
 

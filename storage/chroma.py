@@ -1,0 +1,140 @@
+"""Where Chroma is: in a directory of ours, or behind a server.
+
+A home makes clients; what is done with them is the vector index's business.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from storage.errors import VectorIndexError
+
+__all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
+
+SERVER_SECONDS = 30.0
+"""How long a server may take over one request; Chroma's own client would wait for ever."""
+
+GREETING_SECONDS = 3.0
+
+
+class ChromaHome(Protocol):
+    """A place that Chroma clients are made for.
+
+    Attributes:
+        name: The place, for errors.
+        shared_files: Whether processes share its files, each with a Chroma of its own: what one
+            writes the others see after reopening alone, and what fails is damaged. A server sees
+            to that itself, and what fails may be back in a moment.
+    """
+
+    name: str
+    shared_files: bool
+
+    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+        """A client, to be closed by its owner."""
+
+    def remove(self) -> bool:
+        """Removes everything at once where nobody else's is kept; False where that may be."""
+
+
+class ChromaDirectory:
+    """Chroma embedded in this process, its files in a directory.
+
+    Args:
+        directory: The directory; made when it is first used.
+    """
+
+    shared_files = True
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.name = str(directory)
+
+    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+        """A client of its own Chroma."""
+        import chromadb  # noqa: PLC0415  # imported on first use
+        from chromadb.api.shared_system_client import (  # noqa: PLC0415  # imported on first use
+            SharedSystemClient,
+        )
+        from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
+
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = str(self.directory)
+        try:
+            return chromadb.PersistentClient(
+                path=path, settings=Settings(anonymized_telemetry=False)
+            )
+        except BaseException:
+            # Chroma would answer the next attempt with the system that did not start.
+            SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
+            raise
+
+    def remove(self) -> bool:
+        """Removes the files."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return True
+
+
+class ChromaServer:
+    """A Chroma server, which others may use too.
+
+    Args:
+        url: Its address, http://host:port or https://host:port.
+    """
+
+    shared_files = False
+
+    def __init__(self, url: str) -> None:
+        self.name = url
+        self._url = urlsplit(url.rstrip("/"))
+
+    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+        """A client of the server.
+
+        Raises:
+            VectorIndexError: If nothing that answers like Chroma is there.
+        """
+        import chromadb  # noqa: PLC0415  # imported on first use
+        from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
+
+        self._greet()
+        secure = self._url.scheme == "https"
+        client = chromadb.HttpClient(
+            host=self._url.hostname or "",
+            port=self._url.port or (443 if secure else 80),
+            ssl=secure,
+            settings=Settings(anonymized_telemetry=False),
+        )
+        client._server._session.timeout = SERVER_SECONDS  # type: ignore[attr-defined]  # noqa: SLF001  # nothing public sets one
+        return client
+
+    def remove(self) -> bool:
+        """Removes nothing: other libraries may be kept there."""
+        return False
+
+    def _greet(self) -> None:
+        """Sees that a server is there before a client without a time limit is made for it."""
+        import httpx2  # noqa: PLC0415  # imported on first use
+
+        try:
+            answer = httpx2.get(
+                f"{self.name.rstrip('/')}/api/v2/heartbeat", timeout=GREETING_SECONDS
+            )
+        except httpx2.HTTPError as error:
+            raise VectorIndexError(
+                f"The Chroma server at {self.name} cannot be reached: {error}.",
+                suggestions=("Start it, or correct chroma.url; searches go on without it.",),
+            ) from error
+        if answer.status_code != 200:  # noqa: PLR2004  # the protocol's success
+            raise VectorIndexError(
+                f"{self.name} answered {answer.status_code} to Chroma's heartbeat.",
+                suggestions=("Correct chroma.url; searches go on without it.",),
+            )
+
+
+def chroma_home(data_dir: Path, url: str) -> ChromaHome:
+    """The server at an address; without one, the Chroma of a data directory."""
+    return ChromaServer(url) if url else ChromaDirectory(data_dir / "chroma")
