@@ -18,7 +18,7 @@ from mcp_types import (
 from storage.buckets import Bucket
 from storage.events import Due
 from storage.hierarchy import Part
-from storage.models import ContextType, NewContext
+from storage.models import ContextType, NewContext, SearchFilter
 from tools.summaries import MOST_WRITTEN, PROMPT_CHARACTERS, _earlier, _prompt
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +95,18 @@ async def test_the_clients_model_writes_where_the_client_offers_one(
         assert summary["content"].startswith("The client says: ")
         found = await crib.text("retrieve_event_context", query="the client says")
         assert "client:tiny summary of " in found
+
+
+@BY_ERA
+async def test_the_model_writes_when_the_tool_is_reached_through_another(
+    open_crib: Opener, mode: str
+) -> None:
+    async with open_crib(mode) as crib, asking(crib, mode, Model()):
+        add_days(crib, 3)
+        built = await crib.call("call_tool", name="build_event_summaries", arguments={"level": 1})
+        assert "client:tiny" in str(built)
+        shelf = crib.app.library.shelf(crib.app.identity)
+        assert len(shelf.contexts(SearchFilter(levels=(1,)), 10)) == 3
 
 
 async def test_a_client_of_2026_is_asked_in_a_few_rounds_and_never_twice_the_same(
