@@ -137,9 +137,13 @@ class Shelf:
         self._indexer.notify()
         return removed
 
-    def forgettable(self, wanted: SearchFilter) -> dict[ContextType, int]:
-        """How many contexts of each kind `forget_all` would delete."""
-        return self._contexts.count_kinds(self.identity, _spelled_out(wanted))
+    def forgettable(
+        self, wanted: SearchFilter, limit: int
+    ) -> tuple[dict[ContextType, int], list[Context]]:
+        """How many contexts of each kind `forget_all` would delete, and the newest of them."""
+        wanted = _spelled_out(wanted)
+        newest = self._contexts.newest(self.identity, wanted, limit)
+        return self._contexts.count_kinds(self.identity, wanted), newest
 
     def forget_all(self, wanted: SearchFilter) -> dict[ContextType, int]:
         """Deletes what fits a filter from every store, and says how many of each kind went.
