@@ -1,0 +1,171 @@
+"""Forgetting: whatever is stored, by id or by what it has in common."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from storage.models import Context, ContextType, SearchFilter
+from storage.shelf import Shelf
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.params import AgentId, DeviceId, Names, RawId, RawType, TimeWindow, UserId
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+__all__ = ["forget"]
+
+SHOWN = 20
+
+Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
+
+
+class Doomed(BaseModel):
+    """A context that would go."""
+
+    id: str
+    context_type: ContextType
+    title: str
+    date: str
+
+    @classmethod
+    def of(cls, context: Context) -> Doomed:
+        """What tells a person which one it is."""
+        return cls(
+            id=context.id,
+            context_type=context.context_type,
+            title=context.title,
+            date=_date(context.event_time),
+        )
+
+
+class Forgotten(BaseModel):
+    """What went, or would go.
+
+    Attributes:
+        dry_run: Whether nothing was deleted.
+        count: How many contexts.
+        kinds: How many of each kind.
+        first: The newest of those that would go.
+        missing: Ids under which no context is stored.
+        note: What is to be known beside that.
+    """
+
+    dry_run: bool
+    count: int
+    kinds: dict[ContextType, int]
+    first: list[Doomed]
+    missing: list[str]
+    note: str
+
+    def to_text(self) -> str:
+        """What a person is asked, or told."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items()) or "nothing"
+        lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {kinds}."]
+        lines += [
+            f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in self.first
+        ]
+        if self.count > len(self.first) > 0:
+            lines.append(f"and {self.count - len(self.first)} more")
+        return "\n".join(filter(None, [*lines, self.note]))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    confirmation=Confirmation.REQUIRED,
+    tags=("context",),
+    capabilities=("forget stored contexts by id, kind, name, time or source",),
+    timeout=600,
+)
+def forget(
+    context: RequestContext,
+    ids: Annotated[Ids | None, Field(description="Contexts, instead of a filter")] = None,
+    context_types: Annotated[
+        list[ContextType] | None, Field(max_length=3, description="Only these kinds")
+    ] = None,
+    entities: Annotated[
+        Names | None, Field(description="Only what names one of these, exactly")
+    ] = None,
+    time_range: Annotated[TimeWindow | None, Field(description="Only of this time")] = None,
+    raw_type: Annotated[RawType | None, Field(description="Only this kind of source")] = None,
+    raw_id: Annotated[RawId | None, Field(description="Only the source of this name")] = None,
+    dry_run: Annotated[bool, Field(description="Only show what would go")] = True,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> Forgotten:
+    """Deletes contexts for good: those with these ids, or all that fit every given filter.
+
+    Call it with dry_run first, and show the user what would go.
+    """
+    wanted = SearchFilter(
+        ids=tuple(ids or ()),
+        context_types=tuple(context_types or ()),
+        time_range=None if time_range is None else time_range.to_range(),
+        entities=tuple(entities or ()),
+        raw_type=raw_type,
+        raw_id=raw_id,
+    )
+    _check(wanted)
+    shelf = context.shelf(user_id, device_id, agent_id)
+    missing = _missing(shelf, wanted)
+    kinds, first = shelf.forgettable(wanted, SHOWN) if dry_run else (shelf.forget_all(wanted), [])
+    return Forgotten(
+        dry_run=dry_run,
+        count=sum(kinds.values()),
+        kinds=kinds,
+        first=[Doomed.of(each) for each in first],
+        missing=missing,
+        note=_note(missing, dry_run=dry_run, count=sum(kinds.values())),
+    )
+
+
+def _check(wanted: SearchFilter) -> None:
+    """Refuses to take nothing for everything.
+
+    Raises:
+        InvalidArgumentsError: If neither ids nor a filter is given, or both.
+    """
+    time_range = wanted.time_range
+    open_ended = time_range is None or (time_range.start is None and time_range.end is None)
+    filtered = not open_ended or any(
+        (wanted.context_types, wanted.entities, wanted.raw_type, wanted.raw_id)
+    )
+    if bool(wanted.ids) != filtered:
+        return
+    problem = "not both" if filtered else "neither is given"
+    raise InvalidArgumentsError(
+        f"ids, or at least one of context_types, entities, time_range, raw_type and raw_id:"
+        f" {problem}.",
+        next_actions=("Give ids from a search or a listing, or filters that fit what is to go.",),
+    )
+
+
+def _missing(shelf: Shelf, wanted: SearchFilter) -> list[str]:
+    if not wanted.ids:
+        return []
+    stored = {context.id for context in shelf.contexts(wanted, len(wanted.ids))}
+    return [each for each in dict.fromkeys(wanted.ids) if each not in stored]
+
+
+def _note(missing: list[str], *, dry_run: bool, count: int) -> str:
+    notes = []
+    if missing:
+        notes.append(
+            f"No context has the id {', '.join(missing)}. Profiles, entities and relationships are"
+            " no contexts: entities go with delete_entity."
+        )
+    if dry_run and count:
+        notes.append("Nothing was deleted: call again with dry_run=false.")
+    return " ".join(notes)
+
+
+def _date(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)  # before the year 1 or after 9999
