@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import keyword
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -20,24 +21,31 @@ COMMANDS = (
     "call",
     "tools",
     "convert",
-    "add",
+    "import",
+    "watch",
     "query",
     "delete",
     "doctor",
     "config",
 )
-"""In the order of the help; each is a function of that name in `server.cli.NAME`."""
+"""In the order of the help; each is a function of that name in `server.cli.NAME`, with an
+underscore behind a word of Python."""
+
+ALIASES = {"add": "import"}
+"""Other names of commands, which the help does not list."""
 
 
 class _Commands(Mapping[str, Any]):
     """The commands by name, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  # typer's command type is private
+        name = ALIASES.get(name, name)
         if name not in COMMANDS:
             raise KeyError(name)
-        module = importlib.import_module(f"server.cli.{name}")
+        function = f"{name}_" if keyword.iskeyword(name) else name
+        module = importlib.import_module(f"server.cli.{function}")
         single = typer.Typer(add_completion=False)
-        single.command(name)(getattr(module, name))
+        single.command(name)(getattr(module, function))
         return typer.main.get_command(single)
 
     def __iter__(self) -> Iterator[str]:

@@ -11,7 +11,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import PurePath
 from typing import IO, TextIO
 
@@ -40,11 +40,11 @@ _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack witho
 
 def read_export(
     file: IO[bytes], *, name: str, max_bytes: int = MAX_UNPACKED_BYTES
-) -> Iterator[Conversation | None]:
+) -> Generator[Conversation | None, None, None]:
     """Reads the conversations in a file; none at all if it is no chat export.
 
     Args:
-        file: The file, which is read while the conversations are asked for.
+        file: The file, which is read while the conversations are asked for, and then closed.
         name: Its name; the suffix tells an archive from JSON.
         max_bytes: Bytes that an archive unpacks to at most.
 
@@ -88,18 +88,19 @@ def _members(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[zipfil
 
 
 def _conversations(stream: IO[bytes], name: str) -> Iterator[Conversation | None]:
-    values = _values(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace"))
+    """Those of one JSON file, which is closed after them."""
     begun = False
-    try:
-        for value in values:
-            found = _conversation(value)
-            if found is None and not begun:
-                return
-            begun = True
-            yield found
-    except (ValueError, RecursionError) as error:
-        if begun:
-            raise _damaged(name, str(error)) from error
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace") as text:
+        try:
+            for value in _values(text):
+                found = _conversation(value)
+                if found is None and not begun:
+                    return
+                begun = True
+                yield found
+        except (ValueError, RecursionError) as error:
+            if begun:
+                raise _damaged(name, str(error)) from error
 
 
 def _conversation(value: object) -> Conversation | None:
