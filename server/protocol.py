@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from server.auth import speaker_of
+from server.lean import lean
 from server.prompts import Prompts
 from server.resources import ContextResources
 from server.sampling import RoundSampler, sampler_of
@@ -130,11 +131,7 @@ class _ToolBridge:
         if self._listed is None:
             await self._ready()
         if self._listed is None:  # nobody else has taken it meanwhile
-            registry = self._registry
-            self._listed = [
-                describe(replace(spec, description=registry.description_of(spec)))
-                for spec in self._surface.select(registry)
-            ]
+            self._listed = [self._definition(spec) for spec in self._surface.select(self._registry)]
         return types.ListToolsResult(tools=self._listed)
 
     async def call_tool(
@@ -157,6 +154,11 @@ class _ToolBridge:
             return _call_result(result)
         except InternalError as error:
             return _call_result(ToolResult.failure(error))
+
+    def _definition(self, spec: ToolSpec) -> types.Tool:
+        described = replace(spec, description=self._registry.description_of(spec))
+        whole = describe(described)
+        return lean(whole) if self._surface.shortens(spec) else whole
 
 
 def describe(spec: ToolSpec) -> types.Tool:

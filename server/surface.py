@@ -10,7 +10,7 @@ from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
-__all__ = ["FULL", "LEAN", "Surface"]
+__all__ = ["EVERYDAY", "FULL", "LEAN", "Surface"]
 
 LEAN = "lean"
 FULL = "full"
@@ -63,6 +63,10 @@ class Surface:
             _logger.warning("%s", problem)
         named = {spec.name for spec in map(registry.get, self._chosen) if spec is not None}
         return [spec for spec in registry.specs() if spec.name in named or self._holds(spec)]
+
+    def shortens(self, spec: ToolSpec) -> bool:
+        """Whether a tool is listed in its lean form: the built-in ones, unless all is wanted."""
+        return spec.source == "builtin" and FULL not in self._chosen
 
     def _holds(self, spec: ToolSpec) -> bool:
         own = spec.source.startswith("function:")

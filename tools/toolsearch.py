@@ -156,7 +156,7 @@ def search_tools(
     capabilities=("show the parameters and the result of a tool",),
 )
 def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
-    """Shows how a tool is called: its full input and output schema, and its effects."""
+    """Shows all parameters of a tool, those too that the list leaves out, and its result."""
     registry = context.catalogue.registry
     spec = registry.find(name)
     return ToolDescription.of(spec, registry.description_of(spec))

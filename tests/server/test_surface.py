@@ -52,6 +52,9 @@ async def test_the_lean_surface_is_the_everyday_tools(tmp_path: Path, mode: str)
 async def test_the_full_surface_is_every_tool(tmp_path: Path, mode: str) -> None:
     async with opened(tmp_path, ("full",)) as app:
         assert await listed(app, mode) == [spec.name for spec in app.registry.specs()]
+        async with Client(app.server) as client:
+            for each in (await client.list_tools()).tools:
+                assert each.input_schema == app.registry.find(each.name).input_schema
 
 
 @pytest.mark.anyio
@@ -106,6 +109,8 @@ async def test_function_files_are_on_the_lean_surface_and_may_be_named(tmp_path:
             called = {"name": "saw", "arguments": {"length": 3}}
             result = await client.call_tool("call_tool", called)
             assert result.structured_content == {"result": 1.5}
+            (saw,) = [each for each in (await client.list_tools()).tools if each.name == "saw"]
+            assert saw.input_schema == app.registry.find("saw").input_schema
 
 
 @pytest.mark.anyio

@@ -82,7 +82,7 @@ _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 
 class TimeWindow(BaseModel):
-    """A range of time, both ends included.
+    """From start to end, both included, in Unix seconds or ISO 8601.
 
     Attributes:
         start: Unix seconds or ISO 8601.
