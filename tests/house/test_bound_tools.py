@@ -50,7 +50,7 @@ def _arguments(spec: ToolSpec) -> dict[str, Any]:
         name: _value(resolve(schema["properties"][name], schema))
         for name in schema.get("required", ())
     }
-    return needed | MORE.get(spec.name, {})
+    return {**needed, **MORE.get(spec.name, {})}
 
 
 def _value(schema: Mapping[str, Any]) -> Any:
