@@ -132,6 +132,10 @@ def _fill(
     with arriving_file(folder / RECORD, replace=False) as copy:
         _copy(connection, copy, on_copied)
         _check(copy, str(backup))
+        with closing(sqlite3.connect(copy)) as restored:
+            # A name of its own on a Chroma server, where the original may go on under the old one.
+            restored.execute("DELETE FROM meta WHERE key = 'library'")
+            restored.commit()
 
 
 def _copy(source: sqlite3.Connection, target: Path, on_copied: OnCopied | None) -> None:

@@ -100,6 +100,9 @@ class Database:
             Whether nobody stood in the way: while another reads or writes, the log stays.
         """
         with self._translated(), self._connection() as connection:
+            log = self.path.with_name(f"{self.path.name}-wal")
+            if not log.exists() or not log.stat().st_size:
+                return True
             connection.execute("PRAGMA busy_timeout = 0")  # waiting, it would hold up every writer
             try:
                 busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

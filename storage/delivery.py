@@ -72,7 +72,7 @@ class Delivery:
             if self._inherited:  # from an earlier run or another process, in whatever state
                 self._inherited, self.check_wanted = False, True
                 if not all(self._is_whole(*place) for place in places):
-                    self._rebuild()
+                    self.rebuild()
                     return True
             with self._database.write() as connection:
                 # Counted before the first vector too: who dies on the way has changed the index.
@@ -116,7 +116,7 @@ class Delivery:
                 for (model, user_id), count in counts.items()
             ):
                 log.warning("The vector index differs from the record: rebuilding it")
-                self._rebuild()
+                self.rebuild()
         self._inherited = self.check_wanted = False
         return True
 
@@ -166,10 +166,11 @@ class Delivery:
             yield
         except VectorIndexError:
             if self._vectors.home.shared_files:
-                self._rebuild()
+                self.rebuild()
             raise
 
-    def _rebuild(self) -> None:
+    def rebuild(self) -> None:
+        """Empties the index, and queues for it every vector that the record has."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
             connection.execute(

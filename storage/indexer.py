@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from storage import upkeep
@@ -42,6 +43,9 @@ REST_SECONDS = 60.0
 IDLE_SECONDS = 1.0
 """How long to wait before looking for work that another process left behind."""
 
+FOLD_SECONDS = 60.0
+"""How long the log of a library in use may hold what was deleted."""
+
 STOP_SECONDS = 10.0
 """How long to wait for the batch under way: an embedder on the network may take longer."""
 
@@ -70,6 +74,7 @@ class Indexer:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failed: dict[int, float] = {}
+        self._folded = 0.0
         self.problem = ""
 
     def start(self) -> None:
@@ -130,6 +135,21 @@ class Indexer:
         with locked(self._lock_path, wait=False) as held:
             return held and (upkeep.work(self._database) or self._advance())
 
+    def rebuild(self) -> None:
+        """Empties both indexes, which `step` then fills again; nothing is embedded anew.
+
+        Until it is through, words find only what is indexed again, and meaning finds all. Waits
+        for the batch that another process may have under way.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written.
+        """
+        with locked(self._lock_path, wait=True):
+            self._delivery.rebuild()
+            with self._database.write() as connection:
+                upkeep.reset(connection)
+        self._wake.set()
+
     def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
@@ -145,7 +165,15 @@ class Indexer:
             if self.problem and not worked:
                 self._stopping.wait(RETRY_SECONDS)
             elif not worked:
+                self._fold_log()
                 self._wake.wait(IDLE_SECONDS)
+
+    def _fold_log(self) -> None:
+        """Now and then empties the log, which still holds what was deleted since."""
+        if time.monotonic() - self._folded > FOLD_SECONDS:
+            self._folded = time.monotonic()
+            with suppress(StorageUnavailableError):  # the disk is full: the log stays
+                self._database.fold_log()
 
     def _has_work(self) -> bool:
         with self._database.read() as connection:

@@ -25,6 +25,10 @@ COMMANDS = (
     "watch",
     "query",
     "delete",
+    "export",
+    "backup",
+    "restore",
+    "rebuild",
     "doctor",
     "config",
 )
