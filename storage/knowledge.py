@@ -21,7 +21,7 @@ from storage.selection import Selection
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
 
 MERGE_SIMILARITY = 0.85
-"""Cosine from which two pieces of knowledge say nearly the same."""
+"""Cosine, by the bundled model, from which two pieces of knowledge say nearly the same."""
 
 MAX_MERGED_CHARS = 8_000
 """What has grown longer than this is left as it is: no longer one piece of knowledge."""
@@ -100,7 +100,7 @@ class KnowledgeBase:
         for chunk_seq, near in self._engine.nearest(
             connection, identity, vector, selection
         ).items():
-            if near < MERGE_SIMILARITY:
+            if near < vector.scaled(MERGE_SIMILARITY):
                 break
             seq, length = connection.execute(
                 "SELECT context_seq, (SELECT sum(length(content)) FROM chunks s"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.database import Database
-from storage.embedders.protocol import Embedder
+from storage.embedders.protocol import DEFAULT_FLOOR, Embedder
 from storage.embedders.remembering import RememberingEmbedder
 from storage.errors import StorageUnavailableError
 
@@ -60,10 +60,16 @@ class Meaning:
     Attributes:
         model: The model's number.
         vector: Of unit length.
+        floor: Cosine below which texts have nothing to do with each other, by this model.
     """
 
     model: int
     vector: Vectors
+    floor: float = DEFAULT_FLOOR
+
+    def scaled(self, cosine: float) -> float:
+        """What a cosine of the bundled model is by this one, between its floor and 1."""
+        return 1 - (1 - cosine) * (1 - self.floor) / (1 - DEFAULT_FLOOR)
 
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Meaning:
@@ -74,7 +80,7 @@ class Meaning:
         """
         vector = embedder.embed_query(text)
         check_dimensions(model, vector)
-        return cls(model.seq, vector)
+        return cls(model.seq, vector, embedder.floor)
 
     @classmethod
     def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Meaning]:
@@ -85,7 +91,7 @@ class Meaning:
         """
         vectors = embedder.embed_passages(texts)
         check_dimensions(model, vectors)
-        return [cls(model.seq, vector) for vector in vectors]
+        return [cls(model.seq, vector, embedder.floor) for vector in vectors]
 
 
 class Models:

@@ -108,8 +108,10 @@ def library_of(tmp_path: Path) -> Iterator[Callable[..., Library]]:
     """Opens a library on an embedder, by default in one directory."""
     with ExitStack() as stack:
 
-        def make(embedder: Embedder, directory: Path = tmp_path / "data") -> Library:
-            library = Library(directory, embedder)
+        def make(
+            embedder: Embedder, directory: Path = tmp_path / "data", **options: Any
+        ) -> Library:
+            library = Library(directory, embedder, **options)
             stack.callback(library.close)
             return library
 

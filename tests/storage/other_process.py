@@ -31,13 +31,12 @@ ANN = Identity(user_id="ann")
 class HashEmbedder:
     """A vector for each word, by its hash; a text's is their sum. Thousands a second."""
 
-    model_id = "hash"
-    dimensions = 64
     cjk = True
     floor = 0.25
 
-    def __init__(self, model_id: str = "hash") -> None:
+    def __init__(self, model_id: str = "hash", dimensions: int = 64) -> None:
         self.model_id = model_id
+        self.dimensions = dimensions
         self.embedded = 0
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -45,7 +44,10 @@ class HashEmbedder:
 
         self.embedded += len(texts)
         sums = np.array(
-            [np.sum([_vector_of(word) for word in text.split() or [""]], axis=0) for text in texts],
+            [
+                np.sum([_vector_of(word, self.dimensions) for word in text.split() or [""]], axis=0)
+                for text in texts
+            ],
             dtype=np.float32,
         )
         unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
@@ -58,11 +60,11 @@ class HashEmbedder:
 
 
 @lru_cache(maxsize=1 << 16)
-def _vector_of(word: str) -> Vectors:
+def _vector_of(word: str, dimensions: int) -> Vectors:
     import numpy as np  # noqa: PLC0415  # as in the real embedder
 
     seed = int.from_bytes(sha256(word.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).normal(size=HashEmbedder.dimensions).astype(np.float32)
+    return np.random.default_rng(seed).normal(size=dimensions).astype(np.float32)
 
 
 def new_document(raw_id: str, text: str, **given: Any) -> NewContext:
@@ -121,11 +123,12 @@ def lost(library: Library, prefix: str, count: int, every: int) -> list[str]:
             "SELECT content, seq FROM chunks WHERE user_id = ?", (ANN.user_id,)
         )
         seq_of = {str(row[0]): int(row[1]) for row in rows}
+    model, embedder = library.models.current()
     missing = []
     for number in range(0, count, every):
         content = content_of(prefix, number)
-        vector = library.models.current()[1].embed_query(content)
-        if library.vectors.nearest(1, ANN.user_id, vector, 1) != [seq_of[content]]:
+        vector = embedder.embed_query(content)
+        if library.vectors.nearest(model.seq, ANN.user_id, vector, 1) != [seq_of[content]]:
             missing.append(content)
     return missing
 
