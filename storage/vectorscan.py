@@ -55,9 +55,9 @@ def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seq
 
 
 def best(scores: Mapping[int, float], count: int) -> dict[int, float]:
-    """The highest scores, highest first."""
-    ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return dict(ranked[:count])
+    """The highest scores, highest first; of equals the lowest seq."""
+    ranked = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
+    return {seq: scores[seq] for seq in ranked[:count]}
 
 
 def _compare(rows: sqlite3.Cursor, meaning: Meaning) -> dict[int, float]:
