@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.models import Identity
+from storage.models import ContextType, NewContext, SearchFilter
 
 pytestmark = pytest.mark.anyio
 
@@ -51,30 +51,33 @@ async def fill(crib: Any) -> dict[str, str]:
     }
 
 
-def left(crib: Any, ids: dict[str, str], identity: Identity | None = None) -> set[str]:
-    from storage.models import SearchFilter  # noqa: PLC0415  # beside its use
-
-    shelf = crib.app.library.shelf(identity or crib.app.identity)
+def left(crib: Any, ids: dict[str, str]) -> set[str]:
+    shelf = crib.app.library.shelf(crib.app.identity)
     stored = {context.id for context in shelf.contexts(SearchFilter(), 100)}
     return {name for name, each in ids.items() if each in stored}
 
 
-@pytest.mark.parametrize(("given", "doomed"), FILTERS)
+async def test_a_dry_run_shows_what_fits_every_given_filter_and_deletes_nothing(
+    open_crib: Opener,
+) -> None:
+    async with open_crib() as crib:
+        ids = await fill(crib)
+        for given, doomed in FILTERS:
+            shown = await crib.call("forget", **given)
+            assert (shown["dry_run"], shown["count"]) == (True, len(doomed)), given
+            assert {each["id"] for each in shown["first"]} == {ids[name] for name in doomed}, given
+        assert left(crib, ids) == set(ids)
+
+
+@pytest.mark.parametrize(("given", "doomed"), FILTERS[1:5])
 async def test_what_a_dry_run_shows_is_what_goes(
     open_crib: Opener, given: dict[str, Any], doomed: set[str]
 ) -> None:
     async with open_crib() as crib:
         ids = await fill(crib)
         shown = await crib.call("forget", **given)
-        assert (shown["dry_run"], shown["count"]) == (True, len(doomed))
-        assert {each["id"] for each in shown["first"]} == {ids[name] for name in doomed}
-        assert left(crib, ids) == set(ids)
         gone = await crib.call("forget", **given, dry_run=False)
-        assert (gone["dry_run"], gone["count"], gone["kinds"]) == (
-            False,
-            len(doomed),
-            shown["kinds"],
-        )
+        assert (gone["dry_run"], gone["kinds"]) == (False, shown["kinds"])
         assert left(crib, ids) == set(ids) - doomed
 
 
@@ -109,8 +112,6 @@ async def test_what_is_added_between_the_dry_run_and_the_deletion_goes_and_is_co
 async def test_more_than_one_transaction_takes_all_go(open_crib: Opener) -> None:
     async with open_crib() as crib:
         shelf = crib.app.library.shelf(crib.app.identity)
-        from storage.models import ContextType, NewContext  # noqa: PLC0415  # beside its use
-
         for number in range(450):
             shelf.add(
                 NewContext(
@@ -127,26 +128,24 @@ async def test_more_than_one_transaction_takes_all_go(open_crib: Opener) -> None
         assert (await crib.call("forget", context_types=["event"]))["count"] == 0
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"ids": []},
-        {"context_types": [], "entities": []},
-        {"time_range": {}},
-        {"ids": ["x"], "raw_type": "text"},
-        {"ids": ["x"], "context_types": ["event"]},
-    ],
-)
-@pytest.mark.parametrize("dry_run", [True, False])
-async def test_nothing_is_not_taken_for_everything(
-    open_crib: Opener, given: dict[str, Any], dry_run: bool
-) -> None:
+NOTHING: list[dict[str, Any]] = [
+    {},
+    {"ids": []},
+    {"context_types": [], "entities": []},
+    {"time_range": {}},
+    {"ids": ["x"], "raw_type": "text"},
+    {"ids": ["x"], "context_types": ["event"]},
+]
+
+
+async def test_nothing_is_not_taken_for_everything(open_crib: Opener) -> None:
     async with open_crib() as crib:
         ids = await fill(crib)
-        error_type, told = await crib.failure("forget", **given, dry_run=dry_run)
-        assert error_type == "invalid_arguments"
-        assert "at least one of context_types" in told
+        for given in NOTHING:
+            for dry_run in (True, False):
+                error_type, told = await crib.failure("forget", **given, dry_run=dry_run)
+                assert error_type == "invalid_arguments"
+                assert "at least one of context_types" in told
         assert left(crib, ids) == set(ids)
 
 
