@@ -24,6 +24,7 @@ from storage import vectorscan
 from storage.buckets import DAY, MONTH, SECOND, WEEK
 from storage.database import Database
 from storage.filters import Where, compile_filter
+from storage.hierarchy import FROM_SUMMARIES
 from storage.lexical import find_matches
 from storage.models import (
     ContextType,
@@ -150,12 +151,12 @@ class _Drilldown:
     def starts(self, top_k: int) -> list[int]:
         """The summaries to open: of each level the nearest to the query."""
         rows = self.connection.execute(
-            f"SELECT x.seq, x.hierarchy_level FROM contexts x WHERE {self._summaries.sql}",
+            f"SELECT x.seq, x.hierarchy_level {FROM_SUMMARIES} {self._summaries.sql}",
             self._summaries.values,
         )
         self._meet(rows)
         self._measure()
-        own = self._own(self.question.floor)
+        own = self._best(self._fused(self.question.floor))
         best: list[int] = []
         for level in _SUMMARY_LEVELS:
             known = [seq for seq in own if self.levels[seq] == level]
@@ -168,10 +169,10 @@ class _Drilldown:
         for level in reversed(_SUMMARY_LEVELS):
             parents = [seq for seq in opened if self.levels[seq] == level]
             rows = self.connection.execute(
-                "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM children h"
-                " JOIN contexts x ON x.seq = h.child_seq"
-                " WHERE h.parent_seq IN (SELECT value FROM json_each(?))"
-                f" AND (({self._summaries.sql}) OR ({self._events.sql}))"
+                "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM json_each(?) p"
+                " CROSS JOIN children h ON h.parent_seq = p.value"
+                " CROSS JOIN contexts x ON x.seq = h.child_seq"
+                f" WHERE ({self._summaries.sql}) OR ({self._events.sql})"
                 " ORDER BY x.event_time DESC LIMIT ?",
                 (
                     json.dumps(parents),
@@ -204,8 +205,8 @@ class _Drilldown:
 
     def answer(self, starts: Collection[int], top_k: int) -> EventResult:
         """The best events by either way, and the best of the summaries that were opened."""
-        own = self._own(-1.0)
-        eligible = self._own(self.question.floor)
+        fused = self._fused(-1.0)
+        own, eligible = self._best(fused), self._best(self._fused(self.question.floor))
         blended = self._blend(starts, own)
         scores = {
             seq: max(eligible.get(seq, 0.0), blended[seq][0] if seq in blended else 0.0)
@@ -214,8 +215,8 @@ class _Drilldown:
         }
         opened = {seq: own[seq] for seq in starts}
         return EventResult(
-            self._hits(scores, top_k, own, blended),
-            self._hits(opened, min(top_k, MOST_SUMMARIES), own, {}),
+            self._hits(scores, top_k, fused, blended),
+            self._hits(opened, min(top_k, MOST_SUMMARIES), fused, {}),
             "lexical" if self.question.vector is None else "hybrid",
             self.question.status,
         )
@@ -273,9 +274,12 @@ class _Drilldown:
         )
         self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
 
-    def _own(self, floor: float) -> dict[int, float]:
-        """How near each context is by the best of its chunks, above a floor of similarity."""
-        fused = fuse(self.dense, self.lexical, self.question.weight, floor)
+    def _fused(self, floor: float) -> dict[int, float]:
+        """The score of each chunk that has one of the query's words or lies above the floor."""
+        return fuse(self.dense, self.lexical, self.question.weight, floor)
+
+    def _best(self, fused: Mapping[int, float]) -> dict[int, float]:
+        """The score of each context: that of the best of its chunks."""
         own: dict[int, float] = {}
         for seq, chunks in self.chunks.items():
             scores = [fused[chunk] for chunk in chunks if chunk in fused]
@@ -311,11 +315,10 @@ class _Drilldown:
         self,
         scores: Mapping[int, float],
         count: int,
-        own: Mapping[int, float],
+        fused: Mapping[int, float],
         blended: Mapping[int, tuple[float, tuple[int, ...]]],
     ) -> tuple[EventHit, ...]:
         best = sorted(scores, key=lambda seq: (-scores[seq], -self.levels[seq], -seq))[:count]
-        fused = fuse(self.dense, self.lexical, self.question.weight, -1.0)
         shown = [max(self.chunks[seq], key=lambda chunk: fused.get(chunk, -1.0)) for seq in best]
         found = hits_of(
             self.connection,
@@ -327,9 +330,9 @@ class _Drilldown:
         )
         steps = self._steps(way for seq in best if seq in blended for way in blended[seq][1])
         hits = []
-        for seq, hit in zip(best, found, strict=True):
+        for seq, chunk, hit in zip(best, shown, found, strict=True):
             score, path = blended.get(seq, (None, ()))
-            hits.append(EventHit(hit, own.get(seq), score, tuple(steps[way] for way in path)))
+            hits.append(EventHit(hit, fused.get(chunk), score, tuple(steps[way] for way in path)))
         return tuple(hits)
 
     def _steps(self, seqs: Iterable[int]) -> dict[int, Step]:

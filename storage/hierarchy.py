@@ -18,6 +18,7 @@ from storage.filters import Where, exactly, identity_clause
 from storage.models import ContextType, Identity
 
 __all__ = [
+    "FROM_SUMMARIES",
     "Gathered",
     "Part",
     "find_summary",
@@ -29,6 +30,9 @@ __all__ = [
 
 MOST_CHUNKS = 3
 """How many chunks of a long event a summary reads: some 4,000 characters."""
+
+FROM_SUMMARIES = "FROM contexts x INDEXED BY contexts_of_bucket WHERE x.hierarchy_level > 0 AND"
+"""SQLite would take an index of all contexts, of which there are far more."""
 
 _COLUMNS = (
     "x.seq, x.id, x.sha256, x.title, x.summary, x.keywords, x.entities, x.importance,"
@@ -172,7 +176,7 @@ def _summaries(
     if within is not None:
         overlap = Where("x.event_time < ? AND x.bucket_end > ?", (within.end, within.start))
     return connection.execute(
-        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.hierarchy_level = ?"
+        f"SELECT {_COLUMNS} {FROM_SUMMARIES} {whose.sql} AND x.hierarchy_level = ?"
         f" AND {overlap.sql} ORDER BY x.event_time",
         (*whose.values, level, *overlap.values),
     ).fetchall()
