@@ -34,7 +34,10 @@ class ChromaHome(Protocol):
     shared_files: bool
 
     def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
-        """A client, to be closed by its owner."""
+        """A client."""
+
+    def close(self, client: Any) -> None:  # noqa: ANN401  # the same
+        """Closes a client, and all that it holds."""
 
     def remove(self) -> bool:
         """Removes everything at once where nobody else's is kept; False where that may be."""
@@ -72,6 +75,10 @@ class ChromaDirectory:
             SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
             raise
 
+    def close(self, client: Any) -> None:  # noqa: ANN401  # a client as it was opened
+        """Closes a client, and its files with the last one."""
+        client.close()
+
     def remove(self) -> bool:
         """Removes the files."""
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -108,8 +115,15 @@ class ChromaServer:
             ssl=secure,
             settings=Settings(anonymized_telemetry=False),
         )
-        client._server._session.timeout = SERVER_SECONDS  # type: ignore[attr-defined]  # noqa: SLF001  # nothing public sets one
+        _session(client).timeout = SERVER_SECONDS
         return client
+
+    def close(self, client: Any) -> None:  # noqa: ANN401  # a client as it was opened
+        """Closes a client, and its connections, which it would leave open itself."""
+        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # as said there
+        client.close()
+        for session in sessions:
+            session.close()
 
     def remove(self) -> bool:
         """Removes nothing: other libraries may be kept there."""
@@ -133,6 +147,11 @@ class ChromaServer:
                 f"{self.name} answered {answer.status_code} to Chroma's heartbeat.",
                 suggestions=("Correct chroma.url; searches go on without it.",),
             )
+
+
+def _session(client: Any) -> Any:  # noqa: ANN401  # an httpx.Client
+    """A client's connections: nothing public closes them, or sets them a time limit."""
+    return client._server._session  # noqa: SLF001  # as said above
 
 
 def chroma_home(data_dir: Path, url: str) -> ChromaHome:

@@ -125,7 +125,7 @@ class VectorIndex:
         with self._turn:
             client, self._client = self._client, None
             if client is not None:
-                client.close()
+                self.home.close(client)
 
     def _name(self, model: int, user_id: str) -> str:
         return f"{self._library}-{model}-{hashlib.sha256(user_id.encode()).hexdigest()[:32]}"

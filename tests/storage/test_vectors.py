@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from storage.chroma import ChromaDirectory
+from storage.chroma import ChromaDirectory, ChromaServer
 from storage.errors import VectorIndexError
 from storage.vectors import VectorIndex
 
@@ -108,6 +109,45 @@ def test_a_new_generation_opens_the_index_again_and_the_same_one_does_not(opener
     assert index._client is None
 
 
+def test_a_search_reopens_the_index_once_a_second_and_a_writer_each_time(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = opener()
+    index.follow(1)
+    index.count(1, "ann")
+    client = index._client
+    index.follow(2, at_once=False)
+    assert index._client is client
+    index.follow(2)
+    assert index._client is None
+    index.count(1, "ann")
+    monkeypatch.setattr("storage.vectors.REOPEN_SECONDS", 0)
+    index.follow(3, at_once=False)
+    assert index._client is None
+
+
+def test_models_have_indexes_of_their_own_which_go_one_by_one(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(3)
+    index.upsert(1, "ann", [1], vectors[:1])
+    index.upsert(11, "ann", [2], vectors[1:2, :8])
+    index.upsert(11, "bob", [3], vectors[2:, :8])
+    assert index.nearest(11, "ann", vectors[0, :8], 5) == [2]
+    index.drop_model(1)
+    assert (index.count(1, "ann"), index.count(11, "ann"), index.count(11, "bob")) == (0, 1, 1)
+    index.drop_model(11)
+    index.drop_model(11)
+    assert (index.count(11, "ann"), index.count(11, "bob")) == (0, 0)
+
+
+def test_asking_makes_nothing(opener: Opener) -> None:
+    index = opener()
+    assert index.count(1, "ann") == 0
+    index.delete(1, "ann", [1])
+    assert index.nearest(1, "ann", _vectors(1)[0], 1) == []
+    with index._open() as client:
+        assert client.list_collections() == []
+
+
 def test_a_dropped_index_is_empty_and_usable(opener: Opener, home: ChromaDirectory) -> None:
     index, vectors = opener(), _vectors(2)
     index.upsert(1, "ann", [1, 2], vectors)
@@ -160,3 +200,14 @@ def test_a_file_in_the_place_of_the_directory_is_an_error(
     home.directory.write_text("a file")
     with pytest.raises(VectorIndexError, match="File exists"):
         index.count(1, "ann")
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.chroma.GREETING_SECONDS", 0.1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        index = VectorIndex(ChromaServer(url), library="x")
+        with pytest.raises(VectorIndexError, match="cannot be reached"):
+            index.nearest(1, "ann", np.ones(3, dtype=np.float32), 1)
