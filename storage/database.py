@@ -93,6 +93,15 @@ class Database:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
+    def compact(self) -> None:
+        """Writes the whole file anew, without what was deleted; writers wait meanwhile.
+
+        Raises:
+            StorageUnavailableError: If the disk has no room for it, or another process writes.
+        """
+        with self._translated(), self._write_turn, self._connection() as connection:
+            connection.execute("VACUUM")
+
     def fold_log(self) -> bool:
         """Folds the write-ahead log into the file and empties it: what was deleted is in neither.
 

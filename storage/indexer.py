@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from storage import upkeep
+from storage import erasure, upkeep
 from storage.database import Database
 from storage.delivery import Delivery
 from storage.errors import StorageError, StorageUnavailableError
@@ -74,7 +74,7 @@ class Indexer:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failed: dict[int, float] = {}
-        self._folded = 0.0
+        self._erased = -FOLD_SECONDS
         self.problem = ""
 
     def start(self) -> None:
@@ -165,15 +165,21 @@ class Indexer:
             if self.problem and not worked:
                 self._stopping.wait(RETRY_SECONDS)
             elif not worked:
-                self._fold_log()
+                self._erase()
                 self._wake.wait(IDLE_SECONDS)
 
-    def _fold_log(self) -> None:
-        """Now and then empties the log, which still holds what was deleted since."""
-        if time.monotonic() - self._folded > FOLD_SECONDS:
-            self._folded = time.monotonic()
-            with suppress(StorageUnavailableError):  # the disk is full: the log stays
-                self._database.fold_log()
+    def _erase(self) -> None:
+        """Now and then sees to it that what was deleted leaves the log and the file."""
+        if time.monotonic() - self._erased > FOLD_SECONDS:
+            self._erased = time.monotonic()
+            with (
+                suppress(StorageUnavailableError),  # no room or no turn: there is a next time
+                locked(self._lock_path, wait=False) as held,
+            ):
+                if held and erasure.is_due(self._database):
+                    erasure.erase(self._database)
+                else:
+                    self._database.fold_log()
 
     def _has_work(self) -> bool:
         with self._database.read() as connection:

@@ -13,13 +13,15 @@ def rebuild(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Make the indexes of words and of vectors anew, also while servers run; embeds nothing."""
+    """Make both indexes and the file anew, also while servers run; nothing is embedded again."""
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, drain  # noqa: PLC0415  # the same
     from server.cli.terminal import console  # noqa: PLC0415  # the same
+    from storage.erasure import erase  # noqa: PLC0415  # the same
 
     with opened(data_dir=data_dir, config_file=config) as app:
         app.library.indexer.rebuild()
         with bars(console()) as progress:
             done = drain(app.library, progress)
+        erase(app.library.database)
     typer.echo(f"Indexed {done.words} chunks by their words and {done.vectors} by their vectors.")
