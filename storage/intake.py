@@ -7,10 +7,10 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 from storage import lexical, queues
+from storage.buckets import SECOND, Bucket
 from storage.chunk import TextChunk, chunk
 from storage.errors import InvalidSourceError
 from storage.models import ContextType, Identity, NewContext, Turn
@@ -31,10 +31,6 @@ __all__ = [
 
 OnProgress = Callable[[int, int], None]
 """Told (done, total) chunks; may raise to give up before anything is written."""
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
-_FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
-_LAST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +128,7 @@ def insert_context(
         "sha256": new.sha256,
         "merge_count": 0,
         "hierarchy_level": 0,
-        "time_bucket": _second(event_time) if is_event else "",
+        "time_bucket": Bucket.of(SECOND, event_time).label if is_event else "",
     }
     cursor = connection.execute(
         f"INSERT INTO contexts ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
@@ -216,8 +212,3 @@ def _prepared(
             title_terms=title_terms,
             body_terms=body_terms,
         )
-
-
-def _second(moment: float) -> str:
-    within = min(max(moment, _FIRST), _LAST)
-    return (_EPOCH + timedelta(seconds=int(within))).strftime("%Y-%m-%dT%H:%M:%SZ")
