@@ -35,7 +35,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="Folders, Markdown vaults, files, and exports of ChatGPT or Claude (zip or JSON).",
             exists=True,
         ),
@@ -74,8 +74,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
                 typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))
             else:
                 typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
-    named = {path.resolve() for path in paths}
-    if tally.nothing_else or not tally.skipped_files.isdisjoint(named):
+    if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
 
 

@@ -159,7 +159,8 @@ class Importer:
         if chat is _END:
             return False
         if not isinstance(chat, Conversation):
-            outcome = Outcome(file, self._name(file), "skipped", "It is no conversation.")
+            message = f"A part of {self._name(file)!r} is no conversation."
+            outcome = Outcome(file, self._name(file), "skipped", message)
         else:
             name = source_of(chat.source, chat.title or chat.id)
             for reason, count in chat.left_out.items():
@@ -168,7 +169,8 @@ class Importer:
                 result = cast("Result", self._shelf.add(chat.to_context()).outcome)
                 outcome = Outcome(file, name, result)
             else:
-                outcome = Outcome(file, name, "skipped", "The conversation has no text.")
+                message = f"The conversation {(chat.title or chat.id)!r} has no text."
+                outcome = Outcome(file, name, "skipped", message)
         self._note(outcome)
         return True
 

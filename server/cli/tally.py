@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ Result = Literal["added", "replaced", "unchanged", "deleted", "skipped"]
 RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "deleted", "skipped")
 
 _QUOTED = re.compile(r"""(?<!\w)(['"])(?:\\.|(?!\1)[^\\])*\1(?!\w)""")
-_NAMED = re.compile(r"\b(name|path) it\b")
+_NAMED = re.compile(r"\b(name|path|conversation) it\b")
 _UNREADABLE = re.compile(r"^it cannot be read[^.]*\. ")
 _DETAIL = re.compile(r" \([^)]*\)|[:;].*", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w-])\d[\d,.]*(?!\w)")
@@ -55,7 +55,6 @@ class Tally:
         causes: How often each cause of skipping was.
         passed_over: Entries of folders that were not looked at, by reason.
         left_out: What was left out of chats, by reason.
-        skipped_files: The files of which something was skipped.
     """
 
     def __init__(self) -> None:
@@ -63,19 +62,21 @@ class Tally:
         self.causes: Counter[str] = Counter()
         self.passed_over: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
-        self.skipped_files: set[Path] = set()
+        self._taken: set[Path] = set()
+        self._skipped: set[Path] = set()
 
     def note(self, outcome: Outcome) -> None:
         """Counts an outcome."""
         self.results[outcome.result] += 1
         if outcome.result == "skipped":
             self.causes[outcome.cause] += 1
-            self.skipped_files.add(outcome.file)
+            self._skipped.add(outcome.file)
+        else:
+            self._taken.add(outcome.file)
 
-    @property
-    def nothing_else(self) -> bool:
-        """Whether everything was skipped."""
-        return self.results.keys() <= {"skipped"}
+    def failed(self, named: Collection[Path]) -> bool:
+        """Whether nothing is stored, or nothing of one of these files is."""
+        return not self._taken or not (self._skipped - self._taken).isdisjoint(named)
 
     def lines(self) -> Iterator[str]:
         """The counts for a person; none if there are none."""
@@ -85,8 +86,8 @@ class Tally:
             yield f"  {count} skipped: {cause}."
         if passed_over := _listed(self.passed_over):
             yield f"Passed over: {passed_over}"
-        if left_out := _listed(self.left_out):
-            yield f"Left out of chats: {left_out}"
+        if left_out := [f"{what} ({count:,})" for what, count in (+self.left_out).most_common()]:
+            yield f"Left out of chats: {', '.join(left_out)}"
 
     def as_json(self) -> dict[str, Any]:
         """The counts for a program."""

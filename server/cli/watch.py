@@ -21,9 +21,7 @@ __all__ = ["watch"]
 def watch(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FOLDER...", help="Folders or vaults.", exists=True, file_okay=False
-        ),
+        typer.Argument(metavar="FOLDER", help="Folders or vaults.", exists=True, file_okay=False),
     ],
     root: RootOption = None,
     data_dir: DataDirOption = None,

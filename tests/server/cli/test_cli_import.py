@@ -196,7 +196,7 @@ def contexts(work: Path, columns: str) -> list[tuple[Any, ...]]:
 
 def test_add_is_another_name_of_import(cli: Command) -> None:
     assert cli("add", "notes").out == "3 added\n"
-    assert " add [OPTIONS] PATH..." in cli("add", "--help").out
+    assert " add [OPTIONS] " in cli("add", "--help").out
     assert " add " not in cli("--help").out
 
 
@@ -301,7 +301,7 @@ def test_an_export_of_chats_is_imported_as_it_was_downloaded(cli: Command, work:
         archive.writestr("conversations.json", json.dumps([CHATGPT]))
         archive.writestr("user.json", json.dumps({"email": "ada@example.org"}))
     ended = cli("import", "notes/export.zip")
-    assert ended.out == "1 added\nLeft out of chats: 1 tool calls and results\n"
+    assert ended.out == "1 added\nLeft out of chats: tool calls and results (1)\n"
     columns = "raw_type, raw_id, title, event_time"
     assert contexts(work, columns) == [("chatgpt", "c-3", "Ropes", 86_400.0)]
     assert "User, 1970-01-02T00:00:00Z" in cli("query", "floating rope").out
@@ -327,10 +327,12 @@ def test_chats_without_text_and_damaged_exports_are_skipped(cli: Command, work: 
     assert ended.out.splitlines() == [
         "5 added, 2 unchanged, 5 skipped",
         "  3 skipped: The conversation has no text.",
-        "  1 skipped: It is no conversation.",
+        "  1 skipped: A part of it is no conversation.",
         "  1 skipped: It is damaged.",
     ]
     assert "Skipped: 'notes/cut.json' cannot be read to its end." in ended.err
+    assert "Skipped: The conversation 'Silence' has no text." in ended.err
+    assert cli("import", "notes/chats.jsonl").code == 0
 
 
 def test_the_summary_is_json_where_a_program_asks(cli: Command, work: Path) -> None:

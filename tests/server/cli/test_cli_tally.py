@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.tally import Outcome, Tally
+from server.cli.tally import Outcome, Result, Tally
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,8 @@ from server.cli.tally import Outcome, Tally
             "The system refuses access to it",
         ),
         ("The path 'a' is protected (why); tools may not use it.", "The path is protected"),
+        ("The conversation 'New chat' has no text.", "The conversation has no text"),
+        ("A part of 'a.json' is no conversation.", "A part of it is no conversation"),
         ("", ""),
     ],
 )
@@ -46,9 +48,16 @@ def test_the_counts_come_in_one_order_whatever_happened_first() -> None:
         "  1 skipped: It is empty.",
         "Passed over: 1,200 hidden",
     ]
-    assert not tally.nothing_else
 
 
 def test_of_nothing_nothing_is_said() -> None:
     assert list(Tally().lines()) == []
-    assert Tally().nothing_else
+
+
+def test_a_named_file_failed_if_nothing_of_it_is_stored() -> None:
+    tally = Tally()
+    assert tally.failed(())
+    outcomes: list[tuple[str, Result]] = [("a", "added"), ("a", "skipped"), ("b", "skipped")]
+    for file, result in outcomes:
+        tally.note(Outcome(Path(file), file, result))
+    assert [tally.failed([Path(file)]) for file in "abc"] == [False, True, False]
