@@ -197,7 +197,7 @@ def contexts(work: Path, columns: str) -> list[tuple[Any, ...]]:
 def test_add_is_another_name_of_import(cli: Command) -> None:
     assert cli("add", "notes").out == "3 added\n"
     assert " add [OPTIONS] " in cli("add", "--help").out
-    assert " add " not in cli("--help").out
+    assert "│ add " not in cli("--help").out
 
 
 def test_what_ignore_rules_leave_out_is_passed_over_and_counted(cli: Command, work: Path) -> None:
