@@ -204,7 +204,8 @@ class _UserIndex:
         """For each different term that stands anywhere, the places that hold it and how often."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
-        hashes = [postings.hash_term(term) for term in dict.fromkeys(terms)][:MAX_QUERY_TERMS]
+        different = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        hashes = [postings.hash_term(term) for term in different]
         found = postings.find_postings(self._connection, list(self._starts), hashes)
         for term in hashes:
             fresh = np.flatnonzero(self._fresh.terms == term)

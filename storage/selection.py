@@ -88,7 +88,7 @@ class Selection:
             ranked: Gives so many of the best candidates, best first, or all if there are fewer.
             count: How many are wanted.
         """
-        if not self.narrows:
+        if not self.narrows or not count:
             return ranked(count)
         if "members" in vars(self):  # few fitted before
             return None
