@@ -135,19 +135,28 @@ class Indexer:
         with locked(self._lock_path, wait=False) as held:
             return held and (upkeep.work(self._database) or self._advance())
 
-    def rebuild(self) -> None:
-        """Empties both indexes, which `step` then fills again; nothing is embedded anew.
+    def rebuild_vectors(self) -> None:
+        """Empties the vector index, which `step` then fills again; nothing is embedded anew.
 
-        Until it is through, words find only what is indexed again, and meaning finds all. Waits
-        for the batch that another process may have under way.
+        Searches find the same meanwhile. Waits for the batch that another process has under way.
+
+        Raises:
+            StorageUnavailableError: If the record or the index cannot be written.
+        """
+        with locked(self._lock_path, wait=True):
+            self._delivery.rebuild()
+        self._wake.set()
+
+    def rebuild_words(self) -> None:
+        """Empties the lexical index, which `step` then fills again.
+
+        Until it is through, words find only what is indexed again.
 
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
-        with locked(self._lock_path, wait=True):
-            self._delivery.rebuild()
-            with self._database.write() as connection:
-                upkeep.reset(connection)
+        with locked(self._lock_path, wait=True), self._database.write() as connection:
+            upkeep.reset(connection)
         self._wake.set()
 
     def _work(self) -> None:

@@ -20,7 +20,8 @@ def rebuild(
     from storage.erasure import erase  # noqa: PLC0415  # the same
 
     with opened(data_dir=data_dir, config_file=config) as app:
-        app.library.indexer.rebuild()
+        app.library.indexer.rebuild_words()
+        app.library.indexer.rebuild_vectors()
         with bars(console()) as progress:
             done = drain(app.library, progress)
         erase(app.library.database)

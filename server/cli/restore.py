@@ -36,5 +36,5 @@ def restore(
     if aside is not None:
         typer.echo(f"What was there is now in {visible(str(aside))}; restart running servers.")
     with opened(data_dir=target, config_file=config) as app, bars(console()) as progress:
-        app.library.indexer.rebuild()
+        app.library.indexer.rebuild_vectors()
         drain(app.library, progress)
