@@ -93,13 +93,17 @@ class FoundEvent(Hit):
         if self.hierarchy_level:
             count = f"{self.events} event{'' if self.events == 1 else 's'}"
             head = f"{self.title} ({self.time_bucket}, {self.summarizer} summary of {count})"
-            return f"{head}\nscore {self.score:.2f}\n{self.content}"
+            return f"{head}\n{self._scores()}\n{self.content}"
         way = " > ".join(step.time_bucket for step in self.path)
-        scores = f"score {self.score:.2f}" + (f", through {way}" if way else "")
+        scores = self._scores() + (f", through {way}" if way else "")
         if self.matched:
             scores += f"; matched: {', '.join(self.matched)}"
         head = " ".join(filter(None, (self.event_time, self.title, f"(event {self.id})")))
         return f"{head}\n{scores}\n{self.content}"
+
+    def _scores(self) -> str:
+        dense = "" if self.dense is None else f", dense {self.dense:.2f}"
+        return f"score {self.score:.2f}{dense}"
 
 
 class FoundEvents(BaseModel):
