@@ -53,10 +53,8 @@ class Selection:
         """All chunks that fit, ascending."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
-        # Of the indexes SQLite would take one of the user: it does not know how many rows that is.
-        contexts = "contexts x NOT INDEXED" if self._where.few else "contexts x"
         rows = self._connection.execute(
-            f"SELECT c.seq FROM {contexts} CROSS JOIN chunks c ON c.context_seq = x.seq"
+            "SELECT c.seq FROM contexts x CROSS JOIN chunks c ON c.context_seq = x.seq"
             f" WHERE {self._where.sql}",
             self._where.values,
         )

@@ -69,3 +69,17 @@ END;
 
 -- What one device or agent kept, for the filter by identity.
 CREATE INDEX contexts_by_identity ON contexts (user_id, device_id, agent_id);
+
+-- What SQLite is to think of the indexes, whatever they hold: that a user has many contexts, of
+-- which few share the rest. Without it, it takes a user's contexts for ten and goes through them
+-- all (https://sqlite.org/optoverview.html#manctrl).
+ANALYZE sqlite_master;
+DELETE FROM sqlite_stat1;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('contexts', 'contexts_by_source', '100000 50000 10000 10 2'),
+    ('contexts', 'contexts_by_identity', '100000 50000 10000 5000'),
+    ('contexts', 'contexts_by_event_time', '100000 50000 2'),
+    ('contexts', 'contexts_by_create_time', '100000 50000 2'),
+    ('contexts', 'contexts_by_update_time', '100000 50000 2'),
+    ('contexts', 'contexts_by_sha256', '100000 50000 2');
+ANALYZE sqlite_master;

@@ -120,6 +120,29 @@ def test_where_few_fit_all_that_do_are_to_be_ranked(database: Database, seqs: Se
         assert found.tolist() == seqs[:-6:-1].tolist()
 
 
+@pytest.mark.parametrize(
+    ("condition", "order", "plan"),
+    [
+        ("x.id IN ('a', 'b')", "", "(id=?)"),
+        ("x.seq IN (SELECT context_seq FROM mentions)", "", "(rowid=?)"),
+        ("x.raw_type = 'a' AND x.raw_id = 'b'", "update_time", "raw_id=?"),
+        ("x.event_time > 5 AND x.event_time < 7", "update_time", "event_time<?"),
+        ("x.device_id = 'a'", "", "device_id=?"),
+        ("x.context_type = 'event'", "update_time", "contexts_by_update_time"),
+    ],
+)
+def test_no_filter_goes_through_all_that_a_user_has(
+    database: Database, condition: str, order: str, plan: str
+) -> None:
+    ordered = f" ORDER BY x.{order} LIMIT 9" if order else ""
+    with database.read() as connection:
+        (step, *_) = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT x.title FROM contexts x"  # noqa: S608  # our own conditions
+            f" WHERE x.user_id = 'ann' AND {condition}{ordered}"
+        ).fetchall()
+    assert plan in step["detail"]
+
+
 def test_a_chunk_that_is_gone_does_not_fit(database: Database, seqs: Seqs) -> None:
     with database.read() as connection:
         selection = Selection(connection, compile_filter(ANN, FILTERS["few"]))
