@@ -1,0 +1,48 @@
+"""What `toolcrib doctor` found, and how it looks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Finding", "judged", "show"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        subject: What.
+        ok: Whether it works; None where there is nothing to judge.
+        detail: What was seen.
+    """
+
+    subject: str
+    ok: bool | None
+    detail: str
+
+
+def judged(subject: str, look: Callable[[], str]) -> Finding:
+    """What a look saw; whatever it raises is the finding."""
+    try:
+        return Finding(subject, ok=True, detail=look())
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
+        advice = getattr(error, "suggestions", ())
+        detail = " ".join([str(error) or type(error).__name__, *advice])
+        return Finding(subject, ok=False, detail=detail)
+
+
+def show(finding: Finding) -> None:
+    """Prints a finding as a row."""
+    from rich.console import Console  # noqa: PLC0415  # JSON needs none
+    from rich.table import Table  # noqa: PLC0415  # the same
+    from rich.text import Text  # noqa: PLC0415  # the same
+
+    mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=14)
+    row.add_column(width=5)
+    row.add_column(overflow="fold")
+    row.add_row(Text(finding.subject), Text(mark, style), Text(finding.detail))
+    Console().print(row)

@@ -1,0 +1,155 @@
+"""`toolcrib doctor --repair`, and the damages that `toolcrib doctor` tells from each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+def findings(ended: Any) -> dict[str, tuple[bool | None, str]]:
+    return {row["subject"]: (row["ok"], row["detail"]) for row in json.loads(ended.out)}
+
+
+@pytest.fixture
+def data(cli: Command, work: Path) -> Path:
+    """A data directory with three documents."""
+    assert cli("add", "notes").code == 0
+    return work.parent / "data"
+
+
+def _execute(data: Path, statement: str) -> None:
+    with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def loose(data: Path) -> None:
+    _execute(data, "UPDATE chunks SET context_seq = 99 WHERE seq = 1")
+
+
+def without_words(data: Path) -> None:
+    _execute(data, "DELETE FROM lexical_fresh WHERE chunk_seq > 1")
+
+
+def with_words_of_what_is_gone(data: Path) -> None:
+    _execute(data, "UPDATE lexical_fresh SET chunk_seq = 99 WHERE chunk_seq = 1")
+    _execute(
+        data,
+        "INSERT INTO lexical_fresh SELECT 1, user_id, length, terms, counts FROM lexical_fresh"
+        " WHERE chunk_seq = 2",
+    )
+
+
+def with_garbled_words(data: Path) -> None:
+    _execute(
+        data,
+        "INSERT INTO lexical_segments (user_id, live, tier, size, chunks, lengths)"
+        " VALUES ('local', 1, 0, 1, x'00', x'00')",
+    )
+
+
+def without_vectors(data: Path) -> None:
+    shutil.rmtree(data / "chroma")
+
+
+def with_garbled_vectors(data: Path) -> None:
+    (data / "chroma" / "chroma.sqlite3").write_bytes(b"no database " * 1000)
+
+
+@pytest.mark.parametrize(
+    ("harm", "subject", "says"),
+    [
+        (loose, "SQLite", "1 rows of chunks belong to nothing"),
+        (without_words, "Words", "wrong of 2 chunks"),
+        (with_words_of_what_is_gone, "Words", "wrong of 1 chunks"),
+        (with_garbled_words, "Words", "buffer size"),
+        (without_vectors, "Vectors", "0 of 3 vectors"),
+    ],
+)
+def test_a_damage_is_told_from_others(
+    cli: Command, data: Path, harm: Callable[[Path], None], subject: str, says: str
+) -> None:
+    harm(data)
+    ended = cli("doctor", "--json")
+    assert (ended.code, ended.err) == (1, "")
+    failed = {name: detail for name, (ok, detail) in findings(ended).items() if ok is False}
+    assert list(failed) == [subject]
+    assert says in failed[subject]
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (without_words, "index of words"),
+        (with_garbled_words, "index of words"),
+        (without_vectors, "index of vectors"),
+        (with_garbled_vectors, "index of vectors"),
+    ],
+)
+def test_repair_mends_an_index_and_says_so(
+    cli: Command, data: Path, harm: Callable[[Path], None], says: str
+) -> None:
+    before = cli("query", "sourdough loaf", "--json").out
+    harm(data)
+    ended = cli("doctor", "--repair", "--json")
+    assert ended.code == 0
+    repairs = [row for row in json.loads(ended.out) if row["subject"] == "Repair"]
+    assert [row["ok"] for row in repairs] == [True, True]
+    assert says in repairs[0]["detail"]
+    assert cli("query", "sourdough loaf", "--json").out == before
+    again = findings(cli("doctor", "--repair", "--json"))
+    assert again["Repair"] == (True, "There was nothing to do.")
+
+
+def test_repair_finishes_what_was_left_half_done(cli: Command, data: Path) -> None:
+    _execute(data, "INSERT INTO embed_queue SELECT 1, seq, 'local' FROM models")
+    ended = cli("doctor", "--repair")
+    assert ended.code == 0
+    assert "1 embedded, 1 told to the vector index" in " ".join(ended.out.split())
+
+
+def test_repair_does_not_touch_a_damaged_record(cli: Command, data: Path) -> None:
+    (data / "toolcrib.db").write_bytes(b"no database " * 1000)
+    before = (data / "toolcrib.db").read_bytes()
+    ended = cli("doctor", "--repair", "--json")
+    assert ended.code == 1
+    assert "nothing but a backup" in findings(ended)["Repair"][1]
+    assert (data / "toolcrib.db").read_bytes() == before
+
+
+def test_repair_removes_what_killed_writers_left_and_nothing_else(
+    cli: Command, data: Path, work: Path
+) -> None:
+    old = time.time() - 7200
+    name = ".toolcrib-0123456789abcdef.tmp"
+    stale = [work / name, work / "notes" / name, data / (name + "-journal")]
+    others = [
+        work / "notes" / ".toolcrib-fedcba9876543210.tmp",  # young
+        work / ".toolcrib-0123456789ABCDEF.tmp",
+        work / ".toolcrib-0123456789abcdef.tmp.md",
+        work / "x.toolcrib-0123456789abcdef.tmp",
+        work.parent / name,  # outside
+    ]
+    for path in (*stale, *others):
+        path.write_text("half")
+        if path != others[0]:
+            os.utime(path, (old, old))
+    (work / "link").symlink_to(work.parent)
+    (work / ".toolcrib-aaaaaaaaaaaaaaaa.tmp").symlink_to(others[-1])
+    ended = cli("doctor", "--repair", "--json")
+    told = [row["detail"] for row in json.loads(ended.out) if row["subject"] == "Repair"]
+    assert sorted(told) == sorted(f"Removed {path}" for path in stale)
+    assert not any(path.exists() for path in stale)
+    assert all(path.exists() for path in others)
+    assert (work / ".toolcrib-aaaaaaaaaaaaaaaa.tmp").is_symlink()
