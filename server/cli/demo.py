@@ -111,14 +111,17 @@ def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
 async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
     from server.cli.progress import bars  # noqa: PLC0415  # imported on first use
     from server.cli.terminal import console, say, visible  # noqa: PLC0415  # the same
-    from server.cli.walk import files_beneath  # noqa: PLC0415  # the same
+    from server.cli.walk import Folder  # noqa: PLC0415  # the same
     from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
 
-    files = list(files_beneath(folder))
+    files = list(Folder(folder).files())
     added = []
     with bars(console()) as progress:
         if len(files) > MOST_FILES:
-            say(progress.console, f"The first {MOST_FILES} of {len(files)} files; `add` takes all.")
+            say(
+                progress.console,
+                f"The first {MOST_FILES} of {len(files)} files; `import` takes all.",
+            )
         task = progress.add_task("Adding", total=len(files[:MOST_FILES]), detail="")
         for file in files[:MOST_FILES]:
             progress.update(task, detail=visible(file.name))
