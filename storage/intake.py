@@ -128,6 +128,7 @@ def insert_context(
         "sha256": new.sha256,
         "merge_count": 0,
         "hierarchy_level": 0,
+        "of_turns": bool(new.turns),
         "time_bucket": Bucket.of(SECOND, event_time).label if is_event else "",
     }
     cursor = connection.execute(

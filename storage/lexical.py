@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-__all__ = ["MAX_QUERY_TERMS", "add_terms", "count_chunks", "find_matches", "group_scores"]
+__all__ = [
+    "MAX_QUERY_TERMS",
+    "UserIndex",
+    "add_terms",
+    "count_chunks",
+    "find_matches",
+    "group_scores",
+]
 
 TITLE_WEIGHT = 2
 K1 = 1.2
@@ -69,6 +76,7 @@ def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
     selection: Selection,
     limit: int,
     also: Collection[int] = (),
+    index: UserIndex | None = None,
 ) -> dict[int, float]:
     """The best chunks that contain any of the terms, and the scores of given ones.
 
@@ -79,13 +87,14 @@ def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
         selection: What the best chunks must fit.
         limit: How many of the best at most.
         also: Chunks of the user whose scores are wanted however low, fit or not.
+        index: The user's, if it has been read in this transaction.
 
     Returns:
         seq → score, best first, of chunks that contain at least one of the terms.
     """
     import numpy as np  # noqa: PLC0415  # imported on first use
 
-    index = _UserIndex(connection, user_id)
+    index = index or UserIndex(connection, user_id)
     scores = np.zeros(len(index.seqs))
     norms = _norms(index.lengths, index.average)
     for places, counts in index.holders(terms):
@@ -110,6 +119,7 @@ def group_scores(
     user_id: str,
     terms: Sequence[str],
     groups: Mapping[int, Sequence[int]],
+    index: UserIndex | None = None,
 ) -> dict[int, float]:
     """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
 
@@ -121,13 +131,14 @@ def group_scores(
         user_id: Whose chunks.
         terms: The query's terms.
         groups: The seqs of the chunks of each group; a chunk belongs to one at most.
+        index: The user's, if it has been read in this transaction.
 
     Returns:
         The score of each group, 0 where no term stands in it.
     """
     import numpy as np  # noqa: PLC0415  # imported on first use
 
-    index = _UserIndex(connection, user_id)
+    index = index or UserIndex(connection, user_id)
     group_at = np.full(len(index.seqs), -1)
     for number, seqs in enumerate(groups.values()):
         group_at[index.places_of(np.fromiter(seqs, dtype=np.int64))] = number
@@ -144,10 +155,15 @@ def group_scores(
     return dict(zip(groups, scores.tolist(), strict=True))
 
 
-class _UserIndex:
+class UserIndex:
     """What the index holds for one user: the places of segments and fresh rows in one row.
 
+    Args:
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
+
     Attributes:
+        user_id: Whose chunks.
         seqs: The chunk at each place.
         lengths: How many terms it has; 0 if it was deleted.
         average: Mean length of the chunks that were not.
@@ -157,6 +173,7 @@ class _UserIndex:
         import numpy as np  # noqa: PLC0415  # imported on first use
 
         self._connection = connection
+        self.user_id = user_id
         segments = postings.read_segments(connection, user_id)
         fresh, self._fresh = postings.read_fresh(connection, user_id)
         chunks = [*segments.values(), fresh]

@@ -236,6 +236,8 @@ class SearchHit:
         score: Fused score, 0 to 1.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
+        surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
+            where none of them counts.
         matched_terms: The query's words that stand in it, as the query wrote them.
     """
 
@@ -244,6 +246,7 @@ class SearchHit:
     score: float
     dense: float | None
     lexical: float
+    surroundings: float | None
     matched_terms: tuple[str, ...]
 
 

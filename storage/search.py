@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from storage import vectorscan
 from storage.contexts import load_chunks, newest_chunks
 from storage.database import Database
+from storage.dates import NamedDate, named_dates
 from storage.delivery import generation
 from storage.embedders.protocol import DEFAULT_FLOOR, Embedder
 from storage.errors import StorageUnavailableError, VectorIndexError
 from storage.filters import compile_filter
 from storage.indexer import Indexer
-from storage.lexical import find_matches
+from storage.lexical import UserIndex, find_matches
 from storage.meaning import Meaning, Models
 from storage.models import (
     Chunk,
@@ -35,6 +36,7 @@ from storage.models import (
     SearchResult,
 )
 from storage.selection import Selection
+from storage.surroundings import Around, Surroundings
 from storage.tokenize import is_spaceless, terms_of, tokenize
 from storage.vectors import VectorIndex
 
@@ -60,6 +62,7 @@ class Question:
     Attributes:
         words: Each of its terms with the word that it came from.
         terms: Its terms, for the lexical index.
+        dates: The dates that it names.
         vector: Its meaning; None where that cannot help, and words alone decide.
         weight: Of the dense score.
         floor: Cosine below which a chunk without any of the query's words is no hit.
@@ -68,6 +71,7 @@ class Question:
 
     words: Mapping[str, str]
     terms: Sequence[str]
+    dates: Sequence[NamedDate]
     vector: Meaning | None
     weight: float
     floor: float
@@ -100,7 +104,7 @@ class SearchEngine:
         self._indexer = indexer
         self._alpha = alpha
 
-    def search(
+    def search(  # noqa: PLR0913  # what narrows and what weighs a search
         self,
         identity: Identity,
         query: str,
@@ -108,6 +112,7 @@ class SearchEngine:
         top_k: int,
         *,
         alpha: float | None = None,
+        surroundings: bool = True,
     ) -> SearchResult:
         """The best chunks of one identity for a query.
 
@@ -118,23 +123,27 @@ class SearchEngine:
             top_k: How many hits at most.
             alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
                 engine's, lower where the embedder does not understand the query's language.
+            surroundings: Whether what stands around a chunk counts: see `storage.surroundings`.
         """
         where = compile_filter(identity, wanted)
         question = self.question(identity, query, alpha=alpha)
-        vector = question.vector
+        vector, user_id = question.vector, identity.user_id
         with self._database.read() as connection:
-            selection = Selection(connection, where)
+            selection, index = Selection(connection, where), UserIndex(connection, user_id)
             dense: dict[int, float] = {}
             if vector is not None:
                 dense = self.nearest(connection, identity, vector, selection)
             lexical = find_matches(
-                connection, identity.user_id, question.terms, selection, CANDIDATES, also=dense
+                connection, user_id, question.terms, selection, CANDIDATES, dense, index
             )
             if vector is not None:
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
+            around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
+            if surroundings:
+                around = _look_around(connection, index, question, selection, dense, lexical, fused)
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
-            hits = hits_of(connection, best, question.words, fused, dense, lexical)
+            hits = hits_of(connection, best, question.words, fused, dense, lexical, around)
         mode = "lexical" if vector is None else "hybrid"
         return SearchResult(hits, mode, question.status)
 
@@ -166,6 +175,7 @@ class SearchEngine:
         return Question(
             words=terms_of(query),
             terms=tokenize(query),
+            dates=named_dates(query),
             vector=vector,
             weight=weight,
             floor=floor,
@@ -263,6 +273,35 @@ def fuse(
     return fused
 
 
+def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
+    connection: sqlite3.Connection,
+    index: UserIndex,
+    question: Question,
+    selection: Selection,
+    dense: dict[int, float],
+    lexical: dict[int, float],
+    fused: dict[int, float],
+) -> dict[int, Around]:
+    """Takes what stands around the chunks into their scores, and the turns beside them in.
+
+    Returns:
+        The surroundings of those that have any.
+    """
+    surroundings = Surroundings(connection, index, selection, fused)
+    joined = surroundings.joined
+    if joined:
+        lexical |= find_matches(
+            connection, index.user_id, question.terms, selection, 0, joined, index
+        )
+        if question.vector is not None:
+            dense |= vectorscan.similarities(connection, question.vector, joined)
+        fused |= fuse(dense, lexical, question.weight, question.floor)
+    terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
+    around = surroundings.around(terms, question.dates, fused)
+    fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
+    return around
+
+
 def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     connection: sqlite3.Connection,
     seqs: Sequence[int],
@@ -270,6 +309,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     fused: Mapping[int, float],
     dense: Mapping[int, float],
     lexical: Mapping[int, float],
+    around: Mapping[int, Around] | None = None,
 ) -> tuple[SearchHit, ...]:
     """Chunks as hits, in the order of their seqs.
 
@@ -280,12 +320,14 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
         fused: Scores, by seq.
         dense: Cosine similarities, by seq.
         lexical: BM25 scores, by seq.
+        around: Surroundings, by seq, of those where they count.
     """
     loaded = load_chunks(connection, seqs)
     hits = []
     for seq in seqs:
         chunk, context = loaded[seq]
         present = set(tokenize("\n".join(_words_of(chunk, context))))
+        surroundings = around.get(seq) if around else None
         matched = dict.fromkeys(word for term, word in words.items() if term in present)
         hits.append(
             SearchHit(
@@ -294,6 +336,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 score=fused.get(seq, 0.0),
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
+                surroundings=None if surroundings is None else surroundings.score,
                 matched_terms=tuple(matched),
             )
         )
