@@ -127,6 +127,20 @@ async def test_a_text_keeps_what_is_said_of_it(open_crib: Opener) -> None:
         assert (bare["chunks"], bare["chunk_count"]) == ([], 1)
 
 
+async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(
+    open_crib: Opener,
+) -> None:
+    async with open_crib() as crib:
+        front = "---\ntitle: Log\ndate: 1970-01-02\nmood: calm\nplace: Kiel\n---\n"
+        given = {"metadata": {"place": "Rome"}, "entities": ["Zoë"]}
+        await crib.call("add_document", text=f"{front}Saw [[Ada]].", raw_id="log", **given)
+        stored = await crib.call("get_document", raw_type="text", raw_id="log")
+        assert (stored["title"], stored["event_time"]) == ("Log", 86_400)
+        assert stored["metadata"] == {"mood": "calm", "place": "Rome"}
+        assert stored["entities"] == ["Ada", "Zoë"]
+        assert [chunk["content"] for chunk in stored["chunks"]] == ["Saw [[Ada]]."]
+
+
 async def test_a_text_without_a_title_is_named_after_its_heading_and_its_digest(
     open_crib: Opener,
 ) -> None:
