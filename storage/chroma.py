@@ -6,6 +6,7 @@ A home makes clients; what is done with them is the vector index's business.
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -14,10 +15,14 @@ from storage.errors import VectorIndexError
 
 __all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
 
-SERVER_SECONDS = 30.0
+SERVER_SECONDS = 15.0
 """How long a server may take over one request; Chroma's own client would wait for ever."""
 
 GREETING_SECONDS = 3.0
+"""How long one may take to say that it is there."""
+
+SILENCE_SECONDS = 10.0
+"""How long one that said nothing is not asked again: every search would wait for it."""
 
 
 class ChromaHome(Protocol):
@@ -97,6 +102,7 @@ class ChromaServer:
     def __init__(self, url: str) -> None:
         self.name = url
         self._url = urlsplit(url.rstrip("/"))
+        self._silent: tuple[float, VectorIndexError] | None = None
 
     def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
         """A client of the server.
@@ -133,15 +139,20 @@ class ChromaServer:
         """Sees that a server is there before a client without a time limit is made for it."""
         import httpx2  # noqa: PLC0415  # imported on first use
 
+        if self._silent is not None and time.monotonic() - self._silent[0] < SILENCE_SECONDS:
+            raise self._silent[1]
         try:
             answer = httpx2.get(
                 f"{self.name.rstrip('/')}/api/v2/heartbeat", timeout=GREETING_SECONDS
             )
         except httpx2.HTTPError as error:
-            raise VectorIndexError(
+            refusal = VectorIndexError(
                 f"The Chroma server at {self.name} cannot be reached: {error}.",
                 suggestions=("Start it, or correct chroma.url; searches go on without it.",),
-            ) from error
+            )
+            if isinstance(error, httpx2.TimeoutException):
+                self._silent = time.monotonic(), refusal
+            raise refusal from error
         if answer.status_code != 200:  # noqa: PLR2004  # the protocol's success
             raise VectorIndexError(
                 f"{self.name} answered {answer.status_code} to Chroma's heartbeat.",

@@ -166,8 +166,8 @@ class Indexer:
                 worked = self.step()
                 self.problem = self.problem if worked and self._failed else ""
             except StorageError as error:
-                log.warning("Indexing waits: %s", error.message)
-                self.problem, worked = error.message, False
+                self._tell(error.message)
+                worked = False
             except Exception:
                 log.exception("Indexing failed")
                 self.problem, worked = "internal failure, see the log", False
@@ -176,6 +176,12 @@ class Indexer:
             elif not worked:
                 self._erase()
                 self._wake.wait(IDLE_SECONDS)
+
+    def _tell(self, problem: str) -> None:
+        """Logs what stands in the way, once as long as it does."""
+        if problem != self.problem:
+            log.warning("Indexing waits: %s", problem)
+        self.problem = problem
 
     def _erase(self) -> None:
         """Now and then sees to it that what was deleted leaves the log and the file."""
@@ -211,7 +217,7 @@ class Indexer:
             except StorageUnavailableError as error:
                 self._failed[model.seq] = time.monotonic()
                 failure = failure or error
-                self.problem = failure.message
+                self._tell(error.message)
         if self._take_over() or self._remove_old() or self._delivery.verify():
             return True
         if failure is not None:

@@ -39,7 +39,6 @@ class MiniLMEmbedder:
     """
 
     model_id = "all-MiniLM-L6-v2-onnx-int8"
-    dimensions = DIMENSIONS
     cjk = False
     floor = DEFAULT_FLOOR
 

@@ -209,5 +209,10 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         index = VectorIndex(ChromaServer(url), library="x")
-        with pytest.raises(VectorIndexError, match="cannot be reached"):
-            index.nearest(1, "ann", np.ones(3, dtype=np.float32), 1)
+        for _ in range(3):  # the first waits in vain, and the others are told so
+            with pytest.raises(VectorIndexError, match="cannot be reached"):
+                index.nearest(1, "ann", np.ones(3, dtype=np.float32), 1)
+        silent.accept()[0].close()
+        silent.setblocking(False)  # noqa: FBT003  # the standard library's own form
+        with pytest.raises(BlockingIOError):
+            silent.accept()
