@@ -21,6 +21,7 @@ import argparse
 import json
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
 from bisect import bisect
@@ -115,6 +116,7 @@ def main() -> None:
         items = list(make_items(chunks))
         queries = list(make_queries(arguments.queries))
         for engine in (_toolcrib, _chroma, _rank_bm25, _fts5):
+            print(f"{chunks:,} chunks:{engine.__name__.replace('_', ' ')}", file=sys.stderr)
             with tempfile.TemporaryDirectory(prefix="toolcrib-scale-") as directory:
                 for operation, samples in engine(Path(directory), items, queries):
                     name = engine.__name__.strip("_")
@@ -167,7 +169,7 @@ def _toolcrib(
     def search(shelf: Shelf, query: str, kind: str, share: float) -> int:
         wanted = SearchFilter()
         if kind == "time":
-            wanted = SearchFilter(time_range=TimeRange(0, max(share * len(items) - 1, 0)))
+            wanted = SearchFilter(time_range=TimeRange(0, _until(share, items)))
         if kind == "entity":
             wanted = SearchFilter(entities=(_entity(share),))
         if kind == "identity":
@@ -220,7 +222,7 @@ def _chroma(
             embeddings=embedder.embed_passages([item.text for item in some]),
             documents=[item.text for item in some],
             metadatas=[
-                {"device": item.device, "agent": item.agent, "time": item.number}
+                {"device": item.device, "agent": item.agent, "time": float(item.number)}
                 | dict.fromkeys(item.entities, True)
                 for item in some
             ],
@@ -229,7 +231,7 @@ def _chroma(
     def search(query: str, kind: str, share: float) -> int:
         where: Any = None
         if kind == "time":
-            where = {"time": {"$lt": share * len(items)}}
+            where = {"time": {"$lte": _until(share, items)}}
         if kind == "entity":
             where = {_entity(share): True}
         if kind == "identity":
@@ -306,7 +308,7 @@ def _fts5(
 
     def search(query: str, kind: str, share: float) -> int:
         condition, value = {
-            "time": ("c.time < ?", share * len(items)),
+            "time": ("c.time <= ?", _until(share, items)),
             "entity": ("c.seq IN (SELECT seq FROM mentions WHERE name = ?)", _entity(share)),
             "identity": ("? IN (c.device, c.agent)", DEVICES.get(share, AGENT)),
         }.get(kind, ("?", True))
@@ -359,6 +361,11 @@ def _event(item: Item) -> NewContext:
 def _drain(library: Library) -> None:
     while library.indexer.step():
         pass
+
+
+def _until(share: float, items: Sequence[Item]) -> float:
+    """The time of the last of the oldest items that are such a share."""
+    return max(share * len(items) - 1, 0.0)
 
 
 def _entity(share: float) -> str:
