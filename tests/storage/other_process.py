@@ -6,6 +6,7 @@ The tests import its embedder and its documents, so that both processes speak of
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,10 +14,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage.backup import back_up
 from storage.contexts import ContextRepository
 from storage.intake import PreparedChunk
 from storage.library import Library
-from storage.models import Identity, NewContext, SearchFilter
+from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.tokenize import tokenize
 
 if TYPE_CHECKING:
@@ -150,6 +152,50 @@ def _ingest(library: Library, prefix: str, count: int) -> None:
             _say({"deleted": raw_id})
 
 
+def churn(library: Library, prefix: str, seed: int, count: int) -> None:
+    """Does whatever can be done in any mixture; says what it is about to take away, and what it did."""
+    chance = random.Random(seed)  # noqa: S311  # any mixture
+    shelf = library.shelf(ANN)
+    library.indexer.start()
+    there: dict[str, str] = {}
+    for number in range(count):
+        word = f"{prefix}w{number}"
+        doing = chance.choices(
+            ["add", "replace", "know", "forget", "backup", "rebuild"], [8, 4, 6, 4, 1, 1]
+        )[0]
+        if doing in {"replace", "forget"} and there:
+            gone = chance.choice(sorted(there))
+            _say({"leaving": gone})
+            if doing == "forget":
+                shelf.forget_all(SearchFilter(ids=(there.pop(gone),)))
+                _say({"gone": gone})
+            else:
+                del there[gone]
+                shelf.add(new_document(gone, f"{gone} is now {word}"))
+                _say({"there": word})
+        elif doing == "know":
+            shelf.add(
+                NewContext(
+                    context_type=ContextType.KNOWLEDGE,
+                    title="rope",
+                    text=f"the rope and the wind and the sea and the tide and the boat {word}",
+                )
+            )
+            _say({"there": word})
+        elif doing == "backup":
+            target = library.directory.parent / f"{word}.backup"
+            back_up(library.database, target)
+            _say({"backup": str(target)})
+        elif doing == "rebuild":
+            library.indexer.rebuild_words()
+            library.indexer.rebuild_vectors()
+            _say({"rebuilt": word})
+        else:
+            context = shelf.add(new_document(word, f"{word} lies here")).context
+            there[word] = context.id
+            _say({"there": word})
+
+
 def _find(library: Library, query: str) -> dict[str, Any]:
     result = library.shelf(ANN).search(query, SearchFilter(), 100)
     return {
@@ -184,6 +230,9 @@ def main(directory: str) -> None:
             case "ingest":
                 _ingest(library, *given)
                 _say("ingested")
+            case "churn":
+                churn(library, *given)
+                _say("churned")
     library.close()
 
 
