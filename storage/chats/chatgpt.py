@@ -90,7 +90,7 @@ def _turn(message: Mapping[str, Any], left_out: Counter[str]) -> Utterance | Non
     if kind in _THOUGHTS:
         left_out[REASONING] += 1
         return None
-    if role == "tool" or message.get("recipient") not in {None, "", "all"}:
+    if role == "tool" or get(message, "recipient", str) not in {"", "all"}:
         left_out[TOOLS] += 1
         return None
     text, files = _text(kind, content)

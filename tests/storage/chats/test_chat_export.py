@@ -156,3 +156,37 @@ def test_any_damage_ends_in_an_error_that_names_the_file(noise: bytes, at: int) 
         list(read(data[:at] + noise + data[at + len(noise) :], "a.zip"))
     except UnreadableDocumentError as error:
         assert "'a.zip" in error.message  # noqa: PT017  # it may also be sound
+
+
+KEYS = st.sampled_from(
+    """
+    mapping current_node parent message author role content content_type parts text metadata
+    recipient attachments create_time title id conversation_id chat_messages uuid sender
+    parent_message_uuid current_leaf_message_uuid extracted_content files type turns speaker time
+    """.split()  # noqa: SIM905  # two dozen names read best as text
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | KEYS
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(
+    st.dictionaries(KEYS, JSON, max_size=4),
+    st.sampled_from(("mapping", "chat_messages", "turns")),
+    st.lists(st.dictionaries(KEYS, JSON, max_size=5), max_size=4),
+)
+def test_any_json_is_read_as_conversations_or_not(
+    about: dict[str, Any], key: str, messages: list[dict[str, Any]]
+) -> None:
+    nodes = {str(number): {"message": each} for number, each in enumerate(messages)}
+    value = {**about, key: nodes if key == "mapping" else messages}
+    for found in read(json.dumps([chat(1), value]).encode()):
+        if found is not None:
+            context = found.to_context()
+            assert context.title
+            assert context.raw_id
+            assert all(turn.content.strip() and turn.heading for turn in context.turns)
+            json.dumps([context.title, [turn.content for turn in context.turns]]).encode()
