@@ -26,9 +26,9 @@ _SCRIPT = Path(__file__).with_name("other_process.py")
 class OtherProcess:
     """A process on a data directory that does what it is told and answers."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *embedder: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(_SCRIPT), str(directory)],
+            [sys.executable, str(_SCRIPT), str(directory), *map(str, embedder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -76,12 +76,12 @@ def world() -> ModuleType:
 
 
 @pytest.fixture
-def other_process() -> Iterator[Callable[[Path], OtherProcess]]:
-    """Starts another process on a directory."""
+def other_process() -> Iterator[Callable[..., OtherProcess]]:
+    """Starts another process on a directory, with a HashEmbedder of these arguments."""
     with ExitStack() as stack:
 
-        def start(directory: Path) -> OtherProcess:
-            process = OtherProcess(directory)
+        def start(directory: Path, *embedder: object) -> OtherProcess:
+            process = OtherProcess(directory, *embedder)
             stack.callback(process.end)
             stack.callback(process.process.kill)
             return process

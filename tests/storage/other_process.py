@@ -153,7 +153,7 @@ def _ingest(library: Library, prefix: str, count: int) -> None:
 
 
 def churn(library: Library, prefix: str, seed: int, count: int) -> None:
-    """Does whatever can be done in any mixture; says what it is about to take away, and what it did."""
+    """Does whatever can be done, mixed; says what it is about to take away, and what it did."""
     chance = random.Random(seed)  # noqa: S311  # any mixture
     shelf = library.shelf(ANN)
     library.indexer.start()
@@ -209,8 +209,8 @@ def _say(answer: object) -> None:
     sys.stdout.flush()
 
 
-def main(directory: str) -> None:
-    library = Library(Path(directory), HashEmbedder())
+def main(directory: str, model_id: str = "hash", dimensions: str = "64") -> None:
+    library = Library(Path(directory), HashEmbedder(model_id, int(dimensions)))
     _say("ready")
     for line in sys.stdin:
         command, *given = json.loads(line)
@@ -222,7 +222,7 @@ def main(directory: str) -> None:
                 drain(library)
                 _say("drained")
             case "count":
-                _say(library.vectors.count(1, ANN.user_id))
+                _say(library.vectors.count(library.models.current()[0].seq, ANN.user_id))
             case "lost":
                 _say(lost(library, *given))
             case "find":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -263,3 +264,31 @@ def test_thresholds_scale_with_the_room_that_a_model_leaves() -> None:
     assert Meaning(1, vector).scaled(0.85) == pytest.approx(0.85)
     assert Meaning(1, vector, 0.8).scaled(0.85) == pytest.approx(0.96)
     assert Meaning(1, vector, 0.8).scaled(1) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_a_kill_at_any_instant_of_a_change_of_embedders_loses_nothing(
+    seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[..., Any]
+) -> None:
+    chance = random.Random(seed)  # noqa: S311  # a place in time, not a secret
+    directory = tmp_path / "data"
+    library = Library(directory, world.HashEmbedder())
+    world.add_many(library, "a", 1500)
+    world.drain(library)
+    for share in sorted(chance.sample(range(1, 3000), 3)):
+        child = other_process(directory, "other", 32)
+        child.tell("drain")
+        # Each vector that is made and each that is removed is a step of 3,000.
+        while sum(n if scheme == "other" else 1500 - n for scheme, _, n in _models(library)) < (
+            share if len(_models(library)) > 1 else 0
+        ):
+            pass
+        child.kill()
+    last = other_process(directory, "other", 32)
+    last.ask("drain")
+    assert last.ask("count") == 1500
+    assert last.ask("lost", "a", 1500, 50) == []
+    last.end()
+    assert _models(library) == [("other", "current", 1500)]
+    library.close()
