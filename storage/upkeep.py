@@ -203,8 +203,6 @@ def _hash_ranges(count: int) -> list[tuple[int, int]]:
 
 def _purge_job(connection: sqlite3.Connection) -> _Job | None:
     """Rewriting the segment with the most deleted chunks of a user who has too many or too old."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
-
     due = connection.execute(
         "SELECT d.user_id FROM lexical_dead d JOIN (SELECT user_id, sum(size) AS size"
         " FROM lexical_segments WHERE live = 1 GROUP BY user_id) s ON s.user_id = d.user_id"
@@ -213,6 +211,8 @@ def _purge_job(connection: sqlite3.Connection) -> _Job | None:
     ).fetchone()
     if due is None:
         return None
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
     dead = postings.read_dead(connection, due[0])
     segments = postings.read_segments(connection, due[0])
     most = max(segments, key=lambda seq: int(np.isin(segments[seq].seqs, dead).sum()))
