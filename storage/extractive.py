@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage.chunk import sentences
-from storage.embedders.protocol import Embedder
+from storage.embedders.protocol import Embedder, scaled_cosine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ MOST_SENTENCES = 200
 """How many sentences are compared: about two seconds of embedding. Of more, every nth is."""
 
 SAME = 0.85
-"""Cosine from which two sentences say nearly the same."""
+"""Cosine, by the bundled model, from which two sentences say nearly the same."""
 
 
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:
@@ -47,7 +47,9 @@ def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> li
     if sum(len(sentence) + 1 for _, sentence in said) > max_characters:
         said = said[:: -(-len(said) // MOST_SENTENCES)]
         vectors = embedder.embed_passages([sentence for _, sentence in said])
-        taken = _take([len(sentence) for _, sentence in said], vectors, max_characters)
+        lengths = [len(sentence) for _, sentence in said]
+        same = scaled_cosine(SAME, embedder.floor)
+        taken = _take(lengths, vectors, max_characters, same)
         said = [said[place] for place in sorted(taken)]
     kept: list[list[str]] = [[] for _ in texts]
     for source, sentence in said:
@@ -64,14 +66,14 @@ def _each_once(texts: Sequence[str]) -> list[tuple[int, str]]:
     return list(found.values())
 
 
-def _take(lengths: Sequence[int], vectors: Vectors, max_characters: int) -> list[int]:
+def _take(lengths: Sequence[int], vectors: Vectors, max_characters: int, same: float) -> list[int]:
     """The places of sentences that fit together, the most central first."""
     near = vectors @ vectors.T
     taken: list[int] = []
     room = max_characters
     for place in (-near.sum(axis=1)).argsort(kind="stable"):
         fits = lengths[place] <= room or not taken
-        if fits and not (near[place, taken] >= SAME).any():
+        if fits and not (near[place, taken] >= same).any():
             taken.append(int(place))
             room -= lengths[place] + 1
     return taken

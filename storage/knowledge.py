@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from storage.contexts import insert_whole, read_context, update_context
 from storage.database import Database
+from storage.embedders.protocol import scaled_cosine
 from storage.errors import StorageUnavailableError
 from storage.filters import Where, exactly
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
@@ -100,7 +101,7 @@ class KnowledgeBase:
         for chunk_seq, near in self._engine.nearest(
             connection, identity, vector, selection
         ).items():
-            if near < vector.scaled(MERGE_SIMILARITY):
+            if near < scaled_cosine(MERGE_SIMILARITY, vector.floor):
                 break
             seq, length = connection.execute(
                 "SELECT context_seq, (SELECT sum(length(content)) FROM chunks s"

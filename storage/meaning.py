@@ -67,10 +67,6 @@ class Meaning:
     vector: Vectors
     floor: float = DEFAULT_FLOOR
 
-    def scaled(self, cosine: float) -> float:
-        """What a cosine of the bundled model is by this one, between its floor and 1."""
-        return 1 - (1 - cosine) * (1 - self.floor) / (1 - DEFAULT_FLOOR)
-
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Meaning:
         """What a query means.

@@ -11,11 +11,20 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-__all__ = ["DEFAULT_FLOOR", "Embedder"]
+__all__ = ["DEFAULT_FLOOR", "Embedder", "scaled_cosine"]
 
 DEFAULT_FLOOR = 0.25
 """The bundled model's floor: on Cranfield, 98 of 100 pairs that were judged relevant lie above it,
 and most nonsense below."""
+
+
+def scaled_cosine(cosine: float, floor: float) -> float:
+    """What a cosine of the bundled model is by a model with another floor.
+
+    Models leave their texts different room between what has nothing in common and what is the same:
+    by E5 two texts that have nothing in common are at 0.8. The place between floor and 1 is kept.
+    """
+    return 1 - (1 - cosine) * (1 - floor) / (1 - DEFAULT_FLOOR)
 
 
 class Embedder(Protocol):

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.chunk import sentences
 from storage.embedders.minilm import MiniLMEmbedder
+from storage.embedders.protocol import Embedder
 from storage.extractive import extract
 
 GARDEN = [
@@ -38,6 +42,39 @@ def test_the_next_sentence_is_unlike_those_before(minilm: MiniLMEmbedder) -> Non
     told = [text for text in extract(texts, minilm, 75) if text]
     assert len(told) == 2
     assert texts[3] in told
+
+
+class RaisedEmbedder:
+    """Another embedder, whose cosines are raised towards 1 as those of E5 are."""
+
+    model_id = "raised"
+    cjk = False
+
+    def __init__(self, embedder: Embedder, share: float) -> None:
+        self.embedder = embedder
+        self.share = share
+        self.floor = share + (1 - share) * embedder.floor
+
+    def embed_passages(self, texts: Sequence[str]) -> Any:
+        vectors = self.embedder.embed_passages(texts)
+        common = np.full((len(texts), 1), np.sqrt(self.share), dtype=np.float32)
+        return np.hstack([common, np.sqrt(1 - self.share, dtype=np.float32) * vectors])
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed_passages([text])[0]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_a_model_that_leaves_texts_less_room_tells_the_same(
+    minilm: MiniLMEmbedder, share: float
+) -> None:
+    texts = [
+        "The heron stands in the pond.",
+        "A heron is standing in the pond.",
+        "The pond freezes over in winter.",
+        "The dentist moved the appointment.",
+    ]
+    assert extract(texts, RaisedEmbedder(minilm, share), 100) == extract(texts, minilm, 100)
 
 
 def test_a_sentence_said_again_counts_once(world: ModuleType) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from storage.embedders.protocol import Embedder
+from storage.embedders.protocol import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.errors import StorageUnavailableError
 from storage.library import Library
-from storage.meaning import Meaning
 from storage.models import ContextType, Identity, NewContext, SearchFilter, SearchResult
 
 ANN = Identity(user_id="ann")
@@ -260,10 +259,9 @@ def test_a_model_that_is_no_longer_what_it_was_is_told(
 
 
 def test_thresholds_scale_with_the_room_that_a_model_leaves() -> None:
-    vector: Any = None
-    assert Meaning(1, vector).scaled(0.85) == pytest.approx(0.85)
-    assert Meaning(1, vector, 0.8).scaled(0.85) == pytest.approx(0.96)
-    assert Meaning(1, vector, 0.8).scaled(1) == 1
+    assert scaled_cosine(0.85, DEFAULT_FLOOR) == pytest.approx(0.85)
+    assert scaled_cosine(0.85, 0.8) == pytest.approx(0.96)
+    assert scaled_cosine(1, 0.8) == 1
 
 
 @pytest.mark.slow
