@@ -18,6 +18,12 @@ __all__ = ["forget"]
 
 SHOWN = 20
 
+_PLURALS = {
+    ContextType.DOCUMENT: "documents",
+    ContextType.KNOWLEDGE: "pieces of knowledge",
+    ContextType.EVENT: "events",
+}
+
 Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
 
 
@@ -61,7 +67,7 @@ class Forgotten(BaseModel):
 
     def to_text(self) -> str:
         """What a person is asked, or told."""
-        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items()) or "nothing"
+        kinds = ", ".join(_counted(kind, count) for kind, count in self.kinds.items()) or "nothing"
         lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {kinds}."]
         lines += [
             f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in self.first
@@ -162,6 +168,11 @@ def _note(missing: list[str], *, dry_run: bool, count: int) -> str:
     if dry_run and count:
         notes.append("Nothing was deleted: call again with dry_run=false.")
     return " ".join(notes)
+
+
+def _counted(kind: ContextType, count: int) -> str:
+    what = "piece of knowledge" if kind is ContextType.KNOWLEDGE else str(kind)
+    return f"1 {what}" if count == 1 else f"{count} {_PLURALS[kind]}"
 
 
 def _date(seconds: float) -> str:

@@ -86,7 +86,7 @@ async def test_contexts_go_by_their_ids_and_what_is_none_is_named(open_crib: Ope
         ids = await fill(crib)
         asked = [ids["Tea"], "no-such-id", ids["Tea"], ids["Tyres"]]
         told = await crib.text("forget", ids=asked)
-        assert told.startswith("Would forget 1 document, 1 knowledge.")
+        assert told.startswith("Would forget 1 document, 1 piece of knowledge.")
         assert "- Tea (knowledge, 20" in told
         assert "No context has the id no-such-id. Profiles, entities" in told
         assert "dry_run=false" in told
