@@ -29,6 +29,8 @@ class Hit(BaseModel):
         score: Fused score, 0 to 1.
         dense: Cosine similarity; absent while the chunk is not embedded.
         lexical: BM25 score.
+        surroundings: How well the turns beside it, its session and its date fit, 0 to 1; absent
+            where none of them counts.
         matched: The query's words that stand in it.
     """
 
@@ -47,6 +49,7 @@ class Hit(BaseModel):
     score: FiniteFloat
     dense: FiniteFloat | None
     lexical: FiniteFloat
+    surroundings: FiniteFloat | None
     matched: list[str]
 
     @classmethod
@@ -69,6 +72,7 @@ class Hit(BaseModel):
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
             lexical=round(hit.lexical, 4),
+            surroundings=None if hit.surroundings is None else round(hit.surroundings, 4),
             matched=list(hit.matched_terms),
         )
 
@@ -147,8 +151,9 @@ def _block(rank: int, hit: Hit, mode: str) -> str:
     lines = [" ".join(filter(None, (f"[{rank}]", place, _origin(hit))))]
     if mode != "listing":
         dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
+        around = "" if hit.surroundings is None else f", surroundings {hit.surroundings:.2f}"
         matched = f"; matched: {', '.join(hit.matched)}" if hit.matched else ""
-        lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{matched}")
+        lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{around}{matched}")
     return "\n".join([*lines, hit.content])
 
 
