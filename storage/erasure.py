@@ -28,7 +28,7 @@ _TIME = "erase_time"
 
 def is_due(database: Database) -> bool:
     """Whether something was deleted, and the file may be written anew again."""
-    if database.get_meta(_DELETIONS) == database.get_meta(_ERASED):
+    if (database.get_meta(_DELETIONS) or "0") == (database.get_meta(_ERASED) or "0"):
         return False
     waited = abs(time.time() - float(database.get_meta(_TIME) or 0))  # clocks are set back
     return waited > ERASE_SECONDS and database.path.stat().st_size <= LARGEST_BYTES
@@ -49,6 +49,6 @@ def erase(database: Database) -> bool:
     with database.write() as connection:
         connection.executemany(
             "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
-            ((_ERASED, counted), (_TIME, str(time.time()))),
+            ((_ERASED, counted or "0"), (_TIME, str(time.time()))),
         )
     return database.fold_log()

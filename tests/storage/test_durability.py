@@ -254,7 +254,7 @@ def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
     for number in range(250):
         shelf.add(world.new_document(f"d{number}", f"text {number}"))
     delete_some = library.shelf(ANN)._contexts.delete_some
-    done = []
+    done: list[Any] = []
 
     def fail_later(*given: Any) -> Any:
         if done:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]  # it ships no types
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,8 +43,15 @@ def filled(library: Library, world: ModuleType) -> Library:
             media_type="application/json",
         )
     )
-    knowledge = {"context_type": ContextType.KNOWLEDGE, "title": "Tea", "text": "Ann drinks tea."}
-    shelf.add(NewContext(**knowledge, confidence=9.5, keywords=("tea",)))
+    shelf.add(
+        NewContext(
+            context_type=ContextType.KNOWLEDGE,
+            title="Tea",
+            text="Ann drinks tea.",
+            confidence=9.5,
+            keywords=("tea",),
+        )
+    )
     shelf.add(
         NewContext(
             context_type=ContextType.EVENT, title="Trip", text="Ann sailed.", event_time=86400.5
