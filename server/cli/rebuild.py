@@ -14,12 +14,12 @@ def rebuild(
     config: ConfigOption = None,
 ) -> None:
     """Make both indexes and the file anew, also while servers run; nothing is embedded again."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.opened import opened, record  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, drain  # noqa: PLC0415  # the same
     from server.cli.terminal import console  # noqa: PLC0415  # the same
     from storage.erasure import erase  # noqa: PLC0415  # the same
 
-    with opened(data_dir=data_dir, config_file=config) as app:
+    with record(data_dir, config), opened(data_dir=data_dir, config_file=config) as app:
         app.library.indexer.rebuild_words()
         app.library.indexer.rebuild_vectors()
         with bars(console()) as progress:

@@ -220,6 +220,25 @@ def test_a_disk_that_fills_up_keeps_what_was_acknowledged_and_goes_on_when_there
         check_sound(library, world)
 
 
+def test_two_processes_write_on_while_the_file_is_written_anew(
+    tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]
+) -> None:
+    data = tmp_path / "data"
+    writers = [other_process(data) for _ in "pq"]
+    for name, writer in zip("pq", writers, strict=True):
+        writer.tell("churn", name, 7, 10_000)
+    said = []
+    with closing(Database(data / "toolcrib.db")) as database:
+        for _ in range(4):
+            said += [writer.answer() for writer in writers for _ in range(8)]
+            erase(database)
+    for writer in writers:
+        said += writer.kill()
+    with closing(Library(data, world.HashEmbedder())) as library:
+        check_said(library, said)
+        check_sound(library, world)
+
+
 def test_a_search_during_a_rebuild_of_the_vectors_finds_the_same(
     library: Library, world: ModuleType
 ) -> None:

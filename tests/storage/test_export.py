@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,20 @@ def test_what_is_there_already_is_refused(
         export(filled.database, target / "mine" / "out", ANN)
     assert [path.name for path in target.iterdir()] == ["mine"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
+
+
+@pytest.mark.parametrize("export", [export_jsonl, export_markdown])
+def test_a_disk_that_fills_up_leaves_nothing(
+    filled: Library, tmp_path: Path, export: Callable[..., int]
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(BackupError, match="File too large"):
+            export(filled.database, tmp_path / "out", ANN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 TITLES = st.text(max_size=300) | st.sampled_from(

@@ -74,7 +74,13 @@ def test_what_is_no_backup_is_refused_in_a_line(cli: Command, work: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "arguments", [("backup", "copy"), ("export", "out"), ("export", "out", "--format", "markdown")]
+    "arguments",
+    [
+        ("backup", "copy"),
+        ("export", "out"),
+        ("export", "out", "--format", "markdown"),
+        ("rebuild",),
+    ],
 )
 def test_nothing_to_keep_is_told_and_nothing_is_made(
     cli: Command, work: Path, arguments: tuple[str, ...]
@@ -83,6 +89,7 @@ def test_nothing_to_keep_is_told_and_nothing_is_made(
     assert (ended.code, ended.out) == (1, "")
     assert f"Error: Nothing is stored in {work.parent / 'data'}." in ended.err
     assert [path.name for path in work.iterdir()] == ["notes"]
+    assert not (work.parent / "data" / "toolcrib.db").exists()
 
 
 def test_an_export_is_of_the_configured_identity_or_of_all(
