@@ -25,7 +25,7 @@ from storage.buckets import DAY, MONTH, SECOND, WEEK
 from storage.database import Database
 from storage.filters import Where, compile_filter
 from storage.hierarchy import FROM_SUMMARIES
-from storage.lexical import find_matches
+from storage.lexical import UserIndex, find_matches
 from storage.models import (
     ContextType,
     Identity,
@@ -35,7 +35,7 @@ from storage.models import (
     TimeRange,
     TimeType,
 )
-from storage.search import CANDIDATES, Question, SearchEngine, fuse, hits_of
+from storage.search import CANDIDATES, Question, SearchEngine, fuse, hits_of, matched_words
 from storage.selection import Selection
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
@@ -127,7 +127,8 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
     if time_range is not None:
         question = replace(question, floor=-1.0)
     with database.read() as connection:
-        search = _Drilldown(connection, identity, question, time_range)
+        index = UserIndex(connection, identity.user_id)
+        search = _Drilldown(connection, identity, question, time_range, index)
         starts = search.starts(top_k)
         search.descend(starts)
         search.find_straight(engine)
@@ -142,6 +143,7 @@ class _Drilldown:
     identity: Identity
     question: Question
     time_range: TimeRange | None
+    index: UserIndex
     chunks: dict[int, list[int]] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
     children: dict[int, list[int]] = field(default_factory=dict)
@@ -193,7 +195,12 @@ class _Drilldown:
         if self.question.vector is not None:
             near = engine.nearest(self.connection, self.identity, self.question.vector, events)
         words = find_matches(
-            self.connection, self.identity.user_id, self.question.terms, events, CANDIDATES
+            self.connection,
+            self.identity.user_id,
+            self.question.terms,
+            events,
+            CANDIDATES,
+            index=self.index,
         )
         newest = () if self.time_range is None else self._newest()
         rows = self.connection.execute(
@@ -271,6 +278,7 @@ class _Drilldown:
             Selection(self.connection, self._events),
             0,
             also=met,
+            index=self.index,
         )
         self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
 
@@ -323,7 +331,7 @@ class _Drilldown:
         found = hits_of(
             self.connection,
             shown,
-            self.question.words,
+            matched_words(self.index, shown, self.question.words),
             {chunk: scores[seq] for chunk, seq in zip(shown, best, strict=True)},
             self.dense,
             self.lexical,

@@ -183,6 +183,7 @@ class UserIndex:
         self.seqs: Ints = np.concatenate([each.seqs for each in chunks])
         self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
         dead = self.places_of(postings.read_dead(connection, user_id))
+        self._held: dict[str, tuple[Ints, Ints]] = {}
         self._alive: NDArray[np.bool_] | None = None
         if len(dead):
             self.lengths[dead] = 0
@@ -219,12 +220,33 @@ class UserIndex:
 
     def holders(self, terms: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
         """For each different term that stands anywhere, the places that hold it and how often."""
+        different = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        self._read([term for term in different if term not in self._held])
+        for term in different:
+            if len(self._held[term][0]):
+                yield self._held[term]
+
+    def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
+        """Which of some terms stand in each of some chunks."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
-        different = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-        hashes = [postings.hash_term(term) for term in different]
+        found: dict[int, set[str]] = {seq: set() for seq in seqs}
+        self._read([term for term in terms if term not in self._held])
+        wanted = np.zeros(len(self.seqs), dtype=bool)
+        wanted[self.places_of(np.array(seqs, dtype=np.int64))] = True
+        for term in terms:
+            places = self._held[term][0]
+            for seq in self.seqs[places[wanted[places]]].tolist():
+                found[seq].add(term)
+        return found
+
+    def _read(self, terms: Sequence[str]) -> None:
+        """Reads where terms stand, once for all that ask in this transaction."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        hashes = [postings.hash_term(term) for term in terms]
         found = postings.find_postings(self._connection, list(self._starts), hashes)
-        for term in hashes:
+        for name, term in zip(terms, hashes, strict=True):
             fresh = np.flatnonzero(self._fresh.terms == term)
             parts = [
                 (self._starts[segment], places, counts) for segment, places, counts in found[term]
@@ -235,8 +257,7 @@ class UserIndex:
             if self._alive is not None:
                 alive = self._alive[places]
                 places, counts = places[alive], counts[alive]
-            if len(places):
-                yield places, counts
+            self._held[name] = (places, counts)
 
     @cached_property
     def _ordered(self) -> tuple[Ints, Ints]:

@@ -27,8 +27,6 @@ from storage.indexer import Indexer
 from storage.lexical import UserIndex, find_matches
 from storage.meaning import Meaning, Models
 from storage.models import (
-    Chunk,
-    Context,
     Identity,
     IndexStatus,
     SearchFilter,
@@ -143,7 +141,8 @@ class SearchEngine:
             if surroundings:
                 around = _look_around(connection, index, question, selection, dense, lexical, fused)
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
-            hits = hits_of(connection, best, question.words, fused, dense, lexical, around)
+            matched = matched_words(index, best, question.words)
+            hits = hits_of(connection, best, matched, fused, dense, lexical, around)
         mode = "lexical" if vector is None else "hybrid"
         return SearchResult(hits, mode, question.status)
 
@@ -302,10 +301,27 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     return around
 
 
+def matched_words(
+    index: UserIndex, seqs: Sequence[int], words: Mapping[str, str]
+) -> dict[int, list[str]]:
+    """The query's words that stand in each of some chunks, in the query's order.
+
+    Args:
+        index: The lexical index of the chunks' user.
+        seqs: The chunks.
+        words: The query's terms, and the word that each came from.
+    """
+    present = index.terms_in(seqs, words)
+    return {
+        seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
+        for seq, terms in present.items()
+    }
+
+
 def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     connection: sqlite3.Connection,
     seqs: Sequence[int],
-    words: Mapping[str, str],
+    matched: Mapping[int, Sequence[str]],
     fused: Mapping[int, float],
     dense: Mapping[int, float],
     lexical: Mapping[int, float],
@@ -316,7 +332,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     Args:
         connection: The record.
         seqs: The chunks.
-        words: The query's terms, and the words to show for them.
+        matched: The query's words that stand in each, by seq.
         fused: Scores, by seq.
         dense: Cosine similarities, by seq.
         lexical: BM25 scores, by seq.
@@ -326,9 +342,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     hits = []
     for seq in seqs:
         chunk, context = loaded[seq]
-        present = set(tokenize("\n".join(_words_of(chunk, context))))
         surroundings = around.get(seq) if around else None
-        matched = dict.fromkeys(word for term, word in words.items() if term in present)
         hits.append(
             SearchHit(
                 chunk=chunk,
@@ -337,13 +351,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
                 surroundings=None if surroundings is None else surroundings.score,
-                matched_terms=tuple(matched),
+                matched_terms=tuple(matched.get(seq, ())),
             )
         )
     return tuple(hits)
-
-
-def _words_of(chunk: Chunk, context: Context) -> tuple[str, ...]:
-    """The texts that a chunk is found by."""
-    about = () if chunk.position else (context.summary, *context.keywords)
-    return (context.title, chunk.heading, chunk.content, *about)

@@ -47,6 +47,7 @@ class VectorIndex:
         self._library = library
         self._turn = threading.RLock()
         self._client: Any = None
+        self._collections: dict[str, Any] = {}  # asking for one costs as much as half a query
         self._generation: int | None = None
         self._opened = 0.0
 
@@ -124,6 +125,7 @@ class VectorIndex:
         """Lets go of the files or the server; the next use opens them again."""
         with self._turn:
             client, self._client = self._client, None
+            self._collections.clear()
             if client is not None:
                 self.home.close(client)
 
@@ -132,6 +134,7 @@ class VectorIndex:
 
     def _delete_collections(self, start: str) -> None:
         with self._open() as client:
+            self._collections.clear()
             for collection in client.list_collections():
                 if collection.name.startswith(f"{self._library}-{start}"):
                     client.delete_collection(collection.name)
@@ -141,14 +144,12 @@ class VectorIndex:
         """The collection, or None where nothing was ever added."""
         from chromadb.errors import NotFoundError  # noqa: PLC0415  # imported on first use
 
+        name = self._name(model, user_id)
         with self._open() as client:
-            try:
-                collection = client.get_collection(
-                    self._name(model, user_id), embedding_function=None
-                )
-            except NotFoundError:
-                collection = None
-            yield collection
+            if name not in self._collections:
+                with suppress(NotFoundError):
+                    self._collections[name] = client.get_collection(name, embedding_function=None)
+            yield self._collections.get(name)
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
