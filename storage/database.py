@@ -165,8 +165,8 @@ class Database:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
         connection.execute("PRAGMA foreign_keys = ON")
-        # FAST would leave what stood on pages that fell free as a whole. Measured on a library of
-        # 90 MB, ON costs no time that can be told from noise, and a log half as large again.
+        # FAST would leave what stood on pages that fell free as a whole. In a library of 64 MB a
+        # deletion takes 1 ms either way, 600 at once 0.19 s instead of 0.13 s. See storage/erasure.
         connection.execute("PRAGMA secure_delete = ON")
         return connection
 
