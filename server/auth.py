@@ -95,7 +95,7 @@ class BearerTokens:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        caller = self._caller(headers.get("authorization", ""))
+        caller = self._caller(headers.getlist("authorization"))
         if caller is not None:
             await self._app({**scope, "user": caller}, receive, send)
             return
@@ -109,8 +109,12 @@ class BearerTokens:
         )
         await refusal(scope, receive, send)
 
-    def _caller(self, authorization: str) -> Caller | None:
-        """Whose token it is; every token is compared, and in full, whichever is the right one."""
+    def _caller(self, authorizations: Sequence[str]) -> Caller | None:
+        """Whose token it is; every token is compared, and in full, whichever is the right one.
+
+        Of two headers a proxy in front may have judged the other one (RFC 9110, section 5.3).
+        """
+        authorization = authorizations[0] if len(authorizations) == 1 else ""
         scheme, _, credentials = authorization.partition(" ")
         given = _digest(credentials.strip(" "))
         matches = [caller for token, caller in self._callers if hmac.compare_digest(given, token)]

@@ -30,8 +30,8 @@ async def behind(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(text)(scope, receive, send)
 
 
-async def get(authorization: bytes | None) -> httpx2.Response:
-    headers = {} if authorization is None else {b"authorization": authorization}
+async def get(*authorizations: bytes) -> httpx2.Response:
+    headers = [(b"authorization", each) for each in authorizations]
     transport = httpx2.ASGITransport(BearerTokens(behind, callers_of(HTTP)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://toy") as client:
         return await client.get("/", headers=headers)
@@ -63,7 +63,7 @@ async def test_a_token_is_not_carried_past_the_door() -> None:
 
 
 async def test_without_credentials_the_challenge_names_the_scheme() -> None:
-    response = await get(None)
+    response = await get()
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == 'Bearer realm="toolcrib"'
 
@@ -86,6 +86,11 @@ async def test_wrong_credentials_are_refused_as_such(authorization: bytes) -> No
     assert response.status_code == 401
     assert 'error="invalid_token"' in response.headers["www-authenticate"]
     assert TOKEN not in response.text
+
+
+async def test_of_two_tokens_neither_is_let_in() -> None:
+    for both in ((b"Bearer anns", b"Bearer bobs"), (b"Bearer anns", b"Bearer anns")):
+        assert (await get(*both)).status_code == 401
 
 
 async def test_the_lifespan_passes() -> None:
