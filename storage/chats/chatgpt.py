@@ -47,12 +47,15 @@ def read_chatgpt(value: Mapping[str, Any]) -> Conversation | None:
     messages = _shown(nodes, get(value, "current_node", str), left_out)
     title, time = title_of(value.get("title")), seconds(value.get("create_time"))
     model = text_of(value.get("default_model_slug"))
+    turns = tuple(turn for message in messages if (turn := _turn(message, left_out)))
     return Conversation(
         source="chatgpt",
-        id=identifier(value.get("conversation_id"), value.get("id"), title=title, time=time),
+        id=identifier(
+            value.get("conversation_id"), value.get("id"), title=title, time=time, turns=turns
+        ),
         title=title,
         time=time,
-        turns=tuple(turn for message in messages if (turn := _turn(message, left_out))),
+        turns=turns,
         metadata={"model": model} if model else {},
         left_out=left_out,
     )

@@ -52,12 +52,13 @@ def read_claude(value: Mapping[str, Any]) -> Conversation | None:
     left_out[BRANCHES] += len(messages) - len(shown)
     title, time = title_of(value.get("name")), seconds(value.get("created_at"))
     model = text_of(value.get("model"))
+    turns = tuple(turn for message in shown if (turn := _turn(message, left_out)))
     return Conversation(
         source="claude",
-        id=identifier(value.get("uuid"), title=title, time=time),
+        id=identifier(value.get("uuid"), title=title, time=time, turns=turns),
         title=title,
         time=time,
-        turns=tuple(turn for message in shown if (turn := _turn(message, left_out))),
+        turns=turns,
         summary=text_of(value.get("summary")),
         metadata={"model": model} if model else {},
         left_out=left_out,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -88,7 +88,6 @@ class Conversation:
 
     def to_context(self) -> NewContext:
         """The conversation as a document: one turn after the other, unchanged if nothing is new."""
-        said = [[turn.speaker, turn.time, turn.text] for turn in self.turns]
         times = [turn.time for turn in self.turns if turn.time is not None]
         return NewContext(
             context_type=ContextType.DOCUMENT,
@@ -100,7 +99,7 @@ class Conversation:
             event_time=min(times, default=None) if self.time is None else self.time,
             metadata=self.metadata,
             media_type="application/json",
-            sha256=sha256(json.dumps(said).encode()).hexdigest(),
+            sha256=_digest([self.title, self.summary, *self.turns]),
         )
 
 
@@ -145,14 +144,21 @@ def _within(moment: float) -> float | None:
     return float(moment) if 0 < moment <= _LAST_MOMENT else None
 
 
-def identifier(*candidates: object, title: str, time: float | None) -> str:
-    """The first candidate that is a name, else one made from the title and the start."""
+def identifier(
+    *candidates: object, title: str, time: float | None, turns: Sequence[Utterance]
+) -> str:
+    """The first candidate that is a name, else one made from what no other conversation shares.
+
+    That is the title, the start and the first turn, which stay when it goes on; without any time
+    it is all that was said: to keep a conversation twice is better than to lose another one.
+    """
     for candidate in candidates:
         if isinstance(candidate, str | int) and not isinstance(candidate, bool):
             name = text_of(str(candidate))[:_MAX_ID]
             if name:
                 return name
-    return sha256(json.dumps([title, time]).encode()).hexdigest()[:32]
+    timed = time is not None or any(turn.time is not None for turn in turns[:1])
+    return _digest([title, time, *(turns[:1] if timed else turns)])[:32]
 
 
 def branch(leaf: str, parents: Mapping[str, str]) -> list[str]:
@@ -171,6 +177,11 @@ def branch(leaf: str, parents: Mapping[str, str]) -> list[str]:
         way[at] = None
         at = parents[at]
     return list(reversed(way))
+
+
+def _digest(parts: Iterable[str | float | Utterance | None]) -> str:
+    plain = [astuple(part) if isinstance(part, Utterance) else part for part in parts]
+    return sha256(json.dumps(plain).encode()).hexdigest()
 
 
 def _heading(turn: Utterance) -> str:

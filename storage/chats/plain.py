@@ -27,16 +27,17 @@ def read_plain(value: Mapping[str, Any]) -> Conversation | None:
     if not isinstance(turns, list) or not any(_is_turn(turn) for turn in turns):
         return None
     title, time = title_of(value.get("title")), seconds(value.get("time"))
+    said = tuple(
+        Utterance(title_of(turn.get("speaker")) or "Unknown", seconds(turn.get("time")), text)
+        for turn in turns
+        if isinstance(turn, dict) and (text := text_of(turn.get("text")))
+    )
     return Conversation(
         source="chat",
-        id=identifier(value.get("conversation"), title=title, time=time),
+        id=identifier(value.get("conversation"), title=title, time=time, turns=said),
         title=title,
         time=time,
-        turns=tuple(
-            Utterance(title_of(turn.get("speaker")) or "Unknown", seconds(turn.get("time")), text)
-            for turn in turns
-            if isinstance(turn, dict) and (text := text_of(turn.get("text")))
-        ),
+        turns=said,
     )
 
 

@@ -69,7 +69,28 @@ def test_times_are_read_however_they_are_written(value: object, moment: float | 
 
 
 def test_what_has_no_name_gets_one_that_stays() -> None:
-    assert identifier(None, "", "a", title="t", time=None) == "a"
-    assert identifier(7, title="t", time=None) == "7"
-    made = identifier(None, " ", title="t", time=1.0)
-    assert made == identifier({}, title="t", time=1.0) != identifier({}, title="t", time=2.0)
+    def name(*candidates: object, time: float | None = None, said: tuple[str, ...] = ()) -> str:
+        turns = [Utterance("User", None, text) for text in said]
+        return identifier(*candidates, title="t", time=time, turns=turns)
+
+    assert name(None, "", "a") == "a"
+    assert name(7) == "7"
+    assert name(None, " ", time=1.0) == name({}, time=1.0) != name({}, time=2.0)
+    assert name(time=1.0, said=("a", "b")) == name(time=1.0, said=("a",)) != name(time=1.0)
+
+
+def test_without_name_and_time_only_the_same_words_are_the_same_conversation() -> None:
+    def name(*said: str) -> str:
+        turns = [Utterance("User", None, text) for text in said]
+        return identifier(title="", time=None, turns=turns)
+
+    assert name("hi", "owls") == name("hi", "owls") != name("hi", "foxes")
+
+
+def test_a_conversation_of_another_title_is_not_the_same_any_more() -> None:
+    def digest(title: str) -> str:
+        turns = (Utterance("User", 1.0, "hi"),)
+        chat = Conversation(source="chat", id="1", title=title, time=None, turns=turns)
+        return chat.to_context().sha256
+
+    assert digest("Owls") == digest("Owls") != digest("Foxes")
