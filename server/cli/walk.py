@@ -90,7 +90,7 @@ class Folder:
         reasons = {
             "hidden": path.name.startswith("."),
             "links": stat.S_ISLNK(kind),
-            "no files": not is_directory and kind and not stat.S_ISREG(kind),
+            "special files": not is_directory and kind and not stat.S_ISREG(kind),
             "generated": is_directory and path.name in GENERATED,
             "Toolcrib's own": path in self._closed,
         }

@@ -40,7 +40,7 @@ def test_files_come_in_order_without_hidden_generated_and_linked_ones(grown: Gro
         "hidden": 2,
         "generated": 1,
         "links": 2,
-        "no files": 1,
+        "special files": 1,
         "Toolcrib's own": 1,
     }
 
