@@ -19,6 +19,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from storage import vectorscan
 from storage.buckets import DAY, MONTH, SECOND, WEEK
@@ -46,8 +47,8 @@ OWN = 0.5
 NO_VECTOR = 0.3
 """What counts as near of something that is not embedded yet."""
 
-MOST_REACHED = 10_000
-"""How many children are looked at on a level, the newest: reading their vectors takes 50 ms."""
+MOST_REACHED = 1_000
+"""How many events are looked at on the way down: reading their vectors takes 5 ms."""
 
 MOST_SUMMARIES = 3
 
@@ -135,7 +136,7 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
         return search.answer(starts, top_k)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Drilldown:
     """One search: what is known so far of the contexts that it came to, by their seq."""
 
@@ -166,27 +167,37 @@ class _Drilldown:
         return best
 
     def descend(self, starts: Collection[int]) -> None:
-        """Follows the children of summaries, a level at a time, down to the events."""
+        """Follows the children of summaries, a level at a time, down to the events.
+
+        All summaries are open; of the days, the best first until enough events are reached.
+        """
         opened = set(starts)
-        for level in reversed(_SUMMARY_LEVELS):
-            parents = [seq for seq in opened if self.levels[seq] == level]
-            rows = self.connection.execute(
-                "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM json_each(?) p"
-                " CROSS JOIN children h ON h.parent_seq = p.value"
-                " CROSS JOIN contexts x ON x.seq = h.child_seq"
-                f" WHERE ({self._summaries.sql}) OR ({self._events.sql})"
-                " ORDER BY x.event_time DESC LIMIT ?",
-                (
-                    json.dumps(parents),
-                    *self._summaries.values,
-                    *self._events.values,
-                    MOST_REACHED,
-                ),
-            ).fetchall()
-            for parent, child, _ in rows:
-                self.children.setdefault(parent, []).append(child)
-            self._meet((child, child_level) for _, child, child_level in rows)
-            opened |= {child for _, child, _ in rows}
+        for level in (MONTH, WEEK):
+            children = self._open([seq for seq in opened if self.levels[seq] == level])
+            self._meet(children.items())
+            opened |= children.keys()
+        ways = self._blend(starts, self._best(self._fused(-1.0)))
+        days = [seq for seq in ways if self.levels[seq] == DAY]
+        reached: dict[int, int] = {}
+        for day in sorted(days, key=lambda seq: (-ways[seq][0], -seq)):
+            reached |= self._open([day], MOST_REACHED - len(reached))
+            if len(reached) >= MOST_REACHED:
+                break
+        self._meet(reached.items())
+
+    def _open(self, parents: Collection[int], most: int = -1) -> dict[int, int]:
+        """The newest children of summaries, by default all, with their levels."""
+        rows = self.connection.execute(
+            "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM json_each(?) p"
+            " CROSS JOIN children h ON h.parent_seq = p.value"
+            " CROSS JOIN contexts x ON x.seq = h.child_seq"
+            f" WHERE ({self._summaries.sql}) OR ({self._events.sql})"
+            " ORDER BY x.event_time DESC LIMIT ?",
+            (json.dumps(list(parents)), *self._summaries.values, *self._events.values, most),
+        ).fetchall()
+        for parent, child, _ in rows:
+            self.children.setdefault(parent, []).append(child)
+        return {child: level for _, child, level in rows}
 
     def find_straight(self, engine: SearchEngine) -> None:
         """Finds events by themselves, and measures all that is known so far."""
@@ -228,13 +239,13 @@ class _Drilldown:
             self.question.status,
         )
 
-    @property
+    @cached_property
     def _summaries(self) -> Where:
         """Summaries that overlap the range; ranges of other times say nothing of buckets."""
         of_events = self.time_range is not None and self.time_range.time_type is TimeType.EVENT
         return self._where(_SUMMARY_LEVELS, self.time_range if of_events else None)
 
-    @property
+    @cached_property
     def _events(self) -> Where:
         return self._where((SECOND,), self.time_range)
 
@@ -298,20 +309,19 @@ class _Drilldown:
     def _blend(
         self, starts: Collection[int], own: Mapping[int, float]
     ) -> dict[int, tuple[float, tuple[int, ...]]]:
-        """The blended score of all that was reached, and the way that gave it."""
-        best: dict[int, tuple[float, tuple[int, ...]]] = {}
-        opened: dict[int, tuple[float, tuple[int, ...]]] = {
-            seq: (own[seq], (seq,)) for seq in starts
-        }
+        """The blended score of all that was reached, and the way that gave it.
+
+        The way to a summary ends with itself.
+        """
+        best: dict[int, tuple[float, tuple[int, ...]]] = {seq: (own[seq], (seq,)) for seq in starts}
         for level in reversed(_SUMMARY_LEVELS):
-            for parent in [seq for seq in opened if self.levels[seq] == level]:
-                above, path = opened[parent]
+            for parent in [seq for seq in best if self.levels[seq] == level]:
+                above, path = best[parent]
                 for child in self.children.get(parent, ()):
                     score = OWN * self._near(child, own) + (1 - OWN) * above
-                    known = best if self.levels[child] == SECOND else opened
-                    if child not in known or score > known[child][0]:
-                        way = path if known is best else (*path, child)
-                        known[child] = (score, way)
+                    if child not in best or score > best[child][0]:
+                        is_event = self.levels[child] == SECOND
+                        best[child] = (score, path if is_event else (*path, child))
         return best
 
     def _near(self, seq: int, own: Mapping[int, float]) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from storage import drilldown
 from storage.drilldown import NO_VECTOR, OWN, EventHit
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, TimeRange, TimeType
@@ -98,6 +99,19 @@ def test_an_event_that_its_summary_alone_speaks_of_is_reached(
     assert hit.own is not None
     assert hit.hit.score == hit.blended
     assert hit.hit.score > hit.own
+
+
+def test_where_there_are_too_many_events_the_best_days_are_opened(
+    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = library.shelf(ANN)
+    for day in range(5, 10):
+        add(shelf, at(2026, 10, day), f"moved boxes {day}")
+    build(shelf, {"2026-10-06": "The relocation to Lisbon"})
+    world.drain(library)
+    monkeypatch.setattr(drilldown, "MOST_REACHED", 1)
+    found = shelf.events.search("relocation Lisbon", None, 5)
+    assert contents(found.events) == ["moved boxes 6"]
 
 
 def test_an_event_in_no_summary_is_found_straight(library: Library, world: ModuleType) -> None:
