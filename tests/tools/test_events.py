@@ -103,6 +103,8 @@ async def test_events_only_append_and_what_comes_late_is_summed_up_anew(
             {"event_time": "2026-11-21T09:00+05:30", "timezone": "Europe/Paris"},
             "2026-11-21T03:30:00+00:00",
         ),
+        ({"event_time": "9999-12-31T23:59:59.999999"}, "9999-12-31T23:59:59+00:00"),
+        ({"event_time": "0001-01-01"}, "0001-01-01T00:00:00+00:00"),
     ],
 )
 async def test_when_it_happened_is_unix_seconds_or_iso_8601_in_a_zone(
@@ -111,6 +113,14 @@ async def test_when_it_happened_is_unix_seconds_or_iso_8601_in_a_zone(
     async with open_crib() as crib:
         added = await crib.call("add_event", content="It rained.", **given)
         assert added["event_time"] == stands
+
+
+async def test_the_calendars_last_day_is_a_bound_too(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("add_event", content="The end.", event_time="9999-12-31")
+        built = await crib.call("build_event_summaries", until="9999-12-31")
+        written = [one["time_bucket"] for one in built["written"]]
+        assert written == ["9999-12-31", "9999-12"]  # its week ends in no year that there is
 
 
 async def test_a_range_is_in_the_callers_zone(open_crib: Opener) -> None:
@@ -175,6 +185,9 @@ async def test_nobody_sees_or_sums_up_what_is_anothers(open_crib: Opener) -> Non
     ("name", "arguments", "named"),
     [
         ("add_event", {"content": " "}, "content"),
+        ("add_event", {"content": "\0\u200b"}, "content"),
+        ("add_event", {"content": "\ud83d half"}, "surrogate"),
+        ("add_event", {"content": "x", "metadata": {"a": "\ud83d"}}, "surrogate"),
         ("add_event", {"content": "x" * 20_001}, "content"),
         ("add_event", {"content": "x", "event_time": "never"}, "event_time"),
         ("add_event", {"content": "x", "event_time": 1_795_219_200_000}, "event_time"),
@@ -183,6 +196,7 @@ async def test_nobody_sees_or_sums_up_what_is_anothers(open_crib: Opener) -> Non
         ("retrieve_event_context", {}, "query"),
         ("retrieve_event_context", {"query": "x", "top_k": 0}, "top_k"),
         ("retrieve_event_context", {"query": "x", "time_range": {"start": "x"}}, "start"),
+        ("retrieve_event_context", {"query": "x", "time_range": {"start": "1" * 400}}, "start"),
         ("build_event_summaries", {"level": 4}, "level"),
         ("build_event_summaries", {"until": "soon"}, "until"),
         ("build_event_summaries", {"summarizer": "poet"}, "summarizer"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import suppress
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
 
@@ -40,20 +39,29 @@ METADATA_LEVELS = 32
 def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata, which comes back as it was given."""
     try:
-        length = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise ValueError("send null or a text where a number is not finite.") from None
-    if length > MAX_METADATA:
-        raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {length}.")
+    if len(text) > MAX_METADATA:
+        raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {len(text)}.")
     if _levels(metadata) > METADATA_LEVELS:
         raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
+    _check_whole(text)
     return metadata
 
 
 def _with_words(text: str) -> str:
-    if not text.strip():
+    if not any(char.isprintable() and not char.isspace() for char in text):
         raise ValueError("send a text with words in it.")
+    _check_whole(text)
     return text
+
+
+def _check_whole(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
 
 
 def _levels(value: object) -> int:
@@ -130,12 +138,14 @@ def instant(
         InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
     """
     seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
-    if seconds is not None and not FIRST_SECOND <= seconds <= LAST_SECOND:
+    if seconds is None:
+        return None
+    if not FIRST_SECOND <= seconds <= LAST_SECOND + 1:
         raise InvalidArgumentsError(
             f"{name}: {value!r} lies outside of the years 1 to 9999.",
             next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
         )
-    return seconds
+    return min(seconds, LAST_SECOND)  # the last second's end is rounded to the next
 
 
 def _seconds(
@@ -156,15 +166,23 @@ def _seconds(
 
 def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
     # "2026" and "20261121" are written as dates, not as seconds of the year 1970.
-    if not (text.isdecimal() and len(text) in _DATE_LENGTHS):
-        with suppress(ValueError):
-            return _finite(float(text))
+    is_date = text.isdecimal() and len(text) in _DATE_LENGTHS
+    number = None if is_date else _number(text)
+    if number is not None:
+        return _finite(number)
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     if whole_day and _is_day(text):  # an end that is a day includes that day
         moment += timedelta(days=1, microseconds=-1)
     return moment.timestamp()
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _is_day(text: str) -> bool:
