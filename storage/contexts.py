@@ -188,6 +188,16 @@ class ContextRepository:
             ).fetchall()
         return [_context(row) for row in rows]
 
+    def openings(self, contexts: Iterable[Context]) -> dict[str, str]:
+        """How the text of each context begins, by its id; of what is gone meanwhile nothing."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT x.id, c.content FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
+                " WHERE x.id IN (SELECT value FROM json_each(?)) AND c.position = 0",
+                (json.dumps([context.id for context in contexts]),),
+            )
+            return {row[0]: row[1] for row in rows}
+
     def count(self, identity: Identity, wanted: SearchFilter) -> int:
         """How many contexts fit a filter."""
         where = compile_filter(identity, wanted)

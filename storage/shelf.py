@@ -139,11 +139,17 @@ class Shelf:
 
     def forgettable(
         self, wanted: SearchFilter, limit: int
-    ) -> tuple[dict[ContextType, int], list[Context]]:
-        """How many contexts of each kind `forget_all` would delete, and the newest of them."""
+    ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
+        """How many contexts of each kind `forget_all` would delete.
+
+        Returns:
+            The counts, and the newest contexts, each with how its text begins.
+        """
         wanted = _spelled_out(wanted)
         newest = self._contexts.newest(self.identity, wanted, limit)
-        return self._contexts.count_kinds(self.identity, wanted), newest
+        openings = self._contexts.openings(newest)
+        shown = [(context, openings.get(context.id, "")) for context in newest]
+        return self._contexts.count_kinds(self.identity, wanted), shown
 
     def forget_all(self, wanted: SearchFilter) -> dict[ContextType, int]:
         """Deletes what fits a filter from every store, and says how many of each kind went.

@@ -17,6 +17,7 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 __all__ = ["forget"]
 
 SHOWN = 20
+TITLE_CHARACTERS = 80
 
 _PLURALS = {
     ContextType.DOCUMENT: "documents",
@@ -28,7 +29,14 @@ Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=100
 
 
 class Doomed(BaseModel):
-    """A context that would go."""
+    """A context that would go.
+
+    Attributes:
+        id: Its id.
+        context_type: Its kind.
+        title: Its title, or else how its text begins.
+        date: Its own date, UTC.
+    """
 
     id: str
     context_type: ContextType
@@ -36,12 +44,12 @@ class Doomed(BaseModel):
     date: str
 
     @classmethod
-    def of(cls, context: Context) -> Doomed:
+    def of(cls, context: Context, opening: str) -> Doomed:
         """What tells a person which one it is."""
         return cls(
             id=context.id,
             context_type=context.context_type,
-            title=context.title,
+            title=context.title or " ".join(opening.split())[:TITLE_CHARACTERS],
             date=_date(context.event_time),
         )
 
@@ -124,7 +132,7 @@ def forget(
         dry_run=dry_run,
         count=sum(kinds.values()),
         kinds=kinds,
-        first=[Doomed.of(each) for each in first],
+        first=[Doomed.of(context, opening) for context, opening in first],
         missing=missing,
         note=_note(missing, dry_run=dry_run, count=sum(kinds.values())),
     )

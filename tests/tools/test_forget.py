@@ -88,6 +88,8 @@ async def test_contexts_go_by_their_ids_and_what_is_none_is_named(open_crib: Ope
         told = await crib.text("forget", ids=asked)
         assert told.startswith("Would forget 1 document, 1 piece of knowledge.")
         assert "- Tea (knowledge, 20" in told
+        untitled = await crib.text("forget", ids=[ids["Ann sailed."]])
+        assert "- Ann sailed. (event, 2020-05-01, " in untitled
         assert "No context has the id no-such-id. Profiles, entities" in told
         assert "dry_run=false" in told
         gone = await crib.call("forget", ids=asked, dry_run=False)
