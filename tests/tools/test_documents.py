@@ -152,6 +152,13 @@ async def test_a_text_without_a_title_is_named_after_its_heading_and_its_digest(
         assert len(await _ids(crib)) == 1
 
 
+async def test_a_text_with_stray_characters_is_kept_without_them(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("add_document", text="A heron\0stood \ud83d there.", title="Stray")
+        stored = await crib.call("get_document", raw_type="text", raw_id="Stray")
+        assert [chunk["content"] for chunk in stored["chunks"]] == ["A heron stood ? there."]
+
+
 async def test_what_is_not_embedded_yet_is_found_by_words_and_said_to_be(
     open_crib: Opener,
 ) -> None:

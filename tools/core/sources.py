@@ -59,7 +59,7 @@ async def text_source(text: str, title: str | None, max_bytes: int) -> NewContex
         InvalidArgumentsError: If it is larger than `max_bytes`.
         StorageError: If there is nothing to read in it.
     """
-    data = text.encode(errors="replace")
+    data = text.replace("\0", " ").encode(errors="replace")
     if len(data) > max_bytes:
         raise InvalidArgumentsError(
             f"text: has {len(data)} bytes; a document may have {max_bytes}.",
