@@ -128,7 +128,7 @@ class Follower:
             await anyio.to_thread.run_sync(self._importer.drop, path)
         elif (kind := _kind(path)) == "directory":
             found = await self._take_below(folder, path)
-            await anyio.to_thread.run_sync(self._importer.drop, path, found)
+            await anyio.to_thread.run_sync(self._importer.drop, path, found, folder.unlisted)
         elif kind == "nothing":
             await anyio.to_thread.run_sync(self._importer.drop, path)
         else:

@@ -22,7 +22,7 @@ from storage.chats.conversation import Conversation
 from storage.chats.export import SUFFIXES, read_export
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
-from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 
 __all__ = ["ORIGIN", "Importer"]
 
@@ -75,12 +75,15 @@ class Importer:
         else:
             await self._add(file, stored)
 
-    def drop(self, path: Path, found: Collection[Path] = ()) -> None:
+    def drop(
+        self, path: Path, found: Collection[Path] = (), unlisted: Collection[OSError] = ()
+    ) -> None:
         """Deletes the documents of files that were taken from a path or below it.
 
         Args:
             path: The file or directory that is gone.
             found: Files that are still there.
+            unlisted: What could not be listed below it, which is not gone.
 
         Raises:
             StorageUnavailableError: If the record cannot be written.
@@ -89,6 +92,8 @@ class Importer:
         if path in self._above:
             gone |= {file for file in self._known if path in file.parents}
         for file in sorted(gone.difference(found)):
+            if _is_below(file, unlisted):
+                continue
             with suppress(DocumentNotFoundError):
                 self._shelf.delete_document("file", self._name(file))
                 self._note(Outcome(file, self._name(file), "deleted"))
@@ -102,13 +107,12 @@ class Importer:
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
-        closed = [Path(error.filename) for error in folder.unlisted]
         for context in list(self._documents()):
             file = Path(str(context.metadata.get(ORIGIN, "")))
             if (
                 file.is_relative_to(folder.path)
                 and file not in found
-                and not any(map(file.is_relative_to, closed))
+                and not _is_below(file, folder.unlisted)
             ):
                 self._shelf.forget([context.id])
                 self._known.discard(file)
@@ -133,6 +137,9 @@ class Importer:
             self._keep(file, answer["outcome"])
         elif answer["error_type"] == UnavailableError.error_type:
             raise UnavailableError(answer["message"], next_actions=answer["next_actions"])
+        elif answer["error_type"] == NotFoundError.error_type:
+            message = f"{self._name(file)!r} is gone since it was listed."
+            self._note(Outcome(file, self._name(file), "skipped", message))
         else:
             self._note(Outcome(file, self._name(file), "skipped", answer["message"]))
 
@@ -202,6 +209,11 @@ def _opened(file: Path) -> BufferedReader:
         opened.close()
         raise OSError(errno.ENXIO, "it is no regular file")
     return opened
+
+
+def _is_below(file: Path, unlisted: Collection[OSError]) -> bool:
+    """Whether a file is in a directory that could not be listed."""
+    return any(file.is_relative_to(error.filename) for error in unlisted)
 
 
 def _same(stored: Context, file: Path) -> bool:

@@ -51,8 +51,8 @@ async def _follow(app: App, paths: list[Path]) -> None:
     def tell(outcome: Outcome) -> None:
         known = reasons.pop(outcome.file, "")
         if outcome.result == "skipped":
-            reasons[outcome.file] = outcome.message
-            if outcome.message != known:
+            reasons[outcome.file] = outcome.cause
+            if outcome.cause != known:
                 _say(f"skipped {outcome.message}")
         elif outcome.result != "unchanged":
             _say(f"{outcome.result} {outcome.name}")

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from pypdf import PdfWriter
 
-from server.cli.importer import ORIGIN
+from server.cli.importer import ORIGIN, Importer
+from server.cli.opened import opened
+from server.cli.tally import Outcome
 
 Command = Callable[..., Any]
 Started = Callable[..., subprocess.Popen[str]]
@@ -90,6 +93,15 @@ def test_what_cannot_be_read_is_skipped_with_one_line_each(cli: Command, work: P
     reasons = ("empty", "binary", "'notes/new\\nline.txt'", "UTF-8", "50000001", "password")
     assert len(skipped) == len(reasons)
     assert [reason for reason in reasons if not any(reason in line for line in skipped)] == []
+
+
+def test_a_file_that_goes_before_its_turn_is_skipped_in_plain_words(work: Path) -> None:
+    told: list[Outcome] = []
+    with opened() as app:
+        importer = Importer(app, told.append, lambda _reason, _count: None)
+        anyio.run(importer.take, work / "notes" / "gone.md")
+    assert [each.message for each in told] == ["'notes/gone.md' is gone since it was listed."]
+    assert told[0].cause == "It is gone since it was listed"
 
 
 def test_a_named_file_that_cannot_be_read_is_exit_code_1(cli: Command, work: Path) -> None:

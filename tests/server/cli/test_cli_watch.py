@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -136,10 +137,27 @@ def test_a_file_that_cannot_be_read_is_told_once_and_kept_as_it_was(
     (work / "notes" / "bread.md").write_bytes(bytes(range(256)))
     binary = "The content is binary (256 bytes read), not text."
     followed.says(f"skipped 'notes/bread.md' cannot be read. {binary}")
+    (work / "notes" / "bread.md").write_bytes(bytes(range(256)) * 2)
     (work / "notes" / ".gitignore").write_text("nothing\n")
     (work / "notes" / "rye.md").write_text("# Rye\n")
     followed.says("added notes/rye.md")
     assert "notes/bread.md" in stored(work)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")
+def test_nothing_is_deleted_of_a_directory_that_cannot_be_listed(
+    followed: Watch, work: Path
+) -> None:
+    below = work / "notes" / "below"
+    below.mkdir()
+    (below / "rye.md").write_text("# Rye\n")
+    followed.says("added notes/below/rye.md")
+    below.chmod(0)
+    (work / "notes" / "oats.md").write_text("# Oats\n")
+    followed.says("added notes/oats.md")
+    below.chmod(0o700)
+    (below / "rye.md").write_text("# Rye bread\n")
+    followed.says("replaced notes/below/rye.md")
 
 
 def test_chats_are_imported_when_an_export_is_put_there(followed: Watch, work: Path) -> None:
