@@ -94,7 +94,7 @@ class EventResult:
     Attributes:
         events: Events themselves, best first.
         summaries: The best matching summaries beside them, best first; they take no event's place.
-        mode: "hybrid", or "lexical" while there are no vectors to ask.
+        mode: "hybrid", "lexical" while there are no vectors to ask, or "listing" without a query.
         status: Coverage of the index.
     """
 
@@ -120,7 +120,7 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
         database: The record.
         engine: Reads the query, and finds what is near.
         identity: Whose events.
-        query: What to look for.
+        query: What to look for; blank lists the latest events.
         time_range: Only events in this range; of event times, only summaries that overlap it.
         top_k: How many events at most.
     """
@@ -130,6 +130,8 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
     with database.read() as connection:
         index = UserIndex(connection, identity.user_id)
         search = _Drilldown(connection, identity, question, time_range, index)
+        if not query.strip():
+            return search.latest(top_k)
         starts = search.starts(top_k)
         search.descend(starts)
         search.find_straight(engine)
@@ -150,6 +152,15 @@ class _Drilldown:
     children: dict[int, list[int]] = field(default_factory=dict)
     dense: dict[int, float] = field(default_factory=dict)
     lexical: dict[int, float] = field(default_factory=dict)
+
+    def latest(self, top_k: int) -> EventResult:
+        """The events that happened last, each by its first chunk."""
+        seqs = self._newest()[:top_k]
+        self._meet((seq, SECOND) for seq in seqs)
+        chunks = [self.chunks[seq][0] for seq in seqs]
+        hits = hits_of(self.connection, chunks, {}, {}, {}, {})
+        events = tuple(EventHit(hit, None, None, ()) for hit in hits)
+        return EventResult(events, (), "listing", self.question.status)
 
     def starts(self, top_k: int) -> list[int]:
         """The summaries to open: of each level the nearest to the query."""

@@ -281,8 +281,10 @@ class SearchResult:
         hits: Best first.
         mode: "hybrid", "lexical" (no vectors to ask yet) or "listing" (no query).
         status: Coverage of the index for this identity at the moment of the search.
+        unknown_names: Entities asked for that nothing stored is like.
     """
 
     hits: tuple[SearchHit, ...]
     mode: str
     status: IndexStatus = field(default_factory=lambda: IndexStatus(0, 0))
+    unknown_names: tuple[str, ...] = ()

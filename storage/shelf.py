@@ -178,11 +178,11 @@ class Shelf:
 
     def contexts(self, wanted: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
         """Contexts that fit a filter, newest first; entities are names in any spelling."""
-        return self._contexts.newest(self.identity, self._resolved(wanted), limit, offset)
+        return self._contexts.newest(self.identity, self._resolved(wanted)[0], limit, offset)
 
     def count(self, wanted: SearchFilter) -> int:
         """How many contexts fit a filter; entities are names in any spelling."""
-        return self._contexts.count(self.identity, self._resolved(wanted))
+        return self._contexts.count(self.identity, self._resolved(wanted)[0])
 
     def search(
         self,
@@ -200,10 +200,12 @@ class Shelf:
             top_k: How many hits at most.
             alpha: Weight of meaning against words, 0 to 1; by default the engine's.
         """
-        wanted = self._resolved(wanted)
+        wanted, unknown = self._resolved(wanted)
         if query is None:
-            return self._engine.newest(self.identity, wanted, top_k)
-        return self._engine.search(self.identity, query, wanted, top_k, alpha=alpha)
+            found = self._engine.newest(self.identity, wanted, top_k)
+        else:
+            found = self._engine.search(self.identity, query, wanted, top_k, alpha=alpha)
+        return replace(found, unknown_names=unknown)
 
     def index_status(self) -> IndexStatus:
         """How much of what is stored can be found by meaning."""
@@ -239,15 +241,21 @@ class Shelf:
         )
         return earlier if same else None
 
-    def _resolved(self, wanted: SearchFilter) -> SearchFilter:
-        """The filter with the folded names that are stored for names in any spelling."""
-        if not wanted.entities:
-            return wanted
+    def _resolved(self, wanted: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
+        """The filter with the folded names that are stored for names in any spelling.
+
+        Returns:
+            The filter, and the names that nothing stored is like.
+        """
         folded: dict[str, None] = {}
+        unknown: dict[str, None] = {}
         for name in wanted.entities:
+            spellings = self.people.spellings(name)
+            if not spellings:
+                unknown[name] = None
             # A name that is like none is kept: it fits nothing.
-            folded.update(dict.fromkeys(self.people.spellings(name) or (fold(name),)))
-        return replace(wanted, entities=tuple(folded))
+            folded.update(dict.fromkeys(spellings or (fold(name),)))
+        return replace(wanted, entities=tuple(folded)), tuple(unknown)
 
 
 def _spelled_out(wanted: SearchFilter) -> SearchFilter:

@@ -99,7 +99,8 @@ class FoundEvent(Hit):
         if self.matched:
             scores += f"; matched: {', '.join(self.matched)}"
         head = " ".join(filter(None, (self.event_time, self.title, f"(event {self.id})")))
-        return f"{head}\n{scores}\n{self.content}"
+        is_scored = self.own is not None or self.blended is not None
+        return "\n".join([head, *[scores] * is_scored, self.content])
 
     def _scores(self) -> str:
         dense = "" if self.dense is None else f", dense {self.dense:.2f}"
@@ -110,7 +111,7 @@ class FoundEvents(BaseModel):
     """What a search through the events found.
 
     Attributes:
-        mode: "hybrid", or "lexical" while nothing is embedded.
+        mode: "hybrid", "lexical" while nothing is embedded, or "listing" of the latest events.
         events: Events themselves, best first.
         summaries: The best matching summaries, best first; they take no event's place.
         coverage: How complete the search was.
@@ -203,7 +204,9 @@ def add_event(
 )
 def retrieve_event_context(
     context: RequestContext,
-    query: Annotated[str, Field(max_length=10_000, description="What to look for")],
+    query: Annotated[
+        str, Field(max_length=10_000, description="What to look for; blank lists the latest")
+    ],
     time_range: Annotated[TimeWindow | None, Field(description="Only events of this time")] = None,
     top_k: TopK = 5,
     include_summaries: Annotated[

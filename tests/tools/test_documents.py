@@ -225,6 +225,17 @@ WRONG_TIMES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+async def test_a_name_that_nothing_is_like_is_said_to_be_unknown(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("add_document", text="A heron.", title="Herons", entities=["Ann Lee"])
+        given = {"query": "heron", "entities": ["ann lee", "Quentin"]}
+        found = await crib.call("retrieve_document_context", **given)
+        assert ([hit["title"] for hit in found["hits"]]) == ["Herons"]
+        assert found["unknown_entities"] == ["Quentin"]
+        text = await crib.text("retrieve_document_context", entities=["Quentin"])
+        assert text.startswith("Nothing stored fits. No stored name is like 'Quentin'.")
+
+
 async def test_a_wrong_time_is_named(open_crib: Opener) -> None:
     async with open_crib() as crib:
         for time_range, said in WRONG_TIMES:

@@ -162,6 +162,19 @@ async def test_what_happened_in_a_month_is_answered_by_its_summaries_and_its_eve
         }
 
 
+async def test_without_a_query_the_latest_events_are_listed(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        for day in (3, 1, 2):
+            await crib.call("add_event", content=f"Day {day}.", event_time=f"2026-10-0{day}")
+        listed = await crib.call("retrieve_event_context", query=" ", top_k=2)
+        assert listed["mode"] == "listing"
+        assert [event["content"] for event in listed["events"]] == ["Day 3.", "Day 2."]
+        in_range = {"end": "2026-10-02"}
+        text = await crib.text("retrieve_event_context", query="", time_range=in_range)
+        assert text.startswith("2 events (listing)")
+        assert "score" not in text
+
+
 async def test_nothing_is_said_to_be_near_when_nothing_is(open_crib: Opener) -> None:
     async with open_crib() as crib:
         assert "No event" in await crib.text("retrieve_event_context", query="herons")

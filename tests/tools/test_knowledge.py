@@ -100,6 +100,14 @@ async def test_a_context_of_several_chunks_is_one_hit_by_its_best(open_crib: Ope
         assert [hit["position"] for hit in listed["hits"]] == [0, 0]
 
 
+async def test_its_id_stands_in_the_text_wherever_it_comes_from(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        given = {"content": "Ann drinks tea.", "raw_type": "chat", "raw_id": "7"}
+        tea = await crib.call("add_knowledge", **given, event_time="2026-10-01")
+        text = await crib.text("retrieve_knowledge_context", query="tea")
+        assert f"[1] (knowledge {tea['id']}, 2026-10-01T00:00:00+00:00, chat: 7)" in text
+
+
 async def test_without_a_query_the_newest_come_first(open_crib: Opener) -> None:
     async with open_crib() as crib:
         for text in ("Herons eat fish.", "Tyres are patched.", "Una drinks tea."):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel, FiniteFloat
 
-from storage.models import IndexStatus, SearchHit, SearchResult
+from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
 from tools.core.calendar import utc
 
 __all__ = ["Coverage", "Hit", "Retrieved"]
+
+NOTHING = "Nothing stored is close enough."
 
 
 class Hit(BaseModel):
@@ -122,11 +124,13 @@ class Retrieved(BaseModel):
         mode: "hybrid", "lexical" (nothing is embedded yet) or "listing" (no query).
         hits: Best first; empty when nothing is close enough.
         coverage: How complete the search was.
+        unknown_entities: Names asked for that nothing stored is like.
     """
 
     mode: str
     hits: list[Hit]
     coverage: Coverage
+    unknown_entities: list[str]
 
     @classmethod
     def of(cls, result: SearchResult) -> Retrieved:
@@ -135,12 +139,19 @@ class Retrieved(BaseModel):
             mode=result.mode,
             hits=[Hit.of(hit) for hit in result.hits],
             coverage=Coverage.of(result.status),
+            unknown_entities=list(result.unknown_names),
         )
 
     def to_text(self) -> str:
         """The hits for the model, each with its source, its scores and its text."""
         count = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
-        head = [count if self.hits else "Nothing stored is close enough.", self.coverage.to_text()]
+        nothing = "Nothing stored fits." if self.mode == "listing" else NOTHING
+        unknown = ", ".join(repr(name) for name in self.unknown_entities)
+        head = [
+            count if self.hits else nothing,
+            f"No stored name is like {unknown}." if unknown else "",
+            self.coverage.to_text(),
+        ]
         blocks = [" ".join(filter(None, head))]
         blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
         return "\n\n".join(blocks)
@@ -158,7 +169,9 @@ def _block(rank: int, hit: Hit, mode: str) -> str:
 
 
 def _origin(hit: Hit) -> str:
-    """Where it comes from, or else what it is and how it is named in other calls."""
-    if hit.raw_id:
-        return f"({hit.raw_type}: {hit.raw_id})"
-    return f"({hit.context_type} {hit.id}, {hit.time_bucket or hit.event_time})"
+    """How it is named in other calls, and where it comes from."""
+    source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
+    if hit.context_type == ContextType.DOCUMENT:
+        return f"({source})"
+    parts = (f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)
+    return f"({', '.join(filter(None, parts))})"
