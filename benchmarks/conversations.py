@@ -7,8 +7,8 @@ FILE is LoCoMo's own JSON (https://github.com/snap-research/locomo): a list of c
 evidence are left out; `--adversarial` takes those of category 5 in.
 
 DIR is in BEIR form (see `benchmarks.retrieval`): the rows of its `corpus.jsonl` are turns and have,
-besides `_id` and `text`, `session` (a name), `position` (a number in the session), `date` (ISO 8601
-or Unix seconds) and perhaps `speaker` and `conversation`.
+besides `_id` and `text`, `session` (a name), `position` (a number in the session), `date` (ISO 8601,
+Unix seconds or as LoCoMo has it) and perhaps `speaker` and `conversation`.
 
 Each conversation is a library of its own, for its questions are about nothing else; `--together`
 puts them all into one. `--as` says how they are stored: a session as one context of turns, each
@@ -306,23 +306,24 @@ def _day(moment: float) -> str:
 
 
 def _seconds(value: str | float) -> float:
-    if isinstance(value, str):
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return float(value)
+    if not isinstance(value, str):
+        return float(value)
+    if " on " in value:  # as LoCoMo writes it: 1:56 pm on 8 May, 2023
+        return datetime.strptime(f"{value} +0000", "%I:%M %p on %d %B, %Y %z").timestamp()
+    moment = datetime.fromisoformat(value)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _locomo_turns(number: int, conversation: Mapping[str, Any]) -> Iterator[Spoken]:
     sessions = [key for key in conversation if re.fullmatch(r"session_\d+", key)]
     for session in sorted(sessions, key=lambda key: int(key.split("_")[1])):
-        written = f"{conversation[f'{session}_date_time']} +0000"
-        when = datetime.strptime(written, "%I:%M %p on %d %B, %Y %z")
+        when = _seconds(conversation[f"{session}_date_time"])
         for turn in conversation[session]:
             caption = turn.get("blip_caption")
             yield Spoken(
                 id=f"{number}-{turn['dia_id']}",
                 session=f"{number}-{session}",
-                date=when.timestamp(),
+                date=when,
                 speaker=turn["speaker"],
                 text=f"{turn['text']} [image: {caption}]" if caption else turn["text"],
             )
