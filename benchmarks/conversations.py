@@ -7,8 +7,8 @@ FILE is LoCoMo's own JSON (https://github.com/snap-research/locomo): a list of c
 evidence are left out; `--adversarial` takes those of category 5 in.
 
 DIR is in BEIR form (see `benchmarks.retrieval`): the rows of its `corpus.jsonl` are turns and have,
-besides `_id` and `text`, `session` (a name), `position` (a number in the session), `date` (ISO 8601,
-Unix seconds or as LoCoMo has it) and perhaps `speaker` and `conversation`.
+besides `_id` and `text`, `session` (a name), `position` (a number in the session), `date` (ISO
+8601, Unix seconds or as LoCoMo has it) and perhaps `speaker` and `conversation`.
 
 Each conversation is a library of its own, for its questions are about nothing else; `--together`
 puts them all into one. `--as` says how they are stored: a session as one context of turns, each
