@@ -18,10 +18,14 @@ __all__ = [
     "fitted",
     "media_type_of",
     "profile_text",
+    "title_of",
 ]
 
 SUMMARY_CHARACTERS = 200
 """Of a summary in a line."""
+
+FIRST_WORDS = 60
+"""Characters of a text that stand for a title."""
 
 MARKDOWN = "text/markdown"
 MARKDOWN_SOURCES = frozenset(
@@ -51,14 +55,20 @@ def context_text(context: Context, chunks: Sequence[Chunk]) -> str:
         ("Summary", context.summary),
     ]
     head = "\n".join(f"- {name}: {value}" for name, value in known if value)
-    return f"# {context.title}\n\n{head}\n\n{whole_text(chunks)}"
+    text = whole_text(chunks)
+    return f"# {title_of(context, text)}\n\n{head}\n\n{text}"
 
 
-def context_line(context: Context) -> str:
+def title_of(context: Context, text: str) -> str:
+    """What a context is called; without a title its first words."""
+    return _one_line(context.title) or _shortened(text, FIRST_WORDS)
+
+
+def context_line(context: Context, title: str) -> str:
     """A context as an item of a list that leads to it."""
     when = utc(context.event_time).isoformat(sep=" ", timespec="minutes")[:16]
-    about = _shortened(context.summary)
-    line = f"- [{_one_line(context.title)}]({context_uri(context.id)}): {_kind(context)}, {when}"
+    about = _shortened(context.summary, SUMMARY_CHARACTERS)
+    line = f"- [{title}]({context_uri(context.id)}): {_kind(context)}, {when}"
     return f"{line}. {about}" if about else line
 
 
@@ -66,7 +76,7 @@ def entity_line(entity: Entity) -> str:
     """An entity as an item of a list that leads to it."""
     also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
     line = f"- [{entity.name}]({entity_uri(entity.name)}){also}: {entity.entity_type}"
-    return f"{line}. {_shortened(entity.summary)}" if entity.summary else line
+    return f"{line}. {_shortened(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
 
 
 def entity_text(entity: Entity, relationships: Iterable[Relationship]) -> str:
@@ -102,9 +112,9 @@ def _kind(context: Context) -> str:
     return f"summary of {context.time_bucket}" if summary else str(context.context_type)
 
 
-def _shortened(text: str) -> str:
+def _shortened(text: str, characters: int) -> str:
     line = _one_line(text)
-    return line if len(line) <= SUMMARY_CHARACTERS else f"{line[: SUMMARY_CHARACTERS - 1]}…"
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
 def _one_line(text: str) -> str:

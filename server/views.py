@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from server.addresses import Address
@@ -14,8 +15,9 @@ from server.shown import (
     entity_text,
     fitted,
     profile_text,
+    title_of,
 )
-from storage.buckets import SECOND, Bucket
+from storage.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.errors import ContextNotFoundError
 from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.shelf import Shelf
@@ -43,7 +45,10 @@ LOOKED_THROUGH = 200
 """Newest pieces of knowledge among which the important ones are looked for."""
 
 HAPPENINGS = 50
-"""Events of one period that are told."""
+"""Summaries and events of one period that are told."""
+
+SUMMARIES = 500
+"""Summaries of one period that are looked through: a year has 430."""
 
 KINDS = {
     "documents": ContextType.DOCUMENT,
@@ -90,14 +95,27 @@ def relevant(shelf: Shelf, topic: str = "") -> str:
 
 
 def happenings(shelf: Shelf, period: Period) -> str:
-    """What happened in a period: summaries first, then events, each in order of time."""
+    """What happened in a period: summaries first, then events, each in order of time.
+
+    A summary is told of a period that most of its time lies in: of a day not that of its month.
+    """
     times = TimeRange(period.start, period.end)
-    wanted = SearchFilter(context_types=(ContextType.EVENT,), time_range=times)
-    told = _in_time(shelf.contexts(wanted, HAPPENINGS))
-    count = shelf.count(wanted)
-    heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}, summaries included"
-    parts = [heading, *(_told(shelf, each) for each in told)]
+    of_events = partial(SearchFilter, context_types=(ContextType.EVENT,), time_range=times)
+    summaries = shelf.contexts(of_events(levels=(DAY, WEEK, MONTH)), SUMMARIES)
+    told = _in_time(each for each in summaries if _is_mostly_in(period, each))
+    told += _in_time(shelf.contexts(of_events(levels=(SECOND,)), HAPPENINGS))
+    count = shelf.count(of_events(levels=(SECOND,)))
+    heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}"
+    parts = [heading, *(_told(shelf, each) for each in told[:HAPPENINGS])]
+    if count > HAPPENINGS:
+        parts.insert(1, "[Not all are told here; ask `retrieve_event_context` for the others.]")
     return fitted("\n\n".join(parts), VIEW_CHARACTERS)
+
+
+def _is_mostly_in(period: Period, summary: Context) -> bool:
+    bucket = Bucket.parse(summary.time_bucket)
+    within = min(bucket.end, period.end) - max(bucket.start, period.start)
+    return 2 * within > bucket.end - bucket.start
 
 
 def _about(shelf: Shelf, topic: str) -> list[str]:
@@ -113,13 +131,13 @@ def _standing(shelf: Shelf) -> list[str]:
     return [
         *([] if profile is None else [f"## The user\n\n{profile_text(profile)}"]),
         *_section("Important", lambda each: _told(shelf, each), important),
-        *_section("Newest", context_line, shelf.contexts(SearchFilter(), NEWEST)),
+        *_section("Newest", partial(_line, shelf), shelf.contexts(SearchFilter(), NEWEST)),
     ]
 
 
 def _contexts(shelf: Shelf, title: str, wanted: SearchFilter, address: Address) -> str:
     page, count = _page_of(address), shelf.count(wanted)
-    lines = map(context_line, shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    lines = map(partial(_line, shelf), shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
     return _paged(title, lines, page, count)
 
 
@@ -134,7 +152,7 @@ def _time(shelf: Shelf, label: str, address: Address) -> str:
     wanted = SearchFilter(time_range=times)
     page, count = _page_of(address), shelf.count(wanted)
     shown = _in_time(shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
-    return _paged(bucket.title, map(context_line, shown), page, count)
+    return _paged(bucket.title, map(partial(_line, shelf), shown), page, count)
 
 
 def _entities(shelf: Shelf, address: Address) -> str:
@@ -173,14 +191,23 @@ def _in_time(contexts: Iterable[Context]) -> list[Context]:
     return sorted(contexts, key=lambda each: (-each.hierarchy_level, each.event_time))
 
 
+def _line(shelf: Shelf, context: Context) -> str:
+    """A context's line; only one without a title has to be read for it."""
+    return context_line(context, title_of(context, "" if context.title else _text(shelf, context)))
+
+
 def _told(shelf: Shelf, context: Context) -> str:
     """A context's line, and what it says."""
+    text = _text(shelf, context)
+    said = " ".join(fitted(text, SAID_CHARACTERS).split())
+    return f"{context_line(context, title_of(context, text))}\n  {said}".rstrip()
+
+
+def _text(shelf: Shelf, context: Context) -> str:
     try:
-        _, chunks = shelf.get(context.id)
+        return whole_text(shelf.get(context.id)[1])
     except ContextNotFoundError:  # deleted meanwhile
-        return context_line(context)
-    said = " ".join(fitted(whole_text(chunks), SAID_CHARACTERS).split())
-    return f"{context_line(context)}\n  {said}"
+        return ""
 
 
 def _section(title: str, line: Callable[[ItemT], str], items: Iterable[ItemT]) -> list[str]:

@@ -119,6 +119,28 @@ async def test_what_happened_begins_days_where_the_caller_is(
     assert "Breakfast" not in await prompt(server, "what_happened", when="2026-11-22")
 
 
+async def test_what_happened_tells_of_a_day_no_summary_of_its_month(
+    server: Server[None], shelf: Shelf
+) -> None:
+    noon = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    for day in (1, 8):
+        happen(shelf, f"Lunch {day}", noon + timedelta(days=day))
+    async with Client(server) as client:
+        arguments = {"until": "2027-01-01", "summarizer": "extractive"}
+        built = await client.call_tool("build_event_summaries", arguments)
+    assert not built.is_error
+    quiet = await prompt(server, "what_happened", when="2026-11-05")
+    assert ": 0 events" in quiet
+    assert "summary of" not in quiet
+    single = await prompt(server, "what_happened", when="2026-11-03", timezone="Europe/Paris")
+    assert "summary of 2026-11-03" in single
+    assert "summary of 2026-11," not in single
+    month = await prompt(server, "what_happened", when="2026-11", timezone="Europe/Paris")
+    assert ": 2 events" in month
+    assert month.index("summary of 2026-11,") < month.index("summary of 2026-W45")
+    assert month.index("summary of 2026-W45") < month.index(": event,")
+
+
 async def test_what_happened_yesterday_is_told_from_now(server: Server[None], shelf: Shelf) -> None:
     happen(shelf, "Lunch", datetime.now(UTC) - timedelta(days=1))
     assert "Lunch took place." in await prompt(server, "what_happened", when="last 2 days")

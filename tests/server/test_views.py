@@ -188,6 +188,16 @@ async def test_views_are_bounded_and_paged(server: Server[None], shelf: Shelf) -
         assert len(await read(server, uri)) <= VIEW_CHARACTERS
 
 
+async def test_what_has_no_title_is_listed_by_its_first_words(
+    server: Server[None], shelf: Shelf
+) -> None:
+    kept = keep(shelf, "", f"The kettle\nleaks {'again ' * 50}", ContextType.KNOWLEDGE)
+    for uri in ("context://knowledge", "context://relevant", "context://time/2026-11-22"):
+        assert "- [The kettle leaks again again" in await read(server, uri)
+    whole = await read(server, f"context://contexts/{kept}")
+    assert whole.startswith("# The kettle leaks again")
+
+
 @pytest.mark.parametrize("noun", ["documents", "knowledge", "events", "entities", "relevant"])
 async def test_views_show_nothing_of_another_user(
     server: Server[None], library: Library, noun: str
