@@ -14,13 +14,14 @@ __all__ = ["PHRASES", "Period"]
 PHRASES = (
     *("today", "yesterday", "tomorrow"),
     *("this week", "last week", "this month", "last month", "this year", "last year"),
-    *("last 7 days", "last 30 days"),
+    *("last weekend", "last 7 days", "last 30 days"),
 )
 """Some of what is understood, for completion."""
 
 UNDERSTOOD = (
-    'Give a date such as "2026-11-22", a week "2026-W47", a month "2026-11", a year, two of them'
-    ' with "to" between, or words such as "yesterday", "last week", "monday", "3 days ago".'
+    'Give a date such as "2026-11-22" or "5 march", a week "2026-W47", a month "2026-11", a year,'
+    ' two of them with "to" between, or words such as "yesterday", "last week", "monday",'
+    ' "3 days ago".'
 )
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -28,6 +29,11 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
     *("september", "october", "november", "december"),
 )
+_WORDS = (
+    *("one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+_NUMBERS = {"a": 1, "an": 1} | {word: number for number, word in enumerate(_WORDS, start=1)}
 _NEAR = {"today": 0, "yesterday": -1, "the day before yesterday": -2, "tomorrow": 1}
 _TURNS = {"this": 0, "last": -1, "previous": -1, "next": 1}
 _MICROSECOND = timedelta(microseconds=1)
@@ -95,13 +101,20 @@ class Period:
 
 
 def _days_of(words: str, today: date) -> _Days:
-    if " to " in words:
-        begin, _, end = words.partition(" to ")
-        first, last = _days_of(begin, today)[0], _days_of(end, today)[1]
+    if words.startswith("since "):
+        words = f"{words.removeprefix('since ')} to today"
+    if found := re.fullmatch(r"(?:from )?(.+?) to (.+)|between (.+?) and (.+)", words):
+        begin, end = filter(None, found.groups())
+        first, last = _stretch(begin, today)[0], _stretch(end, today)[1]
         if first > last:
             raise ValueError(words)
         return first, last
-    for read in (_near, _turn, _last_few, _ago, _week_day, _named_month):
+    return _stretch(words, today)
+
+
+def _stretch(words: str, today: date) -> _Days:
+    """One stretch, without a beginning and an end of its own."""
+    for read in (_near, _turn, _last_few, _ago, _week_day, _named_month, _named_day):
         days = read(words, today)
         if days is not None:
             return days
@@ -116,7 +129,7 @@ def _near(words: str, today: date) -> _Days | None:
 
 
 def _turn(words: str, today: date) -> _Days | None:
-    """This, last or next week, month or year."""
+    """This, last or next week, weekend, month or year."""
     which, _, unit = words.partition(" ")
     if which not in _TURNS or unit not in _UNITS:
         return None
@@ -125,10 +138,10 @@ def _turn(words: str, today: date) -> _Days | None:
 
 def _last_few(words: str, today: date) -> _Days | None:
     """The last 7 days, and the last 3 weeks, months or years up to today."""
-    found = re.fullmatch(r"(?:the )?(?:last|past) (\d{1,4}) (day|week|month|year)s?", words)
-    if found is None:
+    found = re.fullmatch(r"(?:the )?(?:last|past) (\w+) (day|week|month|year)s?", words)
+    count = None if found is None else _number(found[1])
+    if found is None or count is None:
         return None
-    count = int(found[1])
     if found[2] == "day":
         return today - timedelta(days=max(count - 1, 0)), today
     return _UNITS[found[2]](today, -count)[0], today
@@ -136,10 +149,16 @@ def _last_few(words: str, today: date) -> _Days | None:
 
 def _ago(words: str, today: date) -> _Days | None:
     """The day, week, month or year so long ago."""
-    found = re.fullmatch(r"(a|an|one|\d{1,4}) (day|week|month|year)s? ago", words)
-    if found is None:
+    found = re.fullmatch(r"(\w+) (day|week|month|year)s? ago", words)
+    count = None if found is None else _number(found[1])
+    if found is None or count is None:
         return None
-    return _UNITS[found[2]](today, -(int(found[1]) if found[1].isdecimal() else 1))
+    return _UNITS[found[2]](today, -count)
+
+
+def _number(word: str) -> int | None:
+    """A number of up to four digits, or up to twelve in words."""
+    return int(word) if re.fullmatch("[0-9]{1,4}", word) else _NUMBERS.get(word)
 
 
 def _week_day(words: str, today: date) -> _Days | None:
@@ -153,13 +172,27 @@ def _week_day(words: str, today: date) -> _Days | None:
 
 
 def _named_month(words: str, today: date) -> _Days | None:
-    """The month of that name and year, or the latest of that name."""
-    name, _, year = words.partition(" ")
+    """The month of that name and year, or the latest of that name; with "last", before this one."""
+    name, _, year = words.removeprefix("last ").partition(" ")
     if name not in _MONTHS or not (year == "" or re.fullmatch(r"\d{4}", year)):
         return None
     month = _MONTHS.index(name) + 1
-    latest = today.year - (month > today.month)
+    latest = today.year - (month > today.month - words.startswith("last "))
     return _month(date(int(year or latest), month, 1), 0)
+
+
+def _named_day(words: str, today: date) -> _Days | None:
+    """The day of a named month, as in "5 march 2026" or "march 5"; without a year the latest."""
+    month = f"(?P<month>{'|'.join(_MONTHS)})"
+    day, year = r"(?P<day>\d\d?)(?:st|nd|rd|th)?", r"(?:,? (?P<year>\d{4}))?"
+    forms = (f"(?:the )?{day} (?:of )?{month}{year}", f"{month} (?:the )?{day}{year}")
+    found = next(filter(None, (re.fullmatch(form, words, re.ASCII) for form in forms)), None)
+    if found is None:
+        return None
+    number = _MONTHS.index(found["month"]) + 1
+    latest = today.year - ((number, int(found["day"])) > (today.month, today.day))
+    named = date(int(found["year"] or latest), number, int(found["day"]))
+    return named, named
 
 
 def _iso(words: str) -> _Days:
@@ -184,6 +217,11 @@ def _week(today: date, steps: int) -> _Days:
     return monday, monday + timedelta(days=6)
 
 
+def _weekend(today: date, steps: int) -> _Days:
+    sunday = _week(today, steps)[1]
+    return sunday - timedelta(days=1), sunday
+
+
 def _month(today: date, steps: int) -> _Days:
     index = today.year * 12 + today.month - 1 + steps
     first = date(index // 12, index % 12 + 1, 1)
@@ -199,6 +237,7 @@ def _year(today: date, steps: int) -> _Days:
 _UNITS: dict[str, Callable[[date, int], _Days]] = {
     "day": _day,
     "week": _week,
+    "weekend": _weekend,
     "month": _month,
     "year": _year,
 }

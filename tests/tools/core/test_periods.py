@@ -52,6 +52,19 @@ def days(text: str) -> tuple[str, str]:
         ("2026", "2026-01-01", "2026-12-31"),
         ("2026-11-01 to 2026-11-03", "2026-11-01", "2026-11-03"),
         ("last week to yesterday", "2026-11-09", "2026-11-21"),
+        ("from march to may", "2026-03-01", "2026-05-31"),
+        ("between 1 March and 5 March", "2026-03-01", "2026-03-05"),
+        ("since monday", "2026-11-16", "2026-11-22"),
+        ("two weeks ago", "2026-11-02", "2026-11-08"),
+        ("the last three days", "2026-11-20", "2026-11-22"),
+        ("this weekend", "2026-11-21", "2026-11-22"),
+        ("last weekend", "2026-11-14", "2026-11-15"),
+        ("last November", "2025-11-01", "2025-11-30"),
+        ("last March", "2026-03-01", "2026-03-31"),
+        ("5 March 2024", "2024-03-05", "2024-03-05"),
+        ("March 5, 2024", "2024-03-05", "2024-03-05"),
+        ("on the 22nd of November", "2026-11-22", "2026-11-22"),
+        ("november 23", "2025-11-23", "2025-11-23"),
     ],
 )
 def test_what_people_say_is_a_stretch_of_days(text: str, first: str, last: str) -> None:
@@ -63,6 +76,8 @@ def test_what_people_say_is_a_stretch_of_days(text: str, first: str, last: str) 
     [
         *("", "soon", "2026-13", "2026-02-30", "2026-W54", "0000", "9999", "22.11.2026"),
         *("last 99999 days", "9999 years ago", "2026-11-03 to 2026-11-01", "to", "last fortnight"),
+        *("31 february", "march 0", "march 2, 0000", "since", "since tomorrow", "٣ days ago"),
+        " to ".join(["today"] * 1000),
     ],
 )
 def test_what_names_no_time_is_refused_with_what_would(text: str) -> None:
