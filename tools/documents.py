@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -11,6 +12,8 @@ import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.models import Chunk, Context, ContextType, SearchFilter
+from storage.wholetext import whole_text
+from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.params import (
@@ -46,16 +49,23 @@ class AddedDocument(BaseModel):
 
     def to_text(self) -> str:
         """One line for the model."""
-        line = (
-            f"{self.outcome}: {self.title} ({self.raw_type}: {self.raw_id}), {self.chunks} chunks."
-        )
+        source = f"({self.raw_type}: {self.raw_id})"
+        line = f"{self.outcome}: {self.title} {source}, {_chunks(self.chunks)}."
         return " ".join(filter(None, (line, self.coverage.to_text())))
 
 
 class DocumentChunk(BaseModel):
-    """One chunk, in document order."""
+    """One chunk, in document order.
+
+    Attributes:
+        position: Its place, from 0.
+        start: Where it begins in the document's text; it may overlap the chunk before.
+        heading: The headings it stands under.
+        content: Its text.
+    """
 
     position: int
+    start: int
     heading: str
     content: str
 
@@ -78,9 +88,16 @@ class StoredText(BaseModel):
     chunks: list[DocumentChunk]
 
     def to_text(self) -> str:
-        """The document's head and its chunks."""
-        head = f"{self.title} ({self.raw_type}: {self.raw_id}), {self.chunk_count} chunks"
-        return "\n\n".join([head, *(chunk.content for chunk in self.chunks)])
+        """The document's head and its text, in which nothing is repeated."""
+        date = utc(self.event_time).date().isoformat()
+        source = f"({self.raw_type}: {self.raw_id})"
+        head = [f"{self.title} {source}, {date}, {_chunks(self.chunk_count)}"]
+        if self.entities:
+            head.append(f"Entities: {', '.join(self.entities)}")
+        if self.metadata:
+            head.append(f"Metadata: {json.dumps(self.metadata, ensure_ascii=False)}")
+        text = whole_text([Chunk(**dict(chunk)) for chunk in self.chunks])
+        return "\n\n".join(filter(None, ["\n".join(head), text]))
 
 
 class DeletedDocument(BaseModel):
@@ -92,7 +109,7 @@ class DeletedDocument(BaseModel):
 
     def to_text(self) -> str:
         """One line for the model."""
-        return f"Deleted {self.raw_type}: {self.raw_id} with {self.chunks_deleted} chunks."
+        return f"Deleted {self.raw_type}: {self.raw_id} with {_chunks(self.chunks_deleted)}."
 
 
 @tool(
@@ -259,7 +276,16 @@ def _stored_text(document: Context, chunks: list[Chunk]) -> StoredText:
         metadata=dict(document.metadata),
         chunk_count=document.chunk_count,
         chunks=[
-            DocumentChunk(position=piece.position, heading=piece.heading, content=piece.content)
+            DocumentChunk(
+                position=piece.position,
+                start=piece.start,
+                heading=piece.heading,
+                content=piece.content,
+            )
             for piece in chunks
         ],
     )
+
+
+def _chunks(count: int) -> str:
+    return f"{count} chunk{'' if count == 1 else 's'}"

@@ -125,6 +125,8 @@ async def test_a_text_keeps_what_is_said_of_it(open_crib: Opener) -> None:
             "get_document", raw_type="mail", raw_id="<42@example.org>", return_chunks=False
         )
         assert (bare["chunks"], bare["chunk_count"]) == ([], 1)
+        told = await crib.text("get_document", raw_type="mail", raw_id="<42@example.org>")
+        assert f"Entities: {', '.join(bare['entities'])}\nMetadata: {{" in told
 
 
 async def test_what_a_note_says_of_itself_is_kept_beside_what_the_caller_says(
@@ -273,6 +275,8 @@ async def test_a_long_document_comes_back_in_order_and_reports_its_progress(
         assert parts == sorted(parts)
         assert set(parts) == set(range(120))
         assert stored["chunk_count"] == len(stored["chunks"]) >= 120
+        shown = await crib.text("get_document", raw_type="file", raw_id="long.md")
+        assert shown.split().count("word0") == 300  # no overlap of chunks is read twice
         done = [report[0] for report in reports]
         assert done == sorted(set(done))
         assert len(done) >= 3

@@ -13,7 +13,7 @@ Command = Callable[..., Any]
 def test_arguments_are_pairs_or_one_json_object(cli: Command) -> None:
     pairs = cli("call", "add_document", "text=The crane lifts.", "title=Crane")
     assert (pairs.code, pairs.err) == (0, "")
-    assert pairs.out.startswith("added: Crane (text: Crane), 1 chunks.")
+    assert pairs.out.startswith("added: Crane (text: Crane), 1 chunk.")
     as_json = cli("call", "query", "--json", '{"query": "crane", "top_k": 1}', "--structured")
     assert [hit["title"] for hit in json.loads(as_json.out)["hits"]] == ["Crane"]
 
