@@ -16,7 +16,7 @@ How = Literal["exact", "alias", "folded", "partial", "fuzzy"]
 """What it took to find a name, from the surest way to the least sure."""
 
 _APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
-_SEPARATORS = re.compile(r"[\s.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
+_SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 
 
 @dataclass(frozen=True, slots=True)

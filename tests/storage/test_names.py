@@ -182,3 +182,7 @@ def test_scores_are_shares_and_fuzzy_ones_above_the_floor(name: str, known: list
 @given(st.text())
 def test_folding_ignores_case_and_space(name: str) -> None:
     assert fold(f"  {name} ") == fold(name)
+
+
+def test_a_nul_is_a_blank_as_it_is_in_what_is_stored() -> None:
+    assert fold("Ann\0Lee") == fold("Ann Lee")
