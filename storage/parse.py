@@ -12,6 +12,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -67,7 +68,7 @@ class ParsedDocument:
         media_type: MIME type it was read as.
         markdown: Whether the text is Markdown, and so has headings.
         encoding: Name of the codec its bytes were read by; None for PDF and DOCX.
-        event_time: Unix seconds of the date that it gives itself.
+        event_time: Unix seconds of the date that it gives itself; of a note also in its name.
         keywords: What it says that it is about.
         entities: Names that it gives itself or links to.
         metadata: What else it says of itself.
@@ -242,6 +243,9 @@ def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
             "It holds no text.", suggestions=("Add a file that holds text.",)
         )
     note = read_note(text) if kind == "markdown" else Note(text)
+    when = note.event_time
+    if kind == "markdown" and when is None:
+        when = _date_in(name)
     is_markdown = kind not in {"text", "pdf"}
     heading = first_heading(note.body) if is_markdown else ""
     suffix = PurePath(name).suffix.lower()
@@ -251,7 +255,7 @@ def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
         media_type=_MEDIA_TYPES.get(kind) or _MEDIA_TYPES.get(suffix, "text/plain"),
         markdown=is_markdown,
         encoding=encoding,
-        event_time=note.event_time,
+        event_time=when,
         keywords=note.keywords,
         entities=note.entities,
         metadata=note.metadata,
@@ -260,5 +264,15 @@ def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
 
 def _title_from(name: str) -> str:
     """The file's name in words: `annual_report-2024.pdf` is "Annual report 2024"."""
-    words = re.sub(r"[\s_-]+", " ", PurePath(name).stem).strip()
+    words = re.sub(r"(?:[\s_]|(?<!\d)-|-(?!\d))+", " ", PurePath(name).stem).strip()
     return words[:1].upper() + words[1:] or name
+
+
+def _date_in(name: str) -> float | None:
+    """The day that a note's name begins with, as those of journals do: `2026-11-22.md`; UTC."""
+    found = re.match(r"\d{4}-\d\d-\d\d(?!\d)", PurePath(name).name, re.ASCII)
+    try:
+        day = found and datetime.fromisoformat(found[0])
+    except ValueError:
+        return None
+    return day.replace(tzinfo=UTC).timestamp() if day else None

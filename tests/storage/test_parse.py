@@ -117,6 +117,26 @@ def test_front_matter_gives_the_title_before_any_heading() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "moment"),
+    [
+        ("journal/1970-01-02.md", 86_400.0),
+        ("1970-01-02 Walk.md", 86_400.0),
+        ("1970-01-02T10.md", 86_400.0),
+        ("1970-13-02.md", None),
+        ("1970-01-023.md", None),
+        ("0000-00-00.md", None),
+        ("walk 1970-01-02.md", None),
+        ("1970-01-02.txt", None),
+    ],
+)
+def test_a_note_is_of_the_day_that_its_name_begins_with(name: str, moment: float | None) -> None:
+    assert parse(b"words", name=name).event_time == moment
+    assert parse(b"---\ndate: 1970-01-03\n---\nwords", name=name).event_time == (
+        172_800.0 if name.endswith(".md") else None
+    )
+
+
+@pytest.mark.parametrize(
     ("name", "media_type"),
     [
         ("a.txt", "text/plain"),
@@ -138,6 +158,8 @@ def test_whatever_decodes_is_plain_text(name: str, media_type: str) -> None:
     ("name", "title"),
     [
         ("annual_report-2024.txt", "Annual report 2024"),
+        ("2024-02-29.txt", "2024-02-29"),
+        ("2024-02-29_budget - draft.txt", "2024-02-29 budget draft"),
         ("notes/README", "README"),
         (".env", ".env"),
         ("___.txt", "___.txt"),
