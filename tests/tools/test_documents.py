@@ -291,6 +291,7 @@ UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
     ({"path": "/etc/passwd"}, "outside_sandbox", "'/etc/passwd'"),
     ({"path": "link.md"}, "outside_sandbox", "'link.md'"),
     ({"path": ""}, "invalid_arguments", "path is empty"),
+    ({"path": "a\0.md"}, "invalid_arguments", "NUL"),
     ({"path": "."}, "invalid_arguments", "a directory"),
     ({"path": "empty.md"}, "invalid_arguments", "'empty.md' is empty"),
     ({"path": "blank.md"}, "invalid_arguments", "blank.md"),

@@ -29,6 +29,8 @@ __all__ = ["FileContent", "Sandbox", "Written"]
 MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 
+LIST_FIRST = "Call list_directory to see what is there."
+
 MAX_EDIT_BYTES = 64 * 1024 * 1024
 """Largest file that is edited in memory."""
 
@@ -227,11 +229,15 @@ class Sandbox:
                 "The path is empty.", next_actions=["Give a path relative to the root."]
             )
         if "\0" in path:
-            raise InvalidArgumentsError(f"The path {path!r} contains a NUL character.")
+            raise InvalidArgumentsError(
+                f"The path {path!r} contains a NUL character.", next_actions=[LIST_FIRST]
+            )
         try:
             length = len(os.fsencode(path))
         except UnicodeEncodeError:
-            raise InvalidArgumentsError(f"The path {path!r} is not valid Unicode.") from None
+            raise InvalidArgumentsError(
+                f"The path {path!r} is not valid Unicode.", next_actions=[LIST_FIRST]
+            ) from None
         if length > MAX_PATH_BYTES:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         if path.startswith("/"):
