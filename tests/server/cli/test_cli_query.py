@@ -13,7 +13,7 @@ SCORES = re.compile(r"score (\d\.\d{3})   dense (\S+)   lexical (\d+\.\d\d)   ma
 
 
 def test_a_hit_shows_its_source_its_scores_and_the_matched_words(cli: Command) -> None:
-    cli("add", "notes")
+    cli("import", "notes")
     ended = cli("query", "how to tie knots that do not slip")
     assert ended.code == 0
     lines = [line.strip() for line in ended.out.splitlines()]
@@ -27,11 +27,16 @@ def test_a_hit_shows_its_source_its_scores_and_the_matched_words(cli: Command) -
 
 
 def test_json_is_the_tools_own_result(cli: Command) -> None:
-    cli("add", "notes")
+    cli("import", "notes")
     found = json.loads(cli("query", "tomatoes", "--json", "--top-k", "1").out)
     assert [hit["raw_id"] for hit in found["hits"]] == ["notes/it's 🍅 [red].txt"]
     assert found["mode"] == "hybrid"
-    assert found["coverage"] == {"total": 3, "embedded": 3, "problem": ""}
+    assert found["coverage"] == {
+        "total": 3,
+        "embedded": 3,
+        "next_embedded": None,
+        "problem": "",
+    }
 
 
 def test_an_empty_library_says_so(cli: Command) -> None:
