@@ -15,7 +15,7 @@ from watchfiles import awatch
 
 from server.cli.ignore import IgnoreRules
 from server.cli.importer import Importer
-from server.cli.walk import Folder
+from server.cli.walk import Folder, beside
 from storage.errors import StorageUnavailableError
 from tools.core.errors import UnavailableError
 
@@ -133,6 +133,8 @@ class Follower:
             await anyio.to_thread.run_sync(self._importer.drop, path)
         else:
             await self._importer.take(path)
+            for part in beside(path):  # of the same export, and may have come before it
+                await anyio.to_thread.run_sync(self._importer.drop, part)
 
     async def _take_below(self, folder: Folder, path: Path) -> set[Path]:
         found = set(await anyio.to_thread.run_sync(lambda: list(folder.files(path))))

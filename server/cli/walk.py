@@ -12,7 +12,7 @@ from pathlib import Path
 from server.cli.ignore import IgnoreRules
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Folder", "check_name"]
+__all__ = ["Folder", "beside", "check_name"]
 
 GENERATED = frozenset({"node_modules", "__pycache__"})
 """Directories that tools fill; nobody wrote what is in them."""
@@ -63,9 +63,9 @@ class Folder:
         for directory, names, files in os.walk(below or self.path, onerror=self._refused):
             here = Path(directory)
             names[:] = sorted(name for name in names if self._takes(here / name, is_directory=True))
-            beside = any(map(_CONVERSATIONS.fullmatch, files))
+            is_export = any(map(_CONVERSATIONS.fullmatch, files))
             for name in sorted(files):
-                if beside and name in _BESIDE_CONVERSATIONS:
+                if is_export and name in _BESIDE_CONVERSATIONS:
                     self.passed_over["part of a chat export"] += 1
                 elif self._takes(here / name, is_directory=False):
                     yield here / name
@@ -73,7 +73,7 @@ class Folder:
     def wants(self, path: Path) -> bool:
         """Whether `files` would come to this path, which need not exist any more."""
         way = [*reversed(path.relative_to(self.path).parents), path.relative_to(self.path)][1:]
-        return all(
+        return not _is_part_of_export(path) and all(
             self._reason(self.path / each, is_directory=each != way[-1] or path.is_dir()) is None
             for each in way
         )
@@ -103,6 +103,13 @@ class Folder:
         self.unlisted.append(error)
 
 
+def beside(path: Path) -> list[Path]:
+    """What is passed over because of this file, if it holds an export's conversations."""
+    if not _CONVERSATIONS.fullmatch(path.name):
+        return []
+    return [path.with_name(name) for name in sorted(_BESIDE_CONVERSATIONS)]
+
+
 def check_name(path: Path) -> None:
     """Raises if the path is no text; on POSIX a name may be any bytes, which JSON cannot hold.
 
@@ -115,6 +122,15 @@ def check_name(path: Path) -> None:
         raise InvalidArgumentsError(
             f"The name {str(path)!r} is not valid UTF-8.", next_actions=["Rename the file."]
         ) from error
+
+
+def _is_part_of_export(path: Path) -> bool:
+    if path.name not in _BESIDE_CONVERSATIONS:
+        return False
+    try:
+        return any(_CONVERSATIONS.fullmatch(each.name) for each in path.parent.iterdir())
+    except OSError:
+        return False  # the directory is gone, or listing it will say why not
 
 
 def _kind(path: Path) -> int:

@@ -64,6 +64,8 @@ def test_what_stands_beside_conversations_is_part_of_the_export(grown: Grown) ->
     )
     assert seen(folder) == ["user.json", "e/conversations-000.json", "e/notes.md"]
     assert folder.passed_over == {"part of a chat export": 2}
+    assert not folder.wants(folder.path / "e" / "user.json")
+    assert folder.wants(folder.path / "user.json")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")

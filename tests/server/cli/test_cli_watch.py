@@ -170,6 +170,21 @@ def test_chats_are_imported_when_an_export_is_put_there(followed: Watch, work: P
     assert "c-1" in stored(work)
 
 
+def test_of_an_export_that_is_unpacked_there_the_chats_alone_are_imported(
+    followed: Watch, work: Path
+) -> None:
+    export = work / "notes" / "export"
+    export.mkdir()
+    (export / "chat.html").write_text("<p>The same once more.</p>")
+    followed.says("added notes/export/chat.html")  # nothing tells yet what it is
+    chat = {"conversation": "c-1", "title": "Knots", "turns": [{"speaker": "A", "text": "Hi."}]}
+    (export / "conversations.json").write_text(json.dumps([chat]))
+    followed.says("added chat: Knots", "deleted notes/export/chat.html")
+    (export / "user.json").write_text("{}")
+    (work / "notes" / "rye.md").write_text("# Rye\n")
+    followed.says("added notes/rye.md")
+
+
 def test_a_folder_that_is_not_there_is_waited_for_and_nothing_is_deleted(
     followed: Watch, work: Path
 ) -> None:
