@@ -225,6 +225,17 @@ def _format_of(data: bytes, name: str) -> Format:
     return "text"
 
 
+def _decoded(data: bytes) -> tuple[str, str]:
+    """The text in bytes and its encoding, which nobody could name."""
+    try:
+        decoded = decode(data)
+    except UnreadableDocumentError as error:
+        raise UnreadableDocumentError(
+            error.message, suggestions=("If it is text, save it in UTF-8 and add that.",)
+        ) from error
+    return decoded.text, decoded.encoding
+
+
 def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
     encoding: str | None = None
     title = ""
@@ -235,8 +246,7 @@ def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
     elif kind == "html":
         title, text, encoding = htmltext.read(data)
     else:
-        decoded = decode(data)
-        text, encoding = decoded.text, decoded.encoding
+        text, encoding = _decoded(data)
     text = _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise UnreadableDocumentError(
