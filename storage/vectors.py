@@ -25,6 +25,10 @@ __all__ = ["VectorIndex"]
 MAX_BATCH = 1000
 """Rows a call; Chroma refuses more than 5,461."""
 
+EF_SEARCH = 300
+"""Candidates that a search of the graph keeps: of the true 100 nearest among 20,000 it then found
+99.9 %, with Chroma's own 100 99.5 %, for half a millisecond more."""
+
 PROBE = 2500
 """Neighbours asked for to see whether the index has what it counts: more than Chroma's log holds
 (`sync_threshold`, 1,000, and a batch), which still answers where the graph is lost."""
@@ -79,7 +83,7 @@ class VectorIndex:
             collection = client.get_or_create_collection(
                 name=self._name(model, user_id),
                 embedding_function=None,
-                configuration={"hnsw": {"space": "cosine"}},
+                configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
             )
             for start in range(0, len(seqs), MAX_BATCH):
                 batch = slice(start, start + MAX_BATCH)
