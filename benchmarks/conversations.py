@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.retrieval import Qrels, ndcg, read_jsonl, read_qrels, recall
-from storage.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
 

@@ -122,7 +122,7 @@ def document(name: str, number: int) -> NewContext:
 
 
 def _open(directory: Path) -> Library:
-    from storage.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as above
+    from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as above
     from storage.library import Library  # noqa: PLC0415  # the same
 
     return Library(directory, MiniLMEmbedder())

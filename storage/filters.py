@@ -58,7 +58,7 @@ def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
 
     Args:
         identity: Whose contexts.
-        wanted: What narrows them; entities are given folded (see `storage.names.fold`).
+        wanted: What narrows them; entities are given folded (see `storage.people.names.fold`).
     """
     whose = identity_clause(identity, "x")
     parts = [

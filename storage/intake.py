@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from storage import lexical, queues
-from storage.buckets import SECOND, Bucket
-from storage.chunk import TextChunk, chunk
+from storage import queues
 from storage.errors import InvalidSourceError
+from storage.events.buckets import SECOND, Bucket
+from storage.index import lexical
 from storage.models import ContextType, Identity, NewContext, Turn
-from storage.names import fold
+from storage.people.names import fold
+from storage.reading.chunk import TextChunk, chunk
 from storage.tokenize import tokenize
 
 __all__ = [

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from storage.contexts import insert_whole, read_context, update_context
 from storage.database import Database
-from storage.embedders.protocol import scaled_cosine
 from storage.errors import StorageUnavailableError
 from storage.filters import Where, exactly
+from storage.index.embedders.protocol import scaled_cosine
+from storage.index.meaning import Meaning, Models
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
-from storage.meaning import Meaning, Models
 from storage.models import Context, ContextType, Identity, NewContext
 from storage.queues import keep_vector, passage, store_vector
-from storage.search import SearchEngine
-from storage.selection import Selection
+from storage.retrieval.search import SearchEngine
+from storage.retrieval.selection import Selection
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from storage.chroma import chroma_home
 from storage.contexts import ContextRepository
 from storage.database import Database
-from storage.embedders.protocol import Embedder
-from storage.events import Events
-from storage.indexer import Indexer
+from storage.events.events import Events
+from storage.index.chroma import chroma_home
+from storage.index.embedders.protocol import Embedder
+from storage.index.indexer import Indexer
+from storage.index.meaning import MakeEmbedder, Models
+from storage.index.vectors import VectorIndex
 from storage.knowledge import KnowledgeBase
-from storage.meaning import MakeEmbedder, Models
 from storage.models import Identity
-from storage.parse import MAX_BYTES
-from storage.people import People
-from storage.search import SearchEngine
+from storage.people.people import People
+from storage.reading.parse import MAX_BYTES
+from storage.retrieval.search import SearchEngine
 from storage.shelf import Shelf
-from storage.vectors import VectorIndex
 
 __all__ = ["Library"]
 

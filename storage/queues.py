@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from storage.meaning import Meaning
+from storage.index.meaning import Meaning
 
 __all__ = ["await_vectors", "keep_vector", "passage", "store_vector"]
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 from storage.contexts import ContextRepository
 from storage.errors import StorageUnavailableError
-from storage.events import Events
-from storage.indexer import Indexer
+from storage.events.events import Events
+from storage.index.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
 from storage.knowledge import KnowledgeBase
 from storage.models import (
@@ -23,9 +23,9 @@ from storage.models import (
     SearchFilter,
     SearchResult,
 )
-from storage.names import fold
-from storage.people import People
-from storage.search import SearchEngine
+from storage.people.names import fold
+from storage.people.people import People
+from storage.retrieval.search import SearchEngine
 
 __all__ = ["Shelf", "Stored"]
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from storage.buckets import MONTH
-from storage.drilldown import EventHit, EventResult
+from storage.events.buckets import MONTH
+from storage.events.drilldown import EventHit, EventResult
 from storage.models import ContextType, NewContext
 from tools.core.calendar import utc
 from tools.core.context import RequestContext

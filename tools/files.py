@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from storage.decode import Decoded
+from storage.reading.decode import Decoded
 from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from storage.people import People
-from storage.people_models import EntityType, NewEntity, NewRelationship
+from storage.people.models import EntityType, NewEntity, NewRelationship
+from storage.people.people import People
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.params import AgentId, DeviceId, Metadata, Names, TopK, UserId

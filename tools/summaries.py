@@ -10,9 +10,9 @@ from typing import Annotated
 import anyio.to_thread
 from pydantic import BaseModel, Field, ValidationError
 
-from storage.buckets import DAY, MONTH, WEEK
-from storage.events import Due, Events, Review
-from storage.hierarchy import Part
+from storage.events.buckets import DAY, MONTH, WEEK
+from storage.events.events import Due, Events, Review
+from storage.events.hierarchy import Part
 from tools.core.context import ProgressReporter
 from tools.core.sampling import Prompt, Reply, Sampler
 

@@ -42,7 +42,7 @@ class Toolcrib:
 
     def __init__(self, directory: Path) -> None:
         # Each system loads its own parts only.
-        from storage.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as said above
+        from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as said above
         from storage.library import Library  # noqa: PLC0415  # as said above
         from tools.core.context import RequestContext  # noqa: PLC0415  # as said above
         from tools.core.function_to_mcp import FunctionToMCP  # noqa: PLC0415  # as said above

@@ -22,7 +22,7 @@ def backup(
     from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, counter  # noqa: PLC0415  # the same
     from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
-    from storage.backup import back_up  # noqa: PLC0415  # the same
+    from storage.keeping.backup import back_up  # noqa: PLC0415  # the same
 
     with record(data_dir, config) as database, bars(console()) as progress:
         made = back_up(database, file, force=force, on_copied=counter(progress, "Copying pages"))

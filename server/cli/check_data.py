@@ -63,7 +63,7 @@ def sqlite(record: Path | None) -> str:
     from contextlib import closing  # noqa: PLC0415  # the same
 
     from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.examination import damage  # noqa: PLC0415  # the same
+    from storage.keeping.examination import damage  # noqa: PLC0415  # the same
 
     if record is None:
         return f"{sqlite3.sqlite_version}, nothing stored yet"
@@ -94,9 +94,9 @@ def words(record: Path) -> str:
     """
     from contextlib import closing  # noqa: PLC0415  # imported on first use
 
-    from storage.backlog import read_backlog  # noqa: PLC0415  # the same
     from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.examination import unindexed  # noqa: PLC0415  # the same
+    from storage.index.backlog import read_backlog  # noqa: PLC0415  # the same
+    from storage.keeping.examination import unindexed  # noqa: PLC0415  # the same
 
     with closing(Database(record)) as database, database.read() as connection:
         wrong, waiting = unindexed(connection), read_backlog(connection).words
@@ -115,9 +115,9 @@ def vectors(record: Path, url: str) -> str:
     """
     from contextlib import closing  # noqa: PLC0415  # imported on first use
 
-    from storage.chroma import chroma_home  # noqa: PLC0415  # the same
     from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
+    from storage.index.chroma import chroma_home  # noqa: PLC0415  # the same
+    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
 
     with closing(Database(record)) as database:
         name = database.get_meta("library")

@@ -60,8 +60,8 @@ def chroma() -> str:
 
     import numpy as np  # noqa: PLC0415  # the same
 
-    from storage.chroma import ChromaDirectory  # noqa: PLC0415  # the same
-    from storage.vectors import VectorIndex  # noqa: PLC0415  # the same
+    from storage.index.chroma import ChromaDirectory  # noqa: PLC0415  # the same
+    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
 
     with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
         index = VectorIndex(ChromaDirectory(Path(scratch)), library="probe")

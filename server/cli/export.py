@@ -34,7 +34,7 @@ def export(
     from server.cli.progress import bars, counter  # noqa: PLC0415  # the same
     from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
-    from storage.export import export_jsonl, export_markdown  # noqa: PLC0415  # the same
+    from storage.keeping.export import export_jsonl, export_markdown  # noqa: PLC0415  # the same
     from storage.models import Identity  # noqa: PLC0415  # the same
 
     settings = load({"data_dir": data_dir}, config_file=config)

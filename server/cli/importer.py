@@ -18,10 +18,10 @@ from server.app import App
 from server.cli.hits import source_of
 from server.cli.tally import Outcome, Result
 from server.cli.walk import Folder, check_name
-from storage.chats.conversation import Conversation
-from storage.chats.export import SUFFIXES, read_export
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
+from storage.reading.chats.conversation import Conversation
+from storage.reading.chats.export import SUFFIXES, read_export
 from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 
 __all__ = ["ORIGIN", "Importer"]

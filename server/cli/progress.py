@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Column
 
-from storage.backlog import Backlog, read_backlog
 from storage.errors import VectorIndexError
+from storage.index.backlog import Backlog, read_backlog
 from storage.library import Library
 from storage.shelf import Shelf
 

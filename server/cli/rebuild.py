@@ -17,7 +17,7 @@ def rebuild(
     from server.cli.opened import opened, record  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, drain  # noqa: PLC0415  # the same
     from server.cli.terminal import console  # noqa: PLC0415  # the same
-    from storage.erasure import erase  # noqa: PLC0415  # the same
+    from storage.keeping.erasure import erase  # noqa: PLC0415  # the same
 
     with record(data_dir, config), opened(data_dir=data_dir, config_file=config) as app:
         app.library.indexer.rebuild_words()

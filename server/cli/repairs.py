@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from server.cli.check_data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
 from server.cli.findings import Finding, judged
-from storage.replacement import remove_stale
+from storage.keeping.replacement import remove_stale
 
 if TYPE_CHECKING:
     from server.app import App

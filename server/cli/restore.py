@@ -25,7 +25,7 @@ def restore(
     from server.cli.progress import bars, counter, drain  # noqa: PLC0415  # the same
     from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
-    from storage import backup  # noqa: PLC0415  # the same
+    from storage.keeping import backup  # noqa: PLC0415  # the same
 
     target = load({"data_dir": data_dir}, config_file=config).data_dir
     with bars(console()) as progress:

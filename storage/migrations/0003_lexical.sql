@@ -1,4 +1,4 @@
--- The lexical index is our own (see storage/postings.py). FTS5 had no idf for common words, read the
+-- The lexical index is our own (see storage/index/postings.py). FTS5 had no idf for common words, read the
 -- postings of every user for each search, and took 100 ms for one among 50,000 chunks.
 DROP TRIGGER chunks_deleted;
 DROP TABLE lexical_terms;

@@ -1,5 +1,5 @@
 -- How often something was deleted: until the file is next written anew, pages may hold copies of it
--- (see storage/erasure.py).
+-- (see storage/keeping/erasure.py).
 CREATE TRIGGER contexts_unerased AFTER DELETE ON contexts BEGIN
     INSERT INTO meta (key, value) VALUES ('deletions', '1')
         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1;

@@ -15,7 +15,7 @@ from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
 from server.surface import FULL, Surface
-from storage.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.function_to_mcp import FunctionToMCP

@@ -13,7 +13,7 @@ import pytest
 
 from server.clients import command_path
 from storage.database import Database
-from storage.examination import damage
+from storage.keeping.examination import damage
 
 HELLO = {
     "protocolVersion": "2025-11-25",

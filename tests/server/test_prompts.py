@@ -13,7 +13,7 @@ from mcp_types import INVALID_PARAMS, PromptReference, ResourceTemplateReference
 from server.views import VIEW_CHARACTERS
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext
-from storage.people_models import NewEntity
+from storage.people.models import NewEntity
 from storage.shelf import Shelf
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from mcp_types import TextResourceContents
 from server.views import PAGE, VIEW_CHARACTERS
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext
-from storage.people_models import EntityType, NewEntity, NewRelationship
+from storage.people.models import EntityType, NewEntity, NewRelationship
 from storage.shelf import Shelf
 
 pytestmark = pytest.mark.anyio

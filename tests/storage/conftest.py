@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from storage.database import Database
-from storage.embedders.minilm import MiniLMEmbedder
-from storage.embedders.protocol import Embedder
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.protocol import Embedder
+from storage.index.meaning import Models
 from storage.library import Library
-from storage.meaning import Models
 
 _SCRIPT = Path(__file__).with_name("other_process.py")
 

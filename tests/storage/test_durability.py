@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from storage.backlog import read_backlog
-from storage.backup import back_up, restore
 from storage.database import Database
-from storage.erasure import erase
 from storage.errors import BackupError, StorageUnavailableError
-from storage.examination import damage, unindexed
+from storage.index.backlog import read_backlog
+from storage.keeping.backup import back_up, restore
+from storage.keeping.erasure import erase
+from storage.keeping.examination import damage, unindexed
 from storage.library import Library
 from storage.models import Identity, SearchFilter
 
@@ -31,7 +31,7 @@ LIVES = 2
 KILLED = """
 import os, sys
 from pathlib import Path
-from storage.backup import back_up, restore
+from storage.keeping.backup import back_up, restore
 from storage.database import Database
 
 what, source, target = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.chunk import chunk
 from storage.models import Chunk
+from storage.reading.chunk import chunk
 from storage.wholetext import whole_text
 
 WORDS = st.sampled_from(

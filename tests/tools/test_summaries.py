@@ -15,9 +15,9 @@ from mcp_types import (
     TextContent,
 )
 
-from storage.buckets import Bucket
-from storage.events import Due
-from storage.hierarchy import Part
+from storage.events.buckets import Bucket
+from storage.events.events import Due
+from storage.events.hierarchy import Part
 from storage.models import ContextType, NewContext, SearchFilter
 from tools.summaries import MOST_WRITTEN, PROMPT_CHARACTERS, _earlier, _prompt
 

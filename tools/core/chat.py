@@ -12,8 +12,8 @@ from functools import partial
 
 import anyio.to_thread
 
-from storage.embedders.endpoint import Endpoint
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.endpoint import Endpoint
 from tools.core.sampling import Prompt, Reply
 
 __all__ = ["ChatSampler"]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from storage.people_models import Entity, EntityMatch, EntityPath, Profile, Relationship
+from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
 
 __all__ = [
     "DeletedEntity",

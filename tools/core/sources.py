@@ -8,7 +8,7 @@ from hashlib import sha256
 import anyio.to_thread
 
 from storage.models import NewContext
-from storage.parse import parse_isolated
+from storage.reading.parse import parse_isolated
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage.decode import Decoded, byte_order_mark, decode
 from storage.errors import UnreadableDocumentError
+from storage.reading.decode import Decoded, byte_order_mark, decode
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.sandbox import FileContent, Sandbox
 

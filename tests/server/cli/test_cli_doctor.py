@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from storage.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 
 Command = Callable[..., Any]

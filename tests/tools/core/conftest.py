@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from storage.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from storage.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
 from tools.core.functions.environment import Environments

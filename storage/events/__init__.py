@@ -1,0 +1,1 @@
+"""Events: their summaries by day, week and month, and the search down through them."""

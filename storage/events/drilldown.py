@@ -1,0 +1,380 @@
+"""The search through the hierarchy of events, and beside it.
+
+Two ways lead to an event (level 0). The first goes down: the summaries nearest to the query are
+opened, breadth first, through their children. Whatever is reached has the blended score
+`0.5 * own + 0.5 * parent`, where `own` is how near it is to the query by itself (0.3 where it has
+no vector yet, and no more of the query's words) and `parent` the score of what it was reached from.
+The second way is straight: the event is near by itself, in a summary or in none. Who comes by both
+keeps the higher score. The algorithm is the HierarchicalEventTool's of OpenContext, which scored
+neither the summaries nor their children against the query.
+
+All scores stand on one scale, so that summaries, children and events found straight can be
+compared: that of `storage.retrieval.search.fuse`, over all of them at once. Every hop sees what the
+identity sees and nothing else, and no event outside the time range is reached.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from storage.database import Database
+from storage.events.buckets import DAY, MONTH, SECOND, WEEK
+from storage.events.hierarchy import FROM_SUMMARIES
+from storage.filters import Where, compile_filter
+from storage.index import vectorscan
+from storage.index.lexical import UserIndex, find_matches
+from storage.models import (
+    ContextType,
+    Identity,
+    IndexStatus,
+    SearchFilter,
+    SearchHit,
+    TimeRange,
+    TimeType,
+)
+from storage.retrieval.search import (
+    CANDIDATES,
+    Question,
+    SearchEngine,
+    fuse,
+    hits_of,
+    matched_words,
+)
+from storage.retrieval.selection import Selection
+
+__all__ = ["EventHit", "EventResult", "Step", "search_events"]
+
+OWN = 0.5
+"""Share of what something says itself in its blended score; the rest is what leads to it."""
+
+NO_VECTOR = 0.3
+"""What counts as near of something that is not embedded yet."""
+
+MOST_REACHED = 1_000
+"""How many events are looked at on the way down: reading their vectors takes 5 ms."""
+
+MOST_SUMMARIES = 3
+
+_SUMMARY_LEVELS = (DAY, WEEK, MONTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A summary on the way to an event.
+
+    Attributes:
+        id: Its id.
+        level: 1 a day, 2 a week, 3 a month.
+        time_bucket: Which one.
+    """
+
+    id: str
+    level: int
+    time_bucket: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventHit:
+    """An event or a summary that was found.
+
+    Attributes:
+        hit: What was found, with its score.
+        own: How near it is by itself, 0 to 1; None where nothing says.
+        blended: Its score by way of the summaries; None where none leads to it.
+        path: The summaries that it was reached through, from above.
+    """
+
+    hit: SearchHit
+    own: float | None
+    blended: float | None
+    path: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventResult:
+    """What a search through the events found.
+
+    Attributes:
+        events: Events themselves, best first.
+        summaries: The best matching summaries beside them, best first; they take no event's place.
+        mode: "hybrid", "lexical" while there are no vectors to ask, or "listing" without a query.
+        status: Coverage of the index.
+    """
+
+    events: tuple[EventHit, ...]
+    summaries: tuple[EventHit, ...]
+    mode: str
+    status: IndexStatus
+
+
+def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
+    database: Database,
+    engine: SearchEngine,
+    identity: Identity,
+    query: str,
+    time_range: TimeRange | None,
+    top_k: int,
+) -> EventResult:
+    """The events of one identity for a query.
+
+    A time range says by itself what is wanted: within one, nothing is too far from the query.
+
+    Args:
+        database: The record.
+        engine: Reads the query, and finds what is near.
+        identity: Whose events.
+        query: What to look for; blank lists the latest events.
+        time_range: Only events in this range; of event times, only summaries that overlap it.
+        top_k: How many events at most.
+    """
+    question = engine.question(identity, query)
+    if time_range is not None:
+        question = replace(question, floor=-1.0)
+    with database.read() as connection:
+        index = UserIndex(connection, identity.user_id)
+        search = _Drilldown(connection, identity, question, time_range, index)
+        if not query.strip():
+            return search.latest(top_k)
+        starts = search.starts(top_k)
+        search.descend(starts)
+        search.find_straight(engine)
+        return search.answer(starts, top_k)
+
+
+@dataclass
+class _Drilldown:
+    """One search: what is known so far of the contexts that it came to, by their seq."""
+
+    connection: sqlite3.Connection
+    identity: Identity
+    question: Question
+    time_range: TimeRange | None
+    index: UserIndex
+    chunks: dict[int, list[int]] = field(default_factory=dict)
+    levels: dict[int, int] = field(default_factory=dict)
+    children: dict[int, list[int]] = field(default_factory=dict)
+    dense: dict[int, float] = field(default_factory=dict)
+    lexical: dict[int, float] = field(default_factory=dict)
+
+    def latest(self, top_k: int) -> EventResult:
+        """The events that happened last, each by its first chunk."""
+        seqs = self._newest()[:top_k]
+        self._meet((seq, SECOND) for seq in seqs)
+        chunks = [self.chunks[seq][0] for seq in seqs]
+        hits = hits_of(self.connection, chunks, {}, {}, {}, {})
+        events = tuple(EventHit(hit, None, None, ()) for hit in hits)
+        return EventResult(events, (), "listing", self.question.status)
+
+    def starts(self, top_k: int) -> list[int]:
+        """The summaries to open: of each level the nearest to the query."""
+        rows = self.connection.execute(
+            f"SELECT x.seq, x.hierarchy_level {FROM_SUMMARIES} {self._summaries.sql}",
+            self._summaries.values,
+        )
+        self._meet(rows)
+        self._measure()
+        own = self._best(self._fused(self.question.floor))
+        best: list[int] = []
+        for level in _SUMMARY_LEVELS:
+            known = [seq for seq in own if self.levels[seq] == level]
+            best += sorted(known, key=lambda seq: (-own[seq], -seq))[:top_k]
+        return best
+
+    def descend(self, starts: Collection[int]) -> None:
+        """Follows the children of summaries, a level at a time, down to the events.
+
+        All summaries are open; of the days, the best first until enough events are reached.
+        """
+        opened = set(starts)
+        for level in (MONTH, WEEK):
+            children = self._open([seq for seq in opened if self.levels[seq] == level])
+            self._meet(children.items())
+            opened |= children.keys()
+        ways = self._blend(starts, self._best(self._fused(-1.0)))
+        days = [seq for seq in ways if self.levels[seq] == DAY]
+        reached: dict[int, int] = {}
+        for day in sorted(days, key=lambda seq: (-ways[seq][0], -seq)):
+            reached |= self._open([day], MOST_REACHED - len(reached))
+            if len(reached) >= MOST_REACHED:
+                break
+        self._meet(reached.items())
+
+    def _open(self, parents: Collection[int], most: int = -1) -> dict[int, int]:
+        """The newest children of summaries, by default all, with their levels."""
+        rows = self.connection.execute(
+            "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM json_each(?) p"
+            " CROSS JOIN children h ON h.parent_seq = p.value"
+            " CROSS JOIN contexts x ON x.seq = h.child_seq"
+            f" WHERE ({self._summaries.sql}) OR ({self._events.sql})"
+            " ORDER BY x.event_time DESC LIMIT ?",
+            (json.dumps(list(parents)), *self._summaries.values, *self._events.values, most),
+        ).fetchall()
+        for parent, child, _ in rows:
+            self.children.setdefault(parent, []).append(child)
+        return {child: level for _, child, level in rows}
+
+    def find_straight(self, engine: SearchEngine) -> None:
+        """Finds events by themselves, and measures all that is known so far."""
+        events = Selection(self.connection, self._events)
+        near: dict[int, float] = {}
+        if self.question.vector is not None:
+            near = engine.nearest(self.connection, self.identity, self.question.vector, events)
+        words = find_matches(
+            self.connection,
+            self.identity.user_id,
+            self.question.terms,
+            events,
+            CANDIDATES,
+            index=self.index,
+        )
+        newest = () if self.time_range is None else self._newest()
+        rows = self.connection.execute(
+            "SELECT DISTINCT context_seq FROM chunks WHERE seq IN (SELECT value FROM json_each(?))",
+            (json.dumps([*near, *words]),),
+        )
+        self._meet([*((row[0], SECOND) for row in rows), *((seq, SECOND) for seq in newest)])
+        self._measure()
+
+    def answer(self, starts: Collection[int], top_k: int) -> EventResult:
+        """The best events by either way, and the best of the summaries that were opened."""
+        fused = self._fused(-1.0)
+        own, eligible = self._best(fused), self._best(self._fused(self.question.floor))
+        blended = self._blend(starts, own)
+        scores = {
+            seq: max(eligible.get(seq, 0.0), blended[seq][0] if seq in blended else 0.0)
+            for seq, level in self.levels.items()
+            if level == SECOND and (seq in eligible or seq in blended or self.time_range)
+        }
+        opened = {seq: own[seq] for seq in starts}
+        return EventResult(
+            self._hits(scores, top_k, fused, blended),
+            self._hits(opened, min(top_k, MOST_SUMMARIES), fused, {}),
+            "lexical" if self.question.vector is None else "hybrid",
+            self.question.status,
+        )
+
+    @cached_property
+    def _summaries(self) -> Where:
+        """Summaries that overlap the range; ranges of other times say nothing of buckets."""
+        of_events = self.time_range is not None and self.time_range.time_type is TimeType.EVENT
+        return self._where(_SUMMARY_LEVELS, self.time_range if of_events else None)
+
+    @cached_property
+    def _events(self) -> Where:
+        return self._where((SECOND,), self.time_range)
+
+    def _where(self, levels: tuple[int, ...], time_range: TimeRange | None) -> Where:
+        wanted = SearchFilter(
+            context_types=(ContextType.EVENT,), levels=levels, time_range=time_range
+        )
+        return compile_filter(self.identity, wanted)
+
+    def _newest(self) -> list[int]:
+        rows = self.connection.execute(
+            f"SELECT x.seq FROM contexts x WHERE {self._events.sql}"
+            " ORDER BY x.event_time DESC LIMIT ?",
+            (*self._events.values, CANDIDATES),
+        )
+        return [int(row[0]) for row in rows]
+
+    def _meet(self, contexts: Iterable[tuple[int, int]]) -> None:
+        """Takes contexts and their levels into the search, with their chunks."""
+        fresh = {seq: level for seq, level in contexts if seq not in self.levels}
+        self.levels |= fresh
+        rows = self.connection.execute(
+            "SELECT context_seq, seq FROM chunks"
+            " WHERE context_seq IN (SELECT value FROM json_each(?)) ORDER BY position",
+            (json.dumps(list(fresh)),),
+        )
+        for context, chunk in rows:
+            self.chunks.setdefault(context, []).append(chunk)
+
+    def _measure(self) -> None:
+        """Finds how near every chunk is that was not measured yet."""
+        known = [chunk for chunks in self.chunks.values() for chunk in chunks]
+        if self.question.vector is not None:
+            fresh = [chunk for chunk in known if chunk not in self.dense]
+            self.dense |= vectorscan.similarities(self.connection, self.question.vector, fresh)
+        met = set(known)
+        found = find_matches(
+            self.connection,
+            self.identity.user_id,
+            self.question.terms,
+            Selection(self.connection, self._events),
+            0,
+            also=met,
+            index=self.index,
+        )
+        self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
+
+    def _fused(self, floor: float) -> dict[int, float]:
+        """The score of each chunk that has one of the query's words or lies above the floor."""
+        return fuse(self.dense, self.lexical, self.question.weight, floor)
+
+    def _best(self, fused: Mapping[int, float]) -> dict[int, float]:
+        """The score of each context: that of the best of its chunks."""
+        own: dict[int, float] = {}
+        for seq, chunks in self.chunks.items():
+            scores = [fused[chunk] for chunk in chunks if chunk in fused]
+            if scores:
+                own[seq] = max(scores)
+        return own
+
+    def _blend(
+        self, starts: Collection[int], own: Mapping[int, float]
+    ) -> dict[int, tuple[float, tuple[int, ...]]]:
+        """The blended score of all that was reached, and the way that gave it.
+
+        The way to a summary ends with itself.
+        """
+        best: dict[int, tuple[float, tuple[int, ...]]] = {seq: (own[seq], (seq,)) for seq in starts}
+        for level in reversed(_SUMMARY_LEVELS):
+            for parent in [seq for seq in best if self.levels[seq] == level]:
+                above, path = best[parent]
+                for child in self.children.get(parent, ()):
+                    score = OWN * self._near(child, own) + (1 - OWN) * above
+                    if child not in best or score > best[child][0]:
+                        is_event = self.levels[child] == SECOND
+                        best[child] = (score, path if is_event else (*path, child))
+        return best
+
+    def _near(self, seq: int, own: Mapping[int, float]) -> float:
+        if any(chunk in self.dense for chunk in self.chunks.get(seq, ())):
+            return own[seq]
+        return max(own.get(seq, 0.0), NO_VECTOR)
+
+    def _hits(
+        self,
+        scores: Mapping[int, float],
+        count: int,
+        fused: Mapping[int, float],
+        blended: Mapping[int, tuple[float, tuple[int, ...]]],
+    ) -> tuple[EventHit, ...]:
+        best = sorted(scores, key=lambda seq: (-scores[seq], -self.levels[seq], -seq))[:count]
+        shown = [max(self.chunks[seq], key=lambda chunk: fused.get(chunk, -1.0)) for seq in best]
+        found = hits_of(
+            self.connection,
+            shown,
+            matched_words(self.index, shown, self.question.words),
+            {chunk: scores[seq] for chunk, seq in zip(shown, best, strict=True)},
+            self.dense,
+            self.lexical,
+        )
+        steps = self._steps(way for seq in best if seq in blended for way in blended[seq][1])
+        hits = []
+        for seq, chunk, hit in zip(best, shown, found, strict=True):
+            score, path = blended.get(seq, (None, ()))
+            hits.append(EventHit(hit, fused.get(chunk), score, tuple(steps[way] for way in path)))
+        return tuple(hits)
+
+    def _steps(self, seqs: Iterable[int]) -> dict[int, Step]:
+        rows = self.connection.execute(
+            "SELECT seq, id, hierarchy_level, time_bucket FROM contexts"
+            " WHERE seq IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(set(seqs))),),
+        )
+        return {row[0]: Step(*row[1:]) for row in rows}

@@ -1,0 +1,266 @@
+"""Events of one identity: their summaries, kept up to date, and the search through them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from storage.contexts import read_context, update_context
+from storage.database import Database
+from storage.events.buckets import DAY, MONTH, WEEK, Bucket
+from storage.events.drilldown import EventResult, search_events
+from storage.events.extractive import extract
+from storage.events.hierarchy import (
+    Gathered,
+    Part,
+    find_summary,
+    gather,
+    parts_of,
+    summaries_of,
+    wanted_buckets,
+)
+from storage.index.embedders.protocol import Embedder
+from storage.index.indexer import Indexer
+from storage.intake import insert_chunks, insert_context, insert_mentions, prepare
+from storage.models import Context, ContextType, Identity, NewContext, TimeRange
+from storage.retrieval.search import SearchEngine
+
+__all__ = ["Due", "Events", "Review"]
+
+SUMMARY_TYPE = "summary"
+"""The raw_type of summaries."""
+
+MOST_NAMES = 50
+"""How many keywords and names, those of most events, a summary takes over from its children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A summary that is to be written.
+
+    Attributes:
+        bucket: What it is of.
+        parts: What it is to tell of, in order of time.
+        fingerprint: Of what it is made from.
+    """
+
+    bucket: Bucket
+    parts: tuple[Part, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Which summaries of a level are as they should be, and which are not.
+
+    Attributes:
+        due: Those to be written now, in order of time.
+        left: How many more are due.
+        unchanged: How many are made from what is there.
+    """
+
+    due: tuple[Due, ...]
+    left: int
+    unchanged: int
+
+
+class Events:
+    """The events of one identity; its calls block, so run them in a worker thread.
+
+    Args:
+        identity: Whose events every call is bound to. Its summaries are made from all events that
+            it sees, and kept under exactly this identity.
+        database: The record.
+        engine: Finds by meaning and by words.
+        embedder: Makes the vectors of sentences.
+        indexer: The background worker.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        database: Database,
+        engine: SearchEngine,
+        embedder: Embedder,
+        indexer: Indexer,
+    ) -> None:
+        self._identity = identity
+        self._database = database
+        self._engine = engine
+        self._embedder = embedder
+        self._indexer = indexer
+
+    def search(self, query: str, time_range: TimeRange | None, top_k: int) -> EventResult:
+        """The events for a query: see `storage.events.drilldown`.
+
+        Args:
+            query: What to look for.
+            time_range: Only events in this range; None means of all time.
+            top_k: How many events at most.
+        """
+        return search_events(self._database, self._engine, self._identity, query, time_range, top_k)
+
+    def review(self, level: int, until: float, limit: int) -> Review:
+        """What is to be written on a level, the levels below it being as they should be.
+
+        Args:
+            level: 1 days, 2 ISO weeks, 3 months.
+            until: Unix seconds; days that have begun by then, weeks and months that have ended.
+            limit: How many to have ready for writing at most.
+        """
+        due: list[Due] = []
+        left = unchanged = 0
+        with self._database.read() as connection:
+            known = summaries_of(connection, self._identity, level)
+            for bucket in wanted_buckets(connection, self._identity, level, until):
+                gathered = gather(connection, self._identity, bucket)
+                if bucket in known and known[bucket]["sha256"] == gathered.fingerprint:
+                    unchanged += 1
+                elif gathered.told and len(due) == limit:
+                    left += 1
+                elif gathered.told:
+                    parts = parts_of(connection, gathered.told)
+                    due.append(Due(bucket, parts, gathered.fingerprint))
+        return Review(tuple(due), left, unchanged)
+
+    def extract(self, due: Due, max_characters: int) -> str:
+        """The most central sentences of what a summary is to tell of.
+
+        Raises:
+            StorageUnavailableError: If the embedder cannot be had.
+        """
+        told = extract([part.text for part in due.parts], self._embedder, max_characters)
+        parts = [(part.label, text) for part, text in zip(due.parts, told, strict=True) if text]
+        if due.bucket.level == DAY:
+            return "\n".join(text for _, text in parts)
+        return "\n".join(f"{label}: {text}" if _is_day(label) else text for label, text in parts)
+
+    def keep(self, due: Due, text: str, summarizer: str) -> Context | None:
+        """Writes a summary in place of its earlier version, in one transaction.
+
+        Args:
+            due: What it is of.
+            text: What it says.
+            summarizer: Who wrote it, for its metadata.
+
+        Returns:
+            The summary, or another builder's of the same events if that was there first; None if
+            the events have changed since the review, so that the next one finds it due again.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; nothing was changed.
+        """
+        with self._database.write() as connection:
+            gathered = gather(connection, self._identity, due.bucket)
+            if gathered.fingerprint != due.fingerprint:
+                return None
+            known = find_summary(connection, self._identity, due.bucket)
+            if known is not None and known["sha256"] == due.fingerprint:
+                return read_context(connection, known["seq"])
+            new = _summary(due, gathered, text, summarizer)
+            seq = self._place(connection, due.bucket, new, None if known is None else known["seq"])
+            _adopt(connection, seq, due.bucket, gathered.children)
+            stored = read_context(connection, seq)
+        self._indexer.notify()
+        return stored
+
+    def prune(self) -> int:
+        """Deletes the summaries of buckets that have no events any more.
+
+        Returns:
+            How many went.
+        """
+        with self._database.read() as connection:
+            if not any(self._empty(connection, level) for level in (DAY, WEEK, MONTH)):
+                return 0
+        gone = 0
+        with self._database.write() as connection:
+            for level in (DAY, WEEK, MONTH):  # a week is empty once its days are gone
+                seqs = self._empty(connection, level)
+                connection.executemany(
+                    "DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs)
+                )
+                gone += len(seqs)
+        self._indexer.notify()
+        return gone
+
+    def _empty(self, connection: sqlite3.Connection, level: int) -> list[int]:
+        """The summaries of a level that have nothing to tell of."""
+        return [
+            row["seq"]
+            for bucket, row in summaries_of(connection, self._identity, level).items()
+            if not gather(connection, self._identity, bucket).told
+        ]
+
+    def _place(
+        self, connection: sqlite3.Connection, bucket: Bucket, new: NewContext, seq: int | None
+    ) -> int:
+        """Writes a summary itself, over its earlier version if it has one."""
+        chunks = prepare(new)
+        if seq is None:
+            now = time.time()
+            seq = insert_context(connection, self._identity, new, create_time=now, update_time=now)
+            connection.execute(
+                "UPDATE contexts SET hierarchy_level = ?, time_bucket = ?, bucket_end = ?"
+                " WHERE seq = ?",
+                (bucket.level, bucket.label, bucket.end, seq),
+            )
+        else:
+            update_context(connection, seq, new, merge_count=0)
+            connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
+            connection.execute("DELETE FROM mentions WHERE context_seq = ?", (seq,))
+        insert_chunks(connection, seq, self._identity.user_id, chunks)
+        insert_mentions(connection, seq, self._identity.user_id, new.entities)
+        return seq
+
+
+def _summary(due: Due, gathered: Gathered, text: str, summarizer: str) -> NewContext:
+    told = gathered.told
+    counts = [json.loads(row["metadata"]).get("events", 1) for row in told]
+    events = len(told) if due.bucket.level == DAY else sum(counts)
+    return NewContext(
+        context_type=ContextType.EVENT,
+        title=due.bucket.title,
+        text=text,
+        keywords=_commonest(row["keywords"] for row in told),
+        entities=_commonest(row["entities"] for row in told),
+        importance=max(row["importance"] for row in told),
+        event_time=due.bucket.start,
+        metadata={"summarizer": summarizer, "events": events},
+        raw_type=SUMMARY_TYPE,
+        sha256=due.fingerprint,
+    )
+
+
+def _commonest(lists: Iterable[str]) -> tuple[str, ...]:
+    counted = Counter(name for names in lists for name in json.loads(names))
+    return tuple(name for name, _ in counted.most_common(MOST_NAMES))
+
+
+def _adopt(
+    connection: sqlite3.Connection, seq: int, bucket: Bucket, children: Sequence[sqlite3.Row]
+) -> None:
+    """Sets what a summary was made from, and the parent of each that counts to it."""
+    connection.execute("DELETE FROM children WHERE parent_seq = ?", (seq,))
+    connection.executemany(
+        "INSERT INTO children (parent_seq, child_seq) VALUES (?, ?)",
+        ((seq, child["seq"]) for child in children),
+    )
+    own = [child["seq"] for child in children if _counts_to(bucket, child)]
+    connection.executemany(
+        "UPDATE contexts SET parent_seq = ? WHERE seq = ?", ((seq, child) for child in own)
+    )
+
+
+def _counts_to(bucket: Bucket, child: sqlite3.Row) -> bool:
+    straddles = child["hierarchy_level"] == WEEK
+    return not straddles or Bucket.parse(child["time_bucket"]).month == bucket
+
+
+def _is_day(label: str) -> bool:
+    return Bucket.parse(label).level == DAY

@@ -1,0 +1,182 @@
+"""The hierarchy of events: which summaries there should be, and what each is made from.
+
+A day has every event of it, a week its days; a month has the weeks that overlap it and those of its
+days that no week has taken in yet. What a month tells is of its own days alone: of a week that
+straddles two months, the days.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from storage.events.buckets import DAY, SECOND, WEEK, Bucket
+from storage.filters import Where, exactly, identity_clause
+from storage.models import ContextType, Identity
+
+__all__ = [
+    "FROM_SUMMARIES",
+    "Gathered",
+    "Part",
+    "find_summary",
+    "gather",
+    "parts_of",
+    "summaries_of",
+    "wanted_buckets",
+]
+
+MOST_CHUNKS = 3
+"""How many chunks of a long event a summary reads: some 4,000 characters."""
+
+FROM_SUMMARIES = "FROM contexts x INDEXED BY contexts_of_bucket WHERE x.hierarchy_level > 0 AND"
+"""SQLite would take an index of all contexts, of which there are far more."""
+
+_COLUMNS = (
+    "x.seq, x.id, x.sha256, x.title, x.summary, x.keywords, x.entities, x.importance,"
+    " x.metadata, x.event_time, x.hierarchy_level, x.time_bucket"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a summary is made from.
+
+    Attributes:
+        children: The contexts right below it.
+        told: Those whose texts its own text tells, in order of time.
+    """
+
+    children: Sequence[sqlite3.Row]
+    told: Sequence[sqlite3.Row]
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs as soon as one of them does, or what it says."""
+        lines = {f"{row['id']} {row['sha256']}\n" for row in (*self.children, *self.told)}
+        return sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a summary tells of.
+
+    Attributes:
+        label: When it was: `09:30` of an event, else the label of its bucket.
+        text: What it says.
+    """
+
+    label: str
+    text: str
+
+
+def wanted_buckets(
+    connection: sqlite3.Connection, identity: Identity, level: int, until: float
+) -> list[Bucket]:
+    """The buckets of a level that should have a summary, in order of time.
+
+    Args:
+        connection: The record.
+        identity: Whose events.
+        level: 1 to 3; weeks and months go by the summaries of days that there are.
+        until: Unix seconds; a day must have begun by then, the last second of a week or a month.
+    """
+    if level == DAY:
+        whose = identity_clause(identity, "x")
+        rows = connection.execute(
+            f"SELECT DISTINCT x.event_time FROM contexts x WHERE {whose.sql}"
+            " AND x.context_type = ? AND x.hierarchy_level = ?",
+            (*whose.values, ContextType.EVENT, SECOND),
+        )
+        days = {Bucket.of(DAY, row[0]) for row in rows}
+        return sorted(day for day in days if day.start <= until)
+    made = _summaries(connection, identity, DAY)
+    buckets = {Bucket.of(level, row["event_time"]) for row in made}
+    return sorted(bucket for bucket in buckets if bucket.end - 1 <= until)
+
+
+def summaries_of(
+    connection: sqlite3.Connection, identity: Identity, level: int
+) -> dict[Bucket, sqlite3.Row]:
+    """The summaries of a level that were made for exactly this identity."""
+    rows = _summaries(connection, identity, level)
+    return {Bucket.parse(row["time_bucket"]): row for row in rows}
+
+
+def find_summary(
+    connection: sqlite3.Connection, identity: Identity, bucket: Bucket
+) -> sqlite3.Row | None:
+    """The summary of a bucket that was made for exactly this identity."""
+    rows = _summaries(connection, identity, bucket.level, bucket)
+    return next((row for row in rows if row["time_bucket"] == bucket.label), None)
+
+
+def gather(connection: sqlite3.Connection, identity: Identity, bucket: Bucket) -> Gathered:
+    """What the summary of a bucket is made from; of nothing, there should be none."""
+    if bucket.level == DAY:
+        events = _events(connection, identity, bucket)
+        return Gathered(events, events)
+    days = _summaries(connection, identity, DAY, bucket)
+    if bucket.level == WEEK:
+        return Gathered(days, days)
+    weeks = _summaries(connection, identity, WEEK, bucket)
+    there = {Bucket.parse(week["time_bucket"]): week for week in weeks}
+    whole = {week for week in there if bucket.start <= week.start and week.end <= bucket.end}
+    loose = [day for day in days if _week_of(day) not in there]
+    parted = [day for day in days if _week_of(day) not in whole]
+    told = [*parted, *(there[week] for week in whole)]
+    return Gathered([*weeks, *loose], sorted(told, key=lambda row: float(row["event_time"])))
+
+
+def parts_of(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> tuple[Part, ...]:
+    """What contexts say, each in short where it has a summary of its own."""
+    texts: dict[int, list[str]] = {}
+    for row in connection.execute(
+        "SELECT context_seq, content FROM chunks WHERE position < ?"
+        " AND context_seq IN (SELECT value FROM json_each(?)) ORDER BY context_seq, position",
+        (MOST_CHUNKS, json.dumps([row["seq"] for row in rows])),
+    ):
+        texts.setdefault(row["context_seq"], []).append(row["content"])
+    return tuple(_part(row, texts.get(row["seq"], ())) for row in rows)
+
+
+def _part(row: sqlite3.Row, texts: Iterable[str]) -> Part:
+    if row["hierarchy_level"] > SECOND:
+        return Part(row["time_bucket"], "\n".join(texts))
+    said = row["summary"] or "\n".join(texts)
+    is_titled = said.startswith(row["title"])
+    text = said if is_titled else f"{row['title']}: {said}"
+    return Part(Bucket.of(SECOND, row["event_time"]).label[11:16], text)
+
+
+def _week_of(day: sqlite3.Row) -> Bucket:
+    return Bucket.of(WEEK, day["event_time"])
+
+
+def _events(
+    connection: sqlite3.Connection, identity: Identity, bucket: Bucket
+) -> list[sqlite3.Row]:
+    whose = identity_clause(identity, "x")
+    return connection.execute(
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.context_type = ?"
+        " AND x.hierarchy_level = ? AND x.event_time >= ? AND x.event_time < ?"
+        " ORDER BY x.event_time, x.seq",
+        (*whose.values, ContextType.EVENT, SECOND, bucket.start, bucket.end),
+    ).fetchall()
+
+
+def _summaries(
+    connection: sqlite3.Connection, identity: Identity, level: int, within: Bucket | None = None
+) -> list[sqlite3.Row]:
+    """Those of a level that overlap a bucket, in order of time."""
+    whose = exactly(identity, "x")
+    overlap = Where("TRUE", ())
+    if within is not None:
+        overlap = Where("x.event_time < ? AND x.bucket_end > ?", (within.end, within.start))
+    return connection.execute(
+        f"SELECT {_COLUMNS} {FROM_SUMMARIES} {whose.sql} AND x.hierarchy_level = ?"
+        f" AND {overlap.sql} ORDER BY x.event_time",
+        (*whose.values, level, *overlap.values),
+    ).fetchall()

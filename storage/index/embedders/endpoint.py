@@ -1,0 +1,146 @@
+"""One HTTP endpoint that takes JSON: asked again while it is busy, given up after a while."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import weakref
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.extras import FirstUse
+
+__all__ = ["Endpoint"]
+
+RETRIES = 4
+"""How often a request is repeated, after waits of about half a second, one, two and four."""
+
+FIRST_WAIT = 0.5
+
+MAX_ANSWER_BYTES = 64_000_000
+
+SHOWN = 200
+"""Characters of a refusal that the error repeats."""
+
+_REACH = "Check embedder.url, and that the server there is running."
+_KEY = "Check embedder.api_key."
+_ASK = "Check embedder.url and embedder.model."
+_WAIT = "It is tried again; searches go on by words meanwhile."
+
+
+class _RefusalError(Exception):
+    """A request that failed: how, what to do about it, and after how many seconds to repeat it."""
+
+    def __init__(self, problem: str, advice: str, wait: float | None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.advice = advice
+        self.wait = wait
+
+
+class Endpoint:
+    """An address that is posted to; no redirect is followed, so that no other is given the token.
+
+    Args:
+        url: The address.
+        token: Bearer token; empty sends none.
+        timeout: Seconds until an answer must be there, repetitions included.
+    """
+
+    def __init__(self, url: str, token: str, *, timeout: float) -> None:
+        self.url = url
+        self._token = token
+        self._timeout = timeout
+        self._client = FirstUse(self._make_client, url)
+
+    def post(self, body: Mapping[str, Any]) -> bytes:
+        """The answer to a body, which is sent as JSON.
+
+        Raises:
+            StorageUnavailableError: If it refuses, or gives no answer in time.
+        """
+        end = time.monotonic() + self._timeout
+        content = json.dumps(body).encode()
+        for pause in [FIRST_WAIT * 2**attempt for attempt in range(RETRIES)]:
+            try:
+                return self._post(content, end)
+            except _RefusalError as refusal:
+                if refusal.wait is None:
+                    raise self._error(refusal) from None
+                spread = pause * random.uniform(0.75, 1.25)  # noqa: S311  # spreads load, no secret
+                wait = max(refusal.wait, spread)
+                if time.monotonic() + wait >= end:
+                    raise self._error(refusal) from None
+            time.sleep(wait)
+        try:
+            return self._post(content, end)
+        except _RefusalError as refusal:
+            raise self._error(refusal) from None
+
+    def _post(self, content: bytes, end: float) -> bytes:
+        import httpx2  # noqa: PLC0415  # imported on first use
+
+        client = self._client()
+        answer = bytearray()
+        try:
+            with client.stream(
+                "POST", self.url, content=content, timeout=max(end - time.monotonic(), 0.001)
+            ) as response:
+                for part in response.iter_bytes():
+                    answer += part
+                    if len(answer) > MAX_ANSWER_BYTES:
+                        raise _RefusalError("answers without an end", _ASK, None)
+                    if time.monotonic() > end:
+                        raise httpx2.ReadTimeout("the answer came too slowly")
+        except httpx2.TimeoutException as error:
+            problem = f"gave no answer in {self._timeout:g} s"
+            raise _RefusalError(problem, f"{_REACH} embedder.timeout allows more.", None) from error
+        except httpx2.TransportError as error:
+            raise _RefusalError(f"cannot be reached: {error}", _REACH, 0.0) from error
+        except (httpx2.InvalidURL, httpx2.RequestError) as error:
+            raise _RefusalError(f"cannot be used: {error}", _ASK, None) from error
+        if response.status_code == 200:  # noqa: PLR2004  # the protocol's success
+            return bytes(answer)
+        raise _refusal(response.status_code, response.headers.get("retry-after", ""), bytes(answer))
+
+    def _make_client(self) -> Any:  # noqa: ANN401  # an httpx2.Client, imported on first use
+        import httpx2  # noqa: PLC0415  # imported on first use
+
+        headers = {"Content-Type": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        client = httpx2.Client(headers=headers)
+        weakref.finalize(self, client.close)
+        return client
+
+    def _error(self, refusal: _RefusalError) -> StorageUnavailableError:
+        message = f"{self.url} {refusal.problem}."
+        if self._token:  # a server may repeat what it was sent
+            message = message.replace(self._token, "***")
+        return StorageUnavailableError(message, suggestions=(refusal.advice,))
+
+
+def _refusal(status: int, retry_after: str, answer: bytes) -> _RefusalError:
+    """What an answer that is no success means (RFC 9110, section 15)."""
+    said = " ".join(answer.decode(errors="replace").split())[:SHOWN]
+    problem = f"answered {status}: {said}" if said else f"answered {status}"
+    if status == 429 or status >= 500:  # noqa: PLR2004  # too many requests, and the server's faults
+        return _RefusalError(problem, _WAIT, _seconds(retry_after))
+    return _RefusalError(problem, _KEY if status in {401, 403} else _ASK, None)
+
+
+def _seconds(retry_after: str) -> float:
+    """The header's wait: seconds, or until a date (RFC 9110, 10.2.3); 0 if it is neither."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:  # "-0000", which says nothing of the zone
+        moment = moment.replace(tzinfo=UTC)
+    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

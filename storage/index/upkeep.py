@@ -1,0 +1,273 @@
+"""The upkeep of the lexical index, in the background: what is to be indexed, folded and merged.
+
+Each transaction is so short that no other writer waits long. One process may be at it at a time:
+the holder of the indexer's lock. Whoever dies on the way leaves a segment that is not live, which
+the next one removes. A release that analyses text otherwise (`storage.tokenize`) brings a migration
+that does what `reset` does.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from storage.database import Database
+from storage.index import lexical, postings
+from storage.index.postings import Chunks, Postings
+from storage.intake import chunk_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = NDArray[np.int64]
+
+__all__ = ["has_work", "reset", "work"]
+
+FOLD_CHUNKS = 1000
+"""Fresh chunks that become a segment: every search reads all of those that did not yet."""
+
+TIER_SEGMENTS = 4
+"""Segments of one tier that become one of the next, so many times larger."""
+
+PURGE_SECONDS = 3600
+"""After this the postings of a deleted chunk are removed, however few they are."""
+
+PURGE_SHARE = 16
+"""Where one chunk in so many was deleted, their postings are removed at once."""
+
+INDEX_CHUNKS = 200
+MERGE_CHUNKS = 4000
+WASTE_BLOCKS = 1000
+"""What one transaction takes on: some tens of milliseconds."""
+
+_Job: TypeAlias = Callable[[Database], None]
+
+
+def has_work(connection: sqlite3.Connection) -> bool:
+    """Whether there is anything to do."""
+    return _next_job(connection) is not None
+
+
+def work(database: Database) -> bool:
+    """Does one piece of work; False when there is none."""
+    with database.read() as connection:
+        job = _next_job(connection)
+    if job is not None:
+        job(database)
+    return job is not None
+
+
+def reset(connection: sqlite3.Connection) -> None:
+    """Throws the index away: every chunk is to be indexed anew."""
+    connection.execute("UPDATE lexical_segments SET live = 0")
+    for table in ("lexical_fresh", "lexical_dead", "lexical_todo"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute(
+        "INSERT INTO lexical_todo SELECT first_seq, last_seq FROM"
+        " (SELECT min(seq) AS first_seq, max(seq) AS last_seq FROM chunks)"
+        " WHERE first_seq IS NOT NULL"
+    )
+
+
+def _next_job(connection: sqlite3.Connection) -> _Job | None:
+    waste = connection.execute("SELECT min(seq) FROM lexical_segments WHERE live = 0").fetchone()[0]
+    if waste is not None:
+        return partial(_sweep, waste)
+    ripe = connection.execute(
+        "SELECT user_id FROM lexical_fresh GROUP BY user_id HAVING count(*) >= ? LIMIT 1",
+        (FOLD_CHUNKS,),
+    ).fetchone()
+    if ripe is not None:
+        return partial(_fold, ripe[0])
+    alike = connection.execute(
+        "SELECT user_id, json_group_array(seq) FROM lexical_segments WHERE live = 1"
+        " GROUP BY user_id, tier HAVING count(*) >= ? LIMIT 1",
+        (TIER_SEGMENTS,),
+    ).fetchone()
+    if alike is not None:
+        return partial(_merge, alike[0], json.loads(alike[1]))
+    return _purge_job(connection) or _index_job(connection)
+
+
+def _sweep(segment_seq: int, database: Database) -> None:
+    """Removes a part of a segment that is not live."""
+    with database.write() as connection:
+        removed = connection.execute(
+            "DELETE FROM lexical_blocks WHERE seq IN"
+            " (SELECT seq FROM lexical_blocks WHERE segment_seq = ? LIMIT ?)",
+            (segment_seq, WASTE_BLOCKS),
+        ).rowcount
+        if removed < WASTE_BLOCKS:
+            connection.execute("DELETE FROM lexical_segments WHERE seq = ?", (segment_seq,))
+
+
+def _fold(user_id: str, database: Database) -> None:
+    """Makes a segment of a user's oldest fresh chunks."""
+    with database.write() as connection:
+        chunks, fresh = postings.read_fresh(connection, user_id, FOLD_CHUNKS)
+        segment_seq = postings.create_segment(connection, user_id, 0, chunks)
+        postings.write_postings(connection, segment_seq, fresh)
+        connection.execute("UPDATE lexical_segments SET live = 1 WHERE seq = ?", (segment_seq,))
+        connection.executemany(
+            "DELETE FROM lexical_fresh WHERE chunk_seq = ?",
+            ((seq,) for seq in chunks.seqs.tolist()),
+        )
+
+
+def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> None:
+    """Makes one segment of several, or of one, without the chunks that were deleted."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    with database.read() as connection:
+        every = postings.read_segments(connection, user_id)
+        dead = postings.read_dead(connection, user_id)
+    sources = [every[seq] for seq in segment_seqs]
+    seqs = np.concatenate([chunks.seqs for chunks in sources])
+    lengths = np.concatenate([chunks.lengths for chunks in sources])
+    others = [chunks.seqs for seq, chunks in every.items() if seq not in segment_seqs]
+    elsewhere = np.concatenate([seqs[:0], *others])  # what is dead there stays to be purged
+    alive = np.flatnonzero(~np.isin(seqs, dead))
+    order = alive[np.argsort(seqs[alive])]
+    merged = Chunks(seqs[order], lengths[order])
+    place_of = np.full(len(seqs), -1)  # where in the new segment each chunk of the old ones stands
+    place_of[order] = np.arange(len(order))
+    ends = np.cumsum([len(chunks.seqs) for chunks in sources])
+    new_places = np.split(place_of, ends[:-1])
+    with database.write() as connection:
+        target = postings.create_segment(connection, user_id, _tier(len(order)), merged)
+    for lowest, highest in _hash_ranges(1 + len(seqs) // MERGE_CHUNKS):
+        with database.read() as connection:
+            parts = [
+                _moved(postings.read_segment(connection, seq, lowest, highest), new)
+                for seq, new in zip(segment_seqs, new_places, strict=True)
+            ]
+        with database.write() as connection:
+            postings.write_postings(connection, target, _joined(parts))
+    with database.write() as connection:
+        _replace(connection, segment_seqs, target, np.setdiff1d(dead, elsewhere).tolist())
+
+
+def _moved(held: Postings, new_places: Ints) -> Postings:
+    """The postings of a segment by the places of its chunks in another; -1 is none."""
+    places = new_places[held.places]
+    kept = places >= 0
+    return Postings(held.terms[kept], places[kept], held.counts[kept])
+
+
+def _joined(parts: Sequence[Postings]) -> Postings:
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    return Postings(
+        np.concatenate([part.terms for part in parts]),
+        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )
+
+
+def _replace(
+    connection: sqlite3.Connection, sources: Sequence[int], target: int, purged: Sequence[int]
+) -> None:
+    """Puts a merged segment in place of its sources, unless these were given up meanwhile."""
+    marks = ", ".join("?" * len(sources))
+    live = connection.execute(
+        f"SELECT count(*) FROM lexical_segments WHERE live = 1 AND seq IN ({marks})", sources
+    ).fetchone()[0]
+    if live < len(sources):
+        return  # the target stays waste
+    connection.execute(f"UPDATE lexical_segments SET live = 0 WHERE seq IN ({marks})", sources)
+    connection.execute("UPDATE lexical_segments SET live = 1 WHERE seq = ? AND size > 0", (target,))
+    connection.executemany(
+        "DELETE FROM lexical_dead WHERE chunk_seq = ?", ((seq,) for seq in purged)
+    )
+
+
+def _tier(size: int) -> int:
+    """0 for the segments that folding makes, 1 from `TIER_SEGMENTS` times that size, and so on."""
+    tier = 0
+    while size >= FOLD_CHUNKS * TIER_SEGMENTS ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _hash_ranges(count: int) -> list[tuple[int, int]]:
+    """All hashes in so many ranges of one size, both ends included."""
+    bounds = [(number << 64) // count - (1 << 63) for number in range(count + 1)]
+    return [(low, high - 1) for low, high in pairwise(bounds)]
+
+
+def _purge_job(connection: sqlite3.Connection) -> _Job | None:
+    """Rewriting the segment with the most deleted chunks of a user who has too many or too old."""
+    due = connection.execute(
+        "SELECT d.user_id FROM lexical_dead d JOIN (SELECT user_id, sum(size) AS size"
+        " FROM lexical_segments WHERE live = 1 GROUP BY user_id) s ON s.user_id = d.user_id"
+        " GROUP BY d.user_id HAVING min(d.time) <= ? OR count(*) * ? >= s.size LIMIT 1",
+        (int(time.time()) - PURGE_SECONDS, PURGE_SHARE),
+    ).fetchone()
+    if due is None:
+        return None
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    dead = postings.read_dead(connection, due[0])
+    segments = postings.read_segments(connection, due[0])
+    most = max(segments, key=lambda seq: int(np.isin(segments[seq].seqs, dead).sum()))
+    return partial(_merge, due[0], [most])
+
+
+def _index_job(connection: sqlite3.Connection) -> _Job | None:
+    if connection.execute("SELECT EXISTS (SELECT 1 FROM lexical_todo)").fetchone()[0]:
+        return _index
+    return None
+
+
+def _index(database: Database) -> None:
+    """Indexes some chunks that are not."""
+    with database.read() as connection:
+        todo = connection.execute("SELECT rowid, * FROM lexical_todo LIMIT 1").fetchone()
+        if todo is None:
+            return
+        rows = connection.execute(
+            "SELECT c.seq, c.user_id, c.position, c.heading, c.content, x.title, x.summary,"
+            " x.keywords FROM chunks c JOIN contexts x ON x.seq = c.context_seq"
+            " WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT ?",
+            (todo["first_seq"], todo["last_seq"], INDEX_CHUNKS),
+        ).fetchall()
+    terms = [
+        chunk_terms(
+            row["title"],
+            row["heading"],
+            row["content"],
+            () if row["position"] else (row["summary"], *json.loads(row["keywords"])),
+        )
+        for row in rows
+    ]
+    with database.write() as connection:
+        if _advance(connection, todo, rows[-1]["seq"] if len(rows) == INDEX_CHUNKS else None):
+            there = {
+                row[0]
+                for row in connection.execute(
+                    "SELECT seq FROM chunks WHERE seq BETWEEN ? AND ?",
+                    (todo["first_seq"], rows[-1]["seq"] if rows else 0),
+                )
+            }
+            for row, (title, body) in zip(rows, terms, strict=True):
+                if row["seq"] in there:
+                    lexical.add_terms(connection, row["user_id"], [(row["seq"], title, body)])
+
+
+def _advance(connection: sqlite3.Connection, todo: sqlite3.Row, last_seq: int | None) -> bool:
+    """Says that a range is done up to a chunk, or to its end; False if it is no longer to do."""
+    where = "WHERE rowid = ? AND first_seq = ? AND last_seq = ?"
+    if last_seq is None:
+        return connection.execute(f"DELETE FROM lexical_todo {where}", tuple(todo)).rowcount == 1
+    return (
+        connection.execute(
+            f"UPDATE lexical_todo SET first_seq = ? {where}", (last_seq + 1, *todo)
+        ).rowcount
+        == 1
+    )

@@ -1,0 +1,1 @@
+"""Keeping: backups, exports, and deleting for good."""

@@ -1,0 +1,226 @@
+"""Backups of the record: a consistent copy while servers write, and the way back.
+
+The copy is SQLite's online backup (https://sqlite.org/c3ref/backup_finish.html) on a connection
+that holds its snapshot: in WAL mode a reader keeps no writer waiting, and while the snapshot is
+held a write elsewhere does not make the copy start over. `VACUUM INTO` keeps no writer waiting
+either, but says nothing on the way, cannot be broken off, and took half as long again for 90 MB.
+
+The record is all: the vector index is filled from it again.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from storage.database import RECORD, Database, newest_schema
+from storage.errors import BackupError, SchemaTooNewError
+from storage.keeping.replacement import (
+    arriving_file,
+    arriving_folder,
+    is_temporary,
+    reason,
+    refusals,
+)
+
+__all__ = ["Backup", "OnCopied", "back_up", "restore"]
+
+OnCopied = Callable[[int, int], None]
+"""Told (done, total) pages; may raise to give up, and nothing is left behind."""
+
+COPY_PAGES = 1024
+"""Pages between two reports: 4 MB, some milliseconds."""
+
+_TABLES = {"meta", "contexts", "embeddings", "vector_outbox"}
+"""What every record has had from the first schema on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup that was made.
+
+    Attributes:
+        path: Where it is.
+        size: In bytes.
+        contexts: How many it holds, of everybody.
+    """
+
+    path: Path
+    size: int
+    contexts: int
+
+
+def back_up(
+    database: Database, target: Path, *, force: bool = False, on_copied: OnCopied | None = None
+) -> Backup:
+    """Copies the record as it is at one moment, and checks the copy.
+
+    Args:
+        database: The record.
+        target: The file; readable by its owner only.
+        force: Whether an earlier file of that name is replaced.
+        on_copied: Told how far it is.
+
+    Raises:
+        BackupError: If the place cannot take it, or the copy is not sound.
+        StorageUnavailableError: If the record cannot be read.
+    """
+    target = target.absolute()
+    with refusals(target):
+        _check_target(target, database.path.parent, force=force)
+    with refusals(target), arriving_file(target, replace=force) as copy:
+        with database.read() as connection:
+            contexts = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
+            with refusals(target):
+                _copy(connection, copy, on_copied)
+        _check(copy, f"The record in {database.path}")
+        size = copy.stat().st_size
+    return Backup(target, size, contexts)
+
+
+def restore(
+    backup: Path, directory: Path, *, force: bool = False, on_copied: OnCopied | None = None
+) -> Path | None:
+    """Makes a data directory of a backup.
+
+    Args:
+        backup: The file.
+        directory: Where to; empty, or not there yet.
+        force: Whether what is there is moved aside. Nothing is ever deleted.
+        on_copied: Told how far it is.
+
+    Returns:
+        Where the earlier directory is now, if there was one.
+
+    Raises:
+        BackupError: If the file is no sound backup, or the directory cannot take it.
+        SchemaTooNewError: If a newer version of Toolcrib wrote it.
+    """
+    directory = Path(os.path.realpath(directory))
+    with refusals(directory):
+        taken = directory.exists() and not all(map(is_temporary, directory.iterdir()))
+    if taken and not force:
+        raise BackupError(
+            f"{directory} is not empty.",
+            suggestions=("Name another one with --data-dir, or --force: it is moved aside.",),
+        )
+    with _opened(backup) as connection, refusals(directory):
+        if not taken:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _fill(connection, directory, backup, on_copied)
+            return None
+        aside = _free_name(directory)
+        try:
+            with arriving_folder(directory) as folder:
+                _fill(connection, folder, backup, on_copied)
+                directory.rename(aside)
+        except BaseException:
+            if aside.exists() and not directory.exists():
+                aside.rename(directory)
+            raise
+        return aside
+
+
+def _fill(
+    connection: sqlite3.Connection, folder: Path, backup: Path, on_copied: OnCopied | None
+) -> None:
+    with arriving_file(folder / RECORD, replace=False) as copy:
+        _copy(connection, copy, on_copied)
+        _check(copy, str(backup))
+        with closing(sqlite3.connect(copy)) as restored:
+            # A name of its own on a Chroma server, where the original may go on under the old one.
+            restored.execute("DELETE FROM meta WHERE key = 'library'")
+            restored.commit()
+
+
+def _copy(source: sqlite3.Connection, target: Path, on_copied: OnCopied | None) -> None:
+    def report(_status: int, remaining: int, total: int) -> None:
+        if on_copied is not None:
+            on_copied(total - remaining, total)
+
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        copy.execute("PRAGMA journal_mode = OFF")  # a copy that fails is thrown away
+        copy.execute("PRAGMA synchronous = OFF")  # and one that is done synchronised as a whole
+        source.backup(copy, pages=COPY_PAGES, progress=report)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, which is read where none is made
+
+
+def _check(copy: Path, source: str) -> None:
+    """Reads every page of a copy.
+
+    Raises:
+        BackupError: If what it was copied from is damaged.
+    """
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    if verdict != "ok":
+        raise BackupError(
+            f"{source} is damaged: {verdict}.",
+            suggestions=("Keep what you have, and restore the newest backup that is sound.",),
+        )
+
+
+@contextmanager
+def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
+    """A backup, opened for reading.
+
+    Raises:
+        BackupError: If it is none, or damaged.
+        SchemaTooNewError: If a newer version of Toolcrib wrote it.
+    """
+    try:
+        backup = backup.resolve(strict=True)
+        with closing(sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("BEGIN")
+            _check_contents(connection, backup)
+            yield connection
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(
+            f"{backup} cannot be restored: {reason(error)}.",
+            suggestions=("Name a file that `toolcrib backup` made.",),
+        ) from error
+
+
+def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if not tables >= _TABLES:
+        raise BackupError(
+            f"{backup} is no backup of Toolcrib.",
+            suggestions=("Name a file that `toolcrib backup` made.",),
+        )
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > newest_schema():
+        raise SchemaTooNewError(
+            f"{backup} has schema {version}; this version of Toolcrib knows up to"
+            f" {newest_schema()}.",
+            suggestions=("Upgrade Toolcrib.",),
+        )
+
+
+def _check_target(target: Path, data: Path, *, force: bool) -> None:
+    if Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(data)):
+        raise BackupError(
+            f"{target} lies in the data directory itself.",
+            suggestions=("Name a place that is not lost together with it.",),
+        )
+    if target.is_dir():
+        raise BackupError(f"{target} is a directory.", suggestions=("Name a file in it.",))
+    if os.path.lexists(target) and not force:
+        raise BackupError(
+            f"{target} exists.", suggestions=("Name another file, or --force to replace it.",)
+        )
+
+
+def _free_name(directory: Path) -> Path:
+    """A name beside a directory that nothing has, with the time in it."""
+    stem = f"{directory.name}-until-{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  # the time on the wall
+    names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
+    return next(path for path in map(directory.with_name, names) if not os.path.lexists(path))

@@ -1,0 +1,250 @@
+"""What is stored, taken along: one record after the other, and the two forms on disk.
+
+A record is a JSON object. `record` says what it is of: `toolcrib` (the first, with the `format`),
+`profile`, `entity`, `relationship` or `context`, in this order; those of one kind are ordered by
+identity, then profiles stand alone, entities go by name, relationships and contexts by age. Every
+record has `user_id`, `device_id` and `agent_id`; times are Unix seconds, ids those that the tools
+show. A context has its whole `text`, and if it is a conversation, its `turns`. All of it is read
+from one snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from storage.database import Database
+from storage.errors import BackupError
+from storage.filters import Where, identity_clause
+from storage.keeping.notes import write_note
+from storage.keeping.replacement import arriving_file, arriving_folder, refusals
+from storage.models import Chunk, Identity
+from storage.wholetext import whole_text
+
+__all__ = ["FORMAT", "OnExported", "export_jsonl", "export_markdown"]
+
+FORMAT = 1
+"""The version of the records' form."""
+
+OnExported = Callable[[int, int], None]
+"""Told (done, total) records; may raise to give up, and nothing is left behind."""
+
+_JSON_COLUMNS = {"facts", "metadata", "aliases", "keywords", "entities"}
+
+_WITHOUT_HEADINGS = {"text/plain", "application/json"}
+"""Media types whose text has headings only where it is a conversation's turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of record.
+
+    Attributes:
+        name: What the records say they are.
+        alias: Of the table that says whose they are.
+        columns: What they tell beside that.
+        tables: Where it stands.
+        order: Of those of one identity.
+    """
+
+    name: str
+    alias: str
+    columns: str
+    tables: str
+    order: str
+
+    @property
+    def whose(self) -> str:
+        """The columns of the identity."""
+        return ", ".join(f"{self.alias}.{key}" for key in ("user_id", "device_id", "agent_id"))
+
+
+_KINDS = (
+    _Kind(
+        "profile",
+        "p",
+        "p.summary, p.facts, p.metadata, p.create_time, p.update_time",
+        "profiles p",
+        "p.create_time",
+    ),
+    _Kind(
+        "entity",
+        "e",
+        "e.seq AS id, e.name, e.entity_type, e.summary, e.aliases, e.metadata, e.importance,"
+        " e.create_time, e.update_time",
+        "entities e",
+        "e.folded, e.entity_type, e.seq",
+    ),
+    _Kind(
+        "relationship",
+        "r",
+        "s.seq AS source_id, s.name AS source, r.relation, t.seq AS target_id, t.name AS target,"
+        " r.description, r.metadata, r.create_time, r.update_time",
+        "relationships r JOIN entities s ON s.seq = r.source_seq"
+        " JOIN entities t ON t.seq = r.target_seq",
+        "r.seq",
+    ),
+    _Kind(
+        "context",
+        "x",
+        "x.seq, x.id, x.context_type, x.raw_type, x.raw_id, x.title, x.summary, x.keywords,"
+        " x.entities, x.metadata, x.confidence, x.importance, x.create_time, x.update_time,"
+        " x.event_time, x.media_type, x.file_path, x.sha256, x.merge_count, x.hierarchy_level,"
+        " x.time_bucket,"
+        " coalesce((SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq), '') AS parent_id",
+        "contexts x",
+        "x.create_time, x.seq",
+    ),
+)
+
+
+def export_jsonl(
+    database: Database,
+    target: Path,
+    identity: Identity | None,
+    on_exported: OnExported | None = None,
+) -> int:
+    """Writes the records to a new file, one a line.
+
+    Args:
+        database: The record.
+        target: The file, which must not exist; readable by its owner only.
+        identity: Whose; None means everybody's.
+        on_exported: Told how far it is.
+
+    Returns:
+        How many records there are, the first not counted.
+
+    Raises:
+        BackupError: If the place refuses; nothing is left behind.
+    """
+    written = -1
+    with (
+        refusals(target),
+        arriving_file(target, replace=False) as path,
+        path.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        for record in _records(database, identity, on_exported):
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            written += 1
+    return written
+
+
+def export_markdown(
+    database: Database,
+    target: Path,
+    identity: Identity | None,
+    on_exported: OnExported | None = None,
+) -> int:
+    """Writes each profile, entity and context to a file of a new folder.
+
+    The relationships of an entity stand in its file.
+
+    Args:
+        database: The record.
+        target: The folder, which must be empty or not exist; readable by its owner only.
+        identity: Whose; None means everybody's.
+        on_exported: Told how far it is.
+
+    Returns:
+        How many files there are.
+
+    Raises:
+        BackupError: If the place refuses; nothing is left behind.
+    """
+    written = 0
+    relations: dict[int, list[dict[str, Any]]] = {}
+    with refusals(target):
+        if target.exists() and any(target.iterdir()):
+            raise BackupError(f"{target} is not empty.", suggestions=("Name another folder.",))
+    with refusals(target), arriving_folder(target) as folder:
+        entities = []
+        for record in _records(database, identity, on_exported):
+            match record["record"]:
+                case "entity":
+                    entities.append(record)  # until its relationships have been read
+                case "relationship":
+                    relations.setdefault(record["source_id"], []).append(_related(record))
+                case "profile" | "context":
+                    write_note(folder, record)
+                    written += 1
+        for entity in entities:
+            write_note(folder, {**entity, "relationships": relations.get(entity["id"], [])})
+            written += 1
+    return written
+
+
+def _records(
+    database: Database, identity: Identity | None, on_exported: OnExported | None
+) -> Iterator[dict[str, Any]]:
+    with database.read() as connection:
+        yield {"record": "toolcrib", "format": FORMAT}
+        total = sum(_count(connection, kind, identity) for kind in _KINDS)
+        done = 0
+        for kind in _KINDS:
+            for record in _of_kind(connection, kind, identity):
+                yield record
+                done += 1
+                if on_exported is not None:
+                    on_exported(done, total)
+
+
+def _count(connection: sqlite3.Connection, kind: _Kind, identity: Identity | None) -> int:
+    where = _seen(kind, identity)
+    row = connection.execute(
+        f"SELECT count(*) FROM {kind.tables} WHERE {where.sql}", where.values
+    ).fetchone()
+    return int(row[0])
+
+
+def _of_kind(
+    connection: sqlite3.Connection, kind: _Kind, identity: Identity | None
+) -> Iterator[dict[str, Any]]:
+    where = _seen(kind, identity)
+    rows = connection.execute(
+        f"SELECT {kind.whose}, {kind.columns} FROM {kind.tables} WHERE {where.sql}"
+        f" ORDER BY {kind.whose}, {kind.order}",
+        where.values,
+    )
+    for row in rows:
+        record = {"record": kind.name, **_plain(row)}
+        if kind.name == "context":
+            record |= _texts(connection, record.pop("seq"), row["media_type"])
+        yield record
+
+
+def _seen(kind: _Kind, identity: Identity | None) -> Where:
+    return Where("TRUE", ()) if identity is None else identity_clause(identity, kind.alias)
+
+
+def _plain(row: sqlite3.Row) -> dict[str, Any]:
+    return {
+        key: json.loads(row[key]) if key in _JSON_COLUMNS else row[key]
+        for key in row.keys()  # noqa: SIM118  # a Row iterates over its values
+    }
+
+
+def _texts(connection: sqlite3.Connection, context_seq: int, media_type: str) -> dict[str, Any]:
+    """The whole text of a context, and the turns of a conversation."""
+    rows = connection.execute(
+        "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
+        " ORDER BY position",
+        (context_seq,),
+    )
+    chunks = [Chunk(*row) for row in rows]
+    texts: dict[str, Any] = {"text": whole_text(chunks)}
+    if media_type in _WITHOUT_HEADINGS and any(chunk.heading for chunk in chunks):
+        texts["turns"] = [
+            {"heading": heading, "content": whole_text(list(run))}
+            for heading, run in groupby(chunks, key=lambda chunk: chunk.heading)
+        ]
+    return texts
+
+
+def _related(relationship: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: relationship[key] for key in ("relation", "target", "description", "metadata")}

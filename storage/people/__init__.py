@@ -1,0 +1,1 @@
+"""People: the user's profile, entities, relationships, and the one name resolver."""

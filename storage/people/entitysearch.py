@@ -1,0 +1,136 @@
+"""Finding entities: by a name in any spelling, by likeness, and by the words of their text.
+
+The words' score is Robertson's BM25 (k1 = 1.2; b = 0, for these texts are short) as a share of what
+an entity that says every word without end would have: 0 to 1, whatever else is found. Name and
+words are added like probabilities, `1 - (1 - name) * (1 - words)`, so that a sure name stays first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from storage.filters import Where
+from storage.people.entities import entity_of, folded_names, matches_of, sure_matches
+from storage.people.likeness import Likeness, likely, nearest
+from storage.people.models import Entity, EntityMatch
+from storage.people.names import fold
+from storage.tokenize import tokenize
+
+__all__ = ["find_entities", "near_entities", "search_entities"]
+
+_K1 = 1.2
+_SURE_WAYS = ("exact", "alias", "folded")
+
+
+def find_entities(
+    connection: sqlite3.Connection, where: Where, user_id: str, name: str
+) -> list[EntityMatch]:
+    """The entities that a name means, best first, as `storage.people.names.resolve` has it.
+
+    Args:
+        connection: The record.
+        where: Which rows of `entities AS e`.
+        user_id: Whose they are.
+        name: As it was asked for.
+    """
+    sure = sure_matches(connection, where, user_id, name)
+    for way in _SURE_WAYS:
+        surest = [match for match in sure if match.how == way]
+        if surest:
+            return surest
+    return _alike(connection, where, user_id, name, likely)
+
+
+def near_entities(
+    connection: sqlite3.Connection, where: Where, user_id: str, name: str
+) -> list[EntityMatch]:
+    """Entities with a name like the one asked for, best first, also those hardly meant."""
+    sure = sure_matches(connection, where, user_id, name)
+    return _best([*sure, *_alike(connection, where, user_id, name, nearest)])
+
+
+def search_entities(
+    connection: sqlite3.Connection, where: Where, user_id: str, query: str
+) -> list[EntityMatch]:
+    """Entities that fit a query by name or by the words of names, summary and metadata."""
+    named = {match.entity.id: match for match in find_entities(connection, where, user_id, query)}
+    said = _words(connection, where, user_id, query)
+    loaded = _load(connection, said.keys() - named.keys())
+    matches = [
+        replace(match, score=1 - (1 - match.score) * (1 - said.get(seq, 0.0)))
+        for seq, match in named.items()
+    ]
+    matches += [EntityMatch(entity, said[entity.id], "words", "") for entity in loaded]
+    return _best(matches)
+
+
+def _alike(
+    connection: sqlite3.Connection,
+    where: Where,
+    user_id: str,
+    name: str,
+    way: Callable[[str, Iterable[str]], list[Likeness]],
+) -> list[EntityMatch]:
+    found = way(fold(name), folded_names(connection, where))
+    owners = matches_of(connection, where, user_id, [each.folded for each in found])
+    return _best(
+        EntityMatch(entity, each.score, each.how, spelling)
+        for each in found
+        for entity, spelling in owners[each.folded]
+    )
+
+
+def _best(matches: Iterable[EntityMatch]) -> list[EntityMatch]:
+    """Each entity once, by its best match; among equals the more important one first."""
+    best: dict[int, EntityMatch] = {}
+    for match in matches:
+        known = best.get(match.entity.id)
+        if known is None or match.score > known.score:
+            best[match.entity.id] = match
+    return sorted(best.values(), key=_rank)
+
+
+def _rank(match: EntityMatch) -> tuple[float, float, str, int]:
+    return -match.score, -match.entity.importance, fold(match.entity.name), match.entity.id
+
+
+def _words(
+    connection: sqlite3.Connection, where: Where, user_id: str, query: str
+) -> dict[int, float]:
+    """How much of a query's words each entity says, 0 to 1."""
+    terms = Counter(tokenize(query))
+    rows = connection.execute(
+        "SELECT w.term, w.entity_seq, w.weight FROM entity_terms w"
+        " JOIN entities e ON e.seq = w.entity_seq"
+        f" WHERE w.user_id = ? AND w.term IN (SELECT value FROM json_each(?)) AND {where.sql}",
+        (user_id, json.dumps(list(terms)), *where.values),
+    ).fetchall()
+    if not rows:
+        return {}
+    total = connection.execute(
+        f"SELECT count(*) FROM entities e WHERE {where.sql}", where.values
+    ).fetchone()[0]
+    holders = Counter(row["term"] for row in rows)
+    most = {term: count * _idf(total, holders[term]) * (_K1 + 1) for term, count in terms.items()}
+    scores: defaultdict[int, float] = defaultdict(float)
+    for row in rows:
+        scores[row["entity_seq"]] += most[row["term"]] * row["weight"] / (row["weight"] + _K1)
+    whole = sum(most.values())
+    return {seq: score / whole for seq, score in scores.items()}
+
+
+def _idf(total: int, holders: int) -> float:
+    return math.log1p((total - holders + 0.5) / (holders + 0.5))
+
+
+def _load(connection: sqlite3.Connection, seqs: Iterable[int]) -> Sequence[Entity]:
+    rows = connection.execute(
+        "SELECT * FROM entities WHERE seq IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(seqs)),),
+    )
+    return [entity_of(row) for row in rows]

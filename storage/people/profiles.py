@@ -1,0 +1,82 @@
+"""Profiles in the record: what is known of the user, once for each identity."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from storage.filters import exactly, identity_clause
+from storage.models import Identity
+from storage.people.models import Profile
+from storage.people.named_values import merged_values
+
+__all__ = ["find_profile", "save_profile"]
+
+
+def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
+    """The profile under this very identity, else the one saved last of those that it may see."""
+    whose = identity_clause(identity, "p")
+    own = exactly(identity, "p")
+    row = connection.execute(
+        f"SELECT p.* FROM profiles p WHERE {whose.sql}"
+        f" ORDER BY ({own.sql}) DESC, p.update_time DESC LIMIT 1",
+        (*whose.values, *own.values),
+    ).fetchone()
+    return None if row is None else _profile(row)
+
+
+def save_profile(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    *,
+    summary: str | None,
+    facts: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+) -> tuple[Profile, bool]:
+    """Merges what is said into the profile of this very identity.
+
+    Returns:
+        The profile as stored, and whether it is new.
+
+    Raises:
+        InvalidSourceError: If facts or metadata would grow too large.
+    """
+    now = time.time()
+    own = exactly(identity, "p")
+    row = connection.execute(f"SELECT p.* FROM profiles p WHERE {own.sql}", own.values).fetchone()
+    earlier = Profile(identity, "", {}, {}, now, now) if row is None else _profile(row)
+    profile = Profile(
+        identity,
+        earlier.summary if summary is None else summary,
+        merged_values("facts", earlier.facts, facts),
+        merged_values("metadata", earlier.metadata, metadata),
+        earlier.create_time,
+        now,
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO profiles (user_id, device_id, agent_id, summary, facts, metadata,"
+        " create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *own.values,
+            profile.summary,
+            json.dumps(profile.facts, ensure_ascii=False),
+            json.dumps(profile.metadata, ensure_ascii=False),
+            profile.create_time,
+            profile.update_time,
+        ),
+    )
+    return profile, row is None
+
+
+def _profile(row: sqlite3.Row) -> Profile:
+    return Profile(
+        Identity(row["user_id"], row["device_id"], row["agent_id"]),
+        row["summary"],
+        json.loads(row["facts"]),
+        json.loads(row["metadata"]),
+        row["create_time"],
+        row["update_time"],
+    )

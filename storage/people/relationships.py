@@ -1,0 +1,179 @@
+"""Relationships in the record: directed rows between two entities."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Sequence
+
+from storage.filters import exactly, identity_clause
+from storage.models import Identity
+from storage.people.entities import bare_name
+from storage.people.models import (
+    Entity,
+    EntityPath,
+    EntityType,
+    NewRelationship,
+    Relationship,
+)
+from storage.people.named_values import merged_values
+from storage.people.names import fold
+
+__all__ = ["delete_relationships", "find_paths", "find_relationships", "save_relationship"]
+
+_SELECT = (
+    "SELECT r.*, s.name AS source, s.entity_type AS source_type, t.name AS target,"
+    " t.entity_type AS target_type FROM relationships r"
+    " JOIN entities s ON s.seq = r.source_seq JOIN entities t ON t.seq = r.target_seq"
+)
+_IN = "IN (SELECT value FROM json_each(?))"
+
+
+def save_relationship(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    source: Entity,
+    target: Entity,
+    new: NewRelationship,
+) -> tuple[Relationship, bool]:
+    """Merges what is said of two entities into what is stored under this very identity.
+
+    Returns:
+        The relationship as stored, and whether it is new.
+
+    Raises:
+        InvalidSourceError: If the relation is blank or the metadata would grow too large.
+    """
+    now = time.time()
+    relation = bare_name(new.relation)
+    own = exactly(identity, "r")
+    key = (source.id, target.id, fold(relation), *own.values)
+    found = f"{_SELECT} WHERE r.source_seq = ? AND r.target_seq = ? AND r.folded = ? AND {own.sql}"
+    row = connection.execute(found, key).fetchone()
+    earlier = None if row is None else _relationship(row)
+    metadata = merged_values("metadata", earlier.metadata if earlier else {}, new.metadata)
+    connection.execute(
+        "INSERT INTO relationships (source_seq, target_seq, folded, user_id, device_id, agent_id,"
+        " relation, description, metadata, create_time, update_time)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET description = coalesce(?, description),"
+        " metadata = excluded.metadata, update_time = excluded.update_time",
+        (
+            *key,
+            relation,
+            new.description or "",
+            json.dumps(metadata, ensure_ascii=False),
+            now,
+            now,
+            new.description,
+        ),
+    )
+    return _relationship(connection.execute(found, key).fetchone()), earlier is None
+
+
+def delete_relationships(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    sources: Iterable[int],
+    relation: str,
+    targets: Iterable[int],
+) -> int:
+    """Deletes what the identity may see of a relation from any source to any target.
+
+    Returns:
+        How many relationships went.
+    """
+    whose = identity_clause(identity, "r")
+    return connection.execute(
+        f"DELETE FROM relationships AS r WHERE {whose.sql} AND r.source_seq {_IN}"
+        f" AND r.target_seq {_IN} AND r.folded = ?",
+        (*whose.values, _json(sources), _json(targets), fold(relation)),
+    ).rowcount
+
+
+def find_relationships(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    ids: Collection[int],
+    others: Collection[int] | None = None,
+    other_type: EntityType | None = None,
+) -> list[Relationship]:
+    """Relationships of entities in either direction, by relation and names.
+
+    Args:
+        connection: The record.
+        identity: Whose.
+        ids: The entities.
+        others: Only with these entities; None means with any.
+        other_type: Only with entities of this type.
+    """
+    whose = identity_clause(identity, "r")
+    near, far = ("r.source_seq", "r.target_seq"), ("r.target_seq", "r.source_seq")
+    sides, values = [], list[object]()
+    for (one, other), kind in zip((near, far), ("t.entity_type", "s.entity_type"), strict=True):
+        clauses = [f"{one} {_IN}"]
+        values.append(_json(ids))
+        if others is not None:
+            clauses.append(f"{other} {_IN}")
+            values.append(_json(others))
+        if other_type is not None:
+            clauses.append(f"{kind} = ?")
+            values.append(other_type)
+        sides.append(" AND ".join(clauses))
+    rows = connection.execute(
+        f"{_SELECT} WHERE {whose.sql} AND ({' OR '.join(sides)})"
+        " ORDER BY r.folded, s.folded, t.folded, r.seq",
+        (*whose.values, *values),
+    )
+    return [_relationship(row) for row in rows]
+
+
+def find_paths(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    ones: Collection[int],
+    others: Collection[int],
+) -> list[EntityPath]:
+    """How two entities are related through a third, by its name."""
+    of_ones = _by_neighbour(find_relationships(connection, identity, ones), ones)
+    of_others = _by_neighbour(find_relationships(connection, identity, others), others)
+    between = (of_ones.keys() & of_others.keys()) - {*ones, *others}
+    paths = [
+        EntityPath(_name_of(seq, of_ones[seq][0]), tuple(of_ones[seq]), tuple(of_others[seq]))
+        for seq in sorted(between)
+    ]
+    return sorted(paths, key=lambda path: fold(path.through))
+
+
+def _by_neighbour(
+    relationships: Sequence[Relationship], ids: Collection[int]
+) -> dict[int, list[Relationship]]:
+    neighbours: dict[int, list[Relationship]] = {}
+    for relationship in relationships:
+        source, target = relationship.ends
+        neighbours.setdefault(target if source in ids else source, []).append(relationship)
+    return neighbours
+
+
+def _name_of(seq: int, relationship: Relationship) -> str:
+    return relationship.source if relationship.ends[0] == seq else relationship.target
+
+
+def _json(ids: Iterable[int]) -> str:
+    return json.dumps(list(ids))
+
+
+def _relationship(row: sqlite3.Row) -> Relationship:
+    return Relationship(
+        source=row["source"],
+        source_type=EntityType(row["source_type"]),
+        relation=row["relation"],
+        target=row["target"],
+        target_type=EntityType(row["target_type"]),
+        description=row["description"],
+        metadata=json.loads(row["metadata"]),
+        create_time=row["create_time"],
+        update_time=row["update_time"],
+        ends=(row["source_seq"], row["target_seq"]),
+    )

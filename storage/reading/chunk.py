@@ -1,0 +1,200 @@
+"""Text cut into the pieces that are stored, embedded and found.
+
+Everything is a span of the source, so that the pieces together lose nothing and change nothing.
+Three steps: sections by heading (`outline.py`), small neighbours joined, large ones cut at the best
+boundary that fits: blocks, then sentences or lines, then words, then characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from storage.reading.outline import Block, Section, sections_of
+
+__all__ = ["TextChunk", "chunk", "sentences", "weigh"]
+
+_WIDE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u2e80-\ud7ff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff]+"  # Han, Kana, Hangul
+)
+_WIDE_WEIGHT = 3
+_TINY_SHARE = 5  # a section under a fifth of a chunk says too little to stand alone
+
+_SENTENCE = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"')\]”\u2019]*+\s++(?![a-z])"
+    r"|(?<![。\uff01\uff1f｡])[。\uff01\uff1f｡]++[」』”\u2019\uff09]*+\s*+"
+    r"|\n(?:[^\S\n]*\n)+"
+)
+_LINE = re.compile(r"\n+")
+_WORD = re.compile(r"\s+")
+_ITEM = re.compile(r"\n(?=[^\S\n]*(?:[-*+|]|\d{1,9}[.)])\s)")
+_PROSE = (_SENTENCE, _LINE, _WORD)
+_LINES = (_LINE, _SENTENCE, _WORD)
+_LINES_PER_SENTENCE = 4  # fewer sentence ends than this are code, data or a log
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """A piece of a text.
+
+    Attributes:
+        heading: The headings it stands under, outermost first, joined by " > "; of joined sections
+            those that they share.
+        content: The source's own text, its heading lines included.
+        start: Where the content begins in the text; it may overlap the piece before.
+    """
+
+    heading: str
+    content: str
+    start: int
+
+
+def weigh(text: str) -> int:
+    """The size of a text in characters, where one of Chinese, Japanese, Korean or Thai counts 3.
+
+    An embedder reads about 256 tokens: four Latin characters make one, but each of these is one.
+    """
+    if text.isascii():
+        return len(text)
+    return len(text) + (_WIDE_WEIGHT - 1) * sum(map(len, _WIDE.findall(text)))
+
+
+def chunk(
+    text: str, *, markdown: bool, max_chars: int = 1500, overlap: int = 200
+) -> list[TextChunk]:
+    """Cuts a text into pieces along its structure, in linear time.
+
+    A piece holds text of one section only, except that neighbouring sections under a fifth of
+    `max_chars` are joined, and that a heading with no text of its own stays with what follows.
+    Paragraphs, lists, tables and fenced code stay whole where they fit.
+
+    Args:
+        text: The text.
+        markdown: Whether lines like `# this` are headings, and lists, tables and fences exist.
+        max_chars: The weight (see `weigh`) that a piece's content has at most.
+        overlap: The weight of text repeated from the piece before, at most, from a sentence's
+            beginning on; only between pieces of one section.
+
+    Raises:
+        ValueError: If max_chars is under 3, or overlap is negative or not less than max_chars.
+    """
+    if max_chars < _WIDE_WEIGHT:
+        raise ValueError(f"max_chars is {max_chars}; it must be at least {_WIDE_WEIGHT}.")
+    if not 0 <= overlap < max_chars:
+        raise ValueError(f"overlap is {overlap}; it must be from 0 to {max_chars - 1}.")
+    chunks: list[TextChunk] = []
+    for section in _join_tiny(text, sections_of(text, markdown=markdown), max_chars):
+        heading = " > ".join(section.path)
+        for start, end in _cut(text, section, max_chars, overlap):
+            skipped, content = _without_blank_lines(text[start:end])
+            if content:
+                chunks.append(TextChunk(heading, content, start + skipped))
+    return chunks
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each line's by themselves, without blanks around them."""
+    found: list[str] = []
+    for line in _LINE.split(text):
+        cuts = [0, *(match.end() for match in _SENTENCE.finditer(line)), len(line)]
+        found.extend(line[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in found if sentence]
+
+
+def _without_blank_lines(text: str) -> tuple[int, str]:
+    """The text from its first line that says something, its indentation kept, to its last.
+
+    Returns:
+        How many characters were left out before it, and the text.
+    """
+    text = text.rstrip()
+    indent = len(text) - len(text.lstrip())
+    first = text.rfind("\n", 0, indent) + 1
+    return first, text[first:]
+
+
+def _join_tiny(text: str, sections: list[Section], max_chars: int) -> Iterator[Section]:
+    """Joins neighbouring tiny sections that are siblings, or parent and child."""
+    tiny = max_chars // _TINY_SHARE
+    held: Section | None = None
+    held_weight = 0
+    for section in sections:
+        weight = weigh(text[section.start : section.end])
+        if held and held_weight < tiny and weight < tiny and held.is_next_to(section):
+            held = held.joined(section)
+            held_weight += weight
+            continue
+        if held:
+            yield held
+        held, held_weight = section, weight
+    if held:
+        yield held
+
+
+def _cut(text: str, section: Section, max_chars: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """The spans of a section's pieces, each within the limit, filled from the front."""
+    if weigh(text[section.start : section.end]) <= max_chars:
+        yield section.start, section.end
+        return
+    begin = fresh = section.start  # from fresh on, the piece repeats nothing
+    weight = 0
+    for start, end in _atoms_of(text, section, max_chars):
+        added = weigh(text[start:end])
+        if weight + added > max_chars and start > fresh:
+            yield begin, start
+            begin = _overlap_start(text, fresh, start, min(overlap, max_chars - added))
+            fresh = start
+            weight = weigh(text[begin:start])
+        weight += added
+    yield begin, section.end
+
+
+def _overlap_start(text: str, earliest: int, end: int, budget: int) -> int:
+    """Where the repeated text before `end` begins: the first sentence or item that fits."""
+    earliest = max(earliest + 1, end - budget)
+    tail = text[earliest:end]
+    starts = sorted(
+        {match.end() for pattern in (_SENTENCE, _ITEM) for match in pattern.finditer(tail)}
+    )
+    for at in starts:
+        if weigh(tail[at:]) <= budget:
+            return earliest + at
+    return end
+
+
+def _atoms_of(text: str, section: Section, max_chars: int) -> Iterator[tuple[int, int]]:
+    """Spans that tile the section, each within the limit and as large as a block at most."""
+    for block in section.blocks:
+        levels = _levels_for(text, block) if block.end - block.start > max_chars else _PROSE
+        yield from _atoms(text, block.start, block.end, max_chars, levels)
+
+
+def _levels_for(text: str, block: Block) -> tuple[re.Pattern[str], ...]:
+    if not block.prose:
+        return _LINES
+    lines = text.count("\n", block.start, block.end) + 1
+    sentences = sum(1 for _ in _SENTENCE.finditer(text, block.start, block.end)) + 1
+    return _PROSE if sentences * _LINES_PER_SENTENCE >= lines else _LINES
+
+
+def _atoms(
+    text: str, start: int, end: int, max_chars: int, levels: tuple[re.Pattern[str], ...]
+) -> Iterator[tuple[int, int]]:
+    part = text[start:end]
+    if weigh(part) <= max_chars:
+        yield start, end
+        return
+    if not levels:
+        step = max_chars if part.isascii() else max_chars // _WIDE_WEIGHT
+        for at in range(start, end, step):
+            yield at, min(at + step, end)
+        return
+    at = start
+    for match in levels[0].finditer(part):
+        yield from _atoms(text, at, start + match.end(), max_chars, levels[1:])
+        at = start + match.end()
+    if at < end:
+        yield from _atoms(text, at, end, max_chars, levels[1:])

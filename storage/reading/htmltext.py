@@ -1,0 +1,176 @@
+"""HTML to Markdown: the article where one stands out, else everything that can be read."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from storage.errors import UnreadableDocumentError
+from storage.reading.decode import decode
+
+__all__ = ["read"]
+
+_DECLARED_ENCODING = re.compile(
+    rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]{1,40})", re.IGNORECASE
+)
+_HEAD_BYTES = 4096  # where a declaration stands
+
+_ARTICLE_SHARE = 0.8  # an article with less of the words has lost more than menus
+_MAX_ARTICLE_CHARS = 2_000_000  # longer ones take trafilatura minutes
+
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_SKIPPED = {"script", "style", "template", "svg"}
+_BLOCKS = frozenset(
+    """
+    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption
+    figure footer form header hr html legend main nav ol p section summary table tbody tfoot thead
+    ul
+    """.split()  # noqa: SIM905  # a list of names reads best as text
+)
+_WORD = re.compile(r"\w+")
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+
+
+def read(data: bytes) -> tuple[str, str, str]:
+    """The page's title or nothing, its text as Markdown, and the encoding of its bytes.
+
+    Raises:
+        UnreadableDocumentError: If its encoding is not certain.
+    """
+    html, encoding = _decode(data)
+    page = _Page()
+    page.feed(html)
+    page.close()
+    whole = page.text()
+    article = _article(html) if len(html) <= _MAX_ARTICLE_CHARS else ""
+    return page.title(), article if _holds(article, whole) else whole, encoding
+
+
+def _decode(data: bytes) -> tuple[str, str]:
+    declared = _DECLARED_ENCODING.search(data[:_HEAD_BYTES])
+    try:
+        decoded = decode(data)
+        if decoded.certain or not declared:
+            return decoded.text, decoded.encoding
+    except UnreadableDocumentError:
+        if not declared or b"\0" in data:
+            raise
+    try:
+        decoded = decode(data, declared[1].decode("ascii"))
+    except LookupError:
+        decoded = decode(data)
+    return decoded.text, decoded.encoding
+
+
+def _article(html: str) -> str:
+    """The page without menus and footers, as trafilatura sees it; nothing where it fails."""
+    from trafilatura import extract  # noqa: PLC0415  # imported on first use
+
+    try:
+        return extract(html, output_format="markdown", favor_recall=True) or ""
+    except Exception:  # noqa: BLE001  # whatever it trips over, the whole text is there
+        return ""
+
+
+def _holds(article: str, whole: str) -> bool:
+    """Whether the article has nearly all the words and headings of the page."""
+    words = len(_WORD.findall(article)) >= _ARTICLE_SHARE * len(_WORD.findall(whole))
+    return words and len(_HEADING.findall(article)) >= _ARTICLE_SHARE * len(_HEADING.findall(whole))
+
+
+class _Page(HTMLParser):
+    """Writes every text of a page as Markdown, without building a tree that could be too deep."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._title: list[str] = []
+        self._in_title = False
+        self._skipped = ""  # the tag whose content is left out, while in one
+        self._skipped_depth = 0
+        self._lines: list[str] = []
+        self._line: list[str] = []
+        self._prefix = ""
+        self._in_row = False
+        self._cells = 0
+        self._in_pre = False
+
+    def title(self) -> str:
+        return " ".join("".join(self._title).split())
+
+    def text(self) -> str:
+        self._end_line()
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(self._lines)).strip()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del attrs
+        if self._skipped or tag in _SKIPPED:
+            self._skipped = self._skipped or tag
+            self._skipped_depth += tag == self._skipped
+        elif tag == "title":
+            self._in_title = not self._title
+        elif tag in _HEADINGS:
+            self._end_paragraph()
+            self._prefix = _HEADINGS[tag]
+        elif tag == "li":
+            self._end_line()
+            self._prefix = "- "
+        elif tag in {"tr", "td", "th"}:
+            self._start_in_table(tag)
+        elif tag == "pre":
+            self._end_paragraph()
+            self._in_pre = True
+        elif tag == "br" or tag in _BLOCKS:
+            self._break(paragraph=tag != "br")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._skipped:
+            self._skipped_depth -= tag == self._skipped
+            self._skipped = self._skipped if self._skipped_depth else ""
+        elif tag == "title":
+            self._in_title = False
+        elif tag in _HEADINGS or tag in {"pre", "table"}:
+            self._end_paragraph()
+        elif tag in {"li", "tr"}:
+            self._end_line()
+            self._prefix = ""
+        elif tag in _BLOCKS:
+            self._break(paragraph=True)
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self._title.append(data)
+        elif not self._skipped:
+            self._line.append(data)
+
+    def _start_in_table(self, tag: str) -> None:
+        if tag == "tr":
+            self._end_line()
+            self._in_row = True
+        elif self._in_row:
+            self._line.append(" | " if self._cells else "")
+            self._cells += 1
+
+    def _break(self, *, paragraph: bool) -> None:
+        if self._in_pre:
+            self._line.append("\n")
+        elif self._in_row or self._prefix.startswith("#"):
+            self._line.append(" ")
+        elif paragraph:
+            self._end_paragraph()
+        else:
+            self._end_line()
+
+    def _end_paragraph(self) -> None:
+        self._end_line()
+        self._lines.append("")
+
+    def _end_line(self) -> None:
+        text = "".join(self._line)
+        self._line.clear()
+        if self._in_pre:
+            self._lines += ["```", text.strip("\n"), "```"] if text.strip() else []
+        elif text := " ".join(text.split()):
+            self._lines.append(f"| {text} |" if self._cells > 1 else self._prefix + text)
+            self._prefix = ""
+        self._in_row = self._in_pre = False
+        self._cells = 0

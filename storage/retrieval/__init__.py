@@ -1,0 +1,1 @@
+"""Retrieval: the one engine that finds what is stored."""

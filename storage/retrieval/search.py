@@ -1,0 +1,358 @@
+"""The one retrieval engine: dense and lexical candidates, true scores of both, one fused score.
+
+The union of the best candidates of both kinds is scored truly by both: cosine similarity from the
+stored vectors, BM25 from the lexical index. Each kind is scaled to 0..1 over the candidates, BM25
+with its minimum fixed at 0, and fused as alpha * dense + (1 - alpha) * lexical. A weighted sum of
+true scores was measured better than rank fusion, which forgets how much better a hit is.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from storage.contexts import load_chunks, newest_chunks
+from storage.database import Database
+from storage.errors import StorageUnavailableError, VectorIndexError
+from storage.filters import compile_filter
+from storage.index import vectorscan
+from storage.index.delivery import generation
+from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.index.indexer import Indexer
+from storage.index.lexical import UserIndex, find_matches
+from storage.index.meaning import Meaning, Models
+from storage.index.vectors import VectorIndex
+from storage.models import (
+    Identity,
+    IndexStatus,
+    SearchFilter,
+    SearchHit,
+    SearchResult,
+)
+from storage.retrieval.dates import NamedDate, named_dates
+from storage.retrieval.selection import Selection
+from storage.retrieval.surroundings import Around, Surroundings
+from storage.tokenize import is_spaceless, terms_of, tokenize
+
+if TYPE_CHECKING:
+    from storage.retrieval.selection import Seqs
+
+__all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
+
+CANDIDATES = 100
+"""Candidates of each kind."""
+
+EXACT_LIMIT = 2000
+"""Up to this many vectors are compared one by one: exact, and faster than asking the index."""
+
+CJK_ALPHA = 0.1
+"""Weight of the dense score where the embedder does not understand the query's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as it is put to the indexes.
+
+    Attributes:
+        words: Each of its terms with the word that it came from.
+        terms: Its terms, for the lexical index.
+        dates: The dates that it names.
+        vector: Its meaning; None where that cannot help, and words alone decide.
+        weight: Of the dense score.
+        floor: Cosine below which a chunk without any of the query's words is no hit.
+        status: How complete an answer can be.
+    """
+
+    words: Mapping[str, str]
+    terms: Sequence[str]
+    dates: Sequence[NamedDate]
+    vector: Meaning | None
+    weight: float
+    floor: float
+    status: IndexStatus
+
+
+class SearchEngine:
+    """Finds chunks by meaning and by words.
+
+    Args:
+        database: The record, with the lexical index.
+        models: Makes the query's vector.
+        vectors: The vector index.
+        indexer: Tells the coverage, and repairs the vector index.
+        alpha: Weight of the dense score, 0 to 1.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        models: Models,
+        vectors: VectorIndex,
+        indexer: Indexer,
+        *,
+        alpha: float = 0.5,
+    ) -> None:
+        self._database = database
+        self._models = models
+        self._vectors = vectors
+        self._indexer = indexer
+        self._alpha = alpha
+
+    def search(  # noqa: PLR0913  # what narrows and what weighs a search
+        self,
+        identity: Identity,
+        query: str,
+        wanted: SearchFilter,
+        top_k: int,
+        *,
+        alpha: float | None = None,
+        surroundings: bool = True,
+    ) -> SearchResult:
+        """The best chunks of one identity for a query.
+
+        Args:
+            identity: Whose contexts.
+            query: What to look for.
+            wanted: What narrows the search; entities folded.
+            top_k: How many hits at most.
+            alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
+                engine's, lower where the embedder does not understand the query's language.
+            surroundings: Whether what stands around a chunk counts: see
+                `storage.retrieval.surroundings`.
+        """
+        where = compile_filter(identity, wanted)
+        question = self.question(identity, query, alpha=alpha)
+        vector, user_id = question.vector, identity.user_id
+        with self._database.read() as connection:
+            selection, index = Selection(connection, where), UserIndex(connection, user_id)
+            dense: dict[int, float] = {}
+            if vector is not None:
+                dense = self.nearest(connection, identity, vector, selection)
+            lexical = find_matches(
+                connection, user_id, question.terms, selection, CANDIDATES, dense, index
+            )
+            if vector is not None:
+                dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
+            around: dict[int, Around] = {}
+            fused = fuse(dense, lexical, question.weight, question.floor)
+            if surroundings:
+                around = _look_around(connection, index, question, selection, dense, lexical, fused)
+            best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
+            matched = matched_words(index, best, question.words)
+            hits = hits_of(connection, best, matched, fused, dense, lexical, around)
+        mode = "lexical" if vector is None else "hybrid"
+        return SearchResult(hits, mode, question.status)
+
+    def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
+        """The chunks of the newest contexts of one identity that fit a filter."""
+        with self._database.read() as connection:
+            seqs = newest_chunks(connection, compile_filter(identity, wanted), limit)
+            hits = hits_of(connection, seqs, {}, {}, {}, {})
+        return SearchResult(hits, "listing", self._indexer.status(identity))
+
+    def question(self, identity: Identity, query: str, *, alpha: float | None = None) -> Question:
+        """A query of one identity, read for both indexes.
+
+        Args:
+            identity: Whose contexts it is asked of.
+            query: What to look for.
+            alpha: As in `search`.
+        """
+        status = self._indexer.status(identity)
+        vector, weight, floor = None, 0.0, DEFAULT_FLOOR
+        if status.embedded:
+            try:
+                model, embedder = self._models.current()
+                weight, floor = self._balance(query, embedder, alpha)
+                if weight:
+                    vector = Meaning.of_query(model, embedder, query)
+            except StorageUnavailableError as error:  # words still find
+                weight, status = 0.0, replace(status, problem=error.message)
+        return Question(
+            words=terms_of(query),
+            terms=tokenize(query),
+            dates=named_dates(query),
+            vector=vector,
+            weight=weight,
+            floor=floor,
+            status=status,
+        )
+
+    def _balance(self, query: str, embedder: Embedder, alpha: float | None) -> tuple[float, float]:
+        """The weight of the dense score for a query, and the floor of similarity."""
+        if alpha is not None:
+            return alpha, embedder.floor
+        if is_spaceless(query) and not embedder.cjk:
+            return min(self._alpha, CJK_ALPHA), math.inf  # what it cannot read it cannot find
+        return self._alpha, embedder.floor
+
+    def nearest(
+        self,
+        connection: sqlite3.Connection,
+        identity: Identity,
+        vector: Meaning,
+        selection: Selection,
+    ) -> dict[int, float]:
+        """The nearest chunks of a selection, nearest first: seq → cosine similarity."""
+        user_id = identity.user_id
+        embedded = self._indexer.status(identity).embedded
+        if embedded > EXACT_LIMIT:
+            ranked = partial(self._neighbours, connection, user_id, vector, embedded)
+            near = selection.first(ranked, CANDIDATES)
+            if near is not None:
+                waiting = selection.keep(vectorscan.undelivered(connection, vector.model, user_id))
+                found = vectorscan.similarities(
+                    connection, vector, [*near.tolist(), *waiting.tolist()]
+                )
+                if len(found) >= CANDIDATES:
+                    return vectorscan.best(found, CANDIDATES)
+        if selection.narrows:
+            found = vectorscan.similarities(connection, vector, selection.members.tolist())
+        else:
+            found = vectorscan.scan(connection, vector, user_id)
+        return vectorscan.best(found, CANDIDATES)
+
+    def _neighbours(
+        self,
+        connection: sqlite3.Connection,
+        user_id: str,
+        vector: Meaning,
+        embedded: int,
+        count: int,
+    ) -> Seqs:
+        """What the vector index finds nearest, at most so many; none while it is damaged."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        self._indexer.consulted()
+        try:
+            self._vectors.follow(generation(connection), at_once=False)
+            near = self._vectors.nearest(vector.model, user_id, vector.vector, count)
+        except VectorIndexError:
+            near = []
+        if len(near) < min(count, embedded):  # it is damaged, or behind the record
+            self._indexer.check()
+        return np.array(near, dtype=np.int64)
+
+
+def fuse(
+    dense: Mapping[int, float],
+    lexical: Mapping[int, float],
+    alpha: float,
+    floor: float = DEFAULT_FLOOR,
+) -> dict[int, float]:
+    """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
+
+    Args:
+        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate that
+            has none is not embedded yet, and its words speak for both.
+        lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
+        alpha: Weight of the dense score, 0 to 1.
+        floor: Cosine below which a candidate without any of the query's words is no hit.
+
+    Returns:
+        A score of 0 to 1 for each candidate that has one of the query's words, or lies above the
+        floor of similarity.
+    """
+    low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
+    top = max(lexical.values(), default=0.0)
+    fused = {}
+    for seq in dense.keys() | lexical.keys():
+        similarity, words = dense.get(seq), lexical.get(seq, 0.0)
+        if words <= 0 and (similarity is None or similarity < floor):
+            continue
+        share = words / top if top > 0 else 0.0
+        if similarity is None:
+            fused[seq] = share
+        else:
+            near = (similarity - low) / (high - low) if high > low else 1.0
+            fused[seq] = alpha * near + (1 - alpha) * share
+    return fused
+
+
+def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
+    connection: sqlite3.Connection,
+    index: UserIndex,
+    question: Question,
+    selection: Selection,
+    dense: dict[int, float],
+    lexical: dict[int, float],
+    fused: dict[int, float],
+) -> dict[int, Around]:
+    """Takes what stands around the chunks into their scores, and the turns beside them in.
+
+    Returns:
+        The surroundings of those that have any.
+    """
+    surroundings = Surroundings(connection, index, selection, fused)
+    joined = surroundings.joined
+    if joined:
+        lexical |= find_matches(
+            connection, index.user_id, question.terms, selection, 0, joined, index
+        )
+        if question.vector is not None:
+            dense |= vectorscan.similarities(connection, question.vector, joined)
+        fused |= fuse(dense, lexical, question.weight, question.floor)
+    terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
+    around = surroundings.around(terms, question.dates, fused)
+    fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
+    return around
+
+
+def matched_words(
+    index: UserIndex, seqs: Sequence[int], words: Mapping[str, str]
+) -> dict[int, list[str]]:
+    """The query's words that stand in each of some chunks, in the query's order.
+
+    Args:
+        index: The lexical index of the chunks' user.
+        seqs: The chunks.
+        words: The query's terms, and the word that each came from.
+    """
+    present = index.terms_in(seqs, words)
+    return {
+        seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
+        for seq, terms in present.items()
+    }
+
+
+def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
+    connection: sqlite3.Connection,
+    seqs: Sequence[int],
+    matched: Mapping[int, Sequence[str]],
+    fused: Mapping[int, float],
+    dense: Mapping[int, float],
+    lexical: Mapping[int, float],
+    around: Mapping[int, Around] | None = None,
+) -> tuple[SearchHit, ...]:
+    """Chunks as hits, in the order of their seqs.
+
+    Args:
+        connection: The record.
+        seqs: The chunks.
+        matched: The query's words that stand in each, by seq.
+        fused: Scores, by seq.
+        dense: Cosine similarities, by seq.
+        lexical: BM25 scores, by seq.
+        around: Surroundings, by seq, of those where they count.
+    """
+    loaded = load_chunks(connection, seqs)
+    hits = []
+    for seq in seqs:
+        chunk, context = loaded[seq]
+        surroundings = around.get(seq) if around else None
+        hits.append(
+            SearchHit(
+                chunk=chunk,
+                context=context,
+                score=fused.get(seq, 0.0),
+                dense=dense.get(seq),
+                lexical=lexical.get(seq, 0.0),
+                surroundings=None if surroundings is None else surroundings.score,
+                matched_terms=tuple(matched.get(seq, ())),
+            )
+        )
+    return tuple(hits)

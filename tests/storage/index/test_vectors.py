@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from storage.errors import VectorIndexError
+from storage.index.chroma import ChromaDirectory, ChromaServer
+from storage.index.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+
+Opener = Callable[[], VectorIndex]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> ChromaDirectory:
+    return ChromaDirectory(tmp_path / "chroma")
+
+
+@pytest.fixture
+def opener(home: ChromaDirectory) -> Iterator[Opener]:
+    opened: list[VectorIndex] = []
+
+    def make() -> VectorIndex:
+        opened.append(VectorIndex(home, library="test"))
+        return opened[-1]
+
+    yield make
+    for index in opened:
+        index.close()
+
+
+def _vectors(count: int) -> Vectors:
+    wild = np.random.default_rng(5).normal(size=(count, 16)).astype(np.float32)
+    unit: Vectors = wild / np.linalg.norm(wild, axis=1, keepdims=True)
+    return unit
+
+
+def test_the_nearest_by_cosine_come_first(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(300)
+    index.upsert(1, "ann", range(1, 301), vectors)
+    exact = [int(at) + 1 for at in np.argsort(-(vectors @ vectors[7]))[:10]]
+    assert index.nearest(1, "ann", vectors[7], 10) == exact
+    assert exact[0] == 8
+
+
+def test_more_vectors_than_chroma_takes_at_once_are_all_kept(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(6000)
+    index.upsert(1, "ann", range(6000), vectors)
+    assert index.count(1, "ann") == 6000
+    index.delete(1, "ann", range(5990))
+    assert sorted(index.nearest(1, "ann", vectors[0], 50)) == list(range(5990, 6000))
+
+
+def test_an_upsert_replaces_and_a_deletion_of_nothing_is_no_error(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(3)
+    index.upsert(1, "ann", [1, 2], vectors[:2])
+    index.upsert(1, "ann", [1], vectors[2:])
+    assert index.count(1, "ann") == 2
+    assert index.nearest(1, "ann", vectors[2], 1) == [1]
+    index.delete(1, "ann", [2, 99])
+    index.delete(1, "ann", [2, 99])
+    assert index.count(1, "ann") == 1
+
+
+def test_fewer_than_asked_for_are_all_there_are(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(3)
+    assert index.nearest(1, "ann", vectors[0], 10) == []
+    index.upsert(1, "ann", [1, 2, 3], vectors)
+    assert sorted(index.nearest(1, "ann", vectors[0], 10)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("other", ["", "Ann", "ann ", "ann/..", "a" * 500, "änn", "\x00"])
+def test_a_user_sees_nothing_of_another(opener: Opener, other: str) -> None:
+    index, vectors = opener(), _vectors(2)
+    index.upsert(1, "ann", [1], vectors[:1])
+    assert index.nearest(1, other, vectors[0], 5) == []
+    index.upsert(1, other, [2], vectors[1:])
+    index.delete(1, other, [1])
+    assert index.nearest(1, "ann", vectors[0], 5) == [1]
+    assert index.nearest(1, other, vectors[0], 5) == [2]
+
+
+def test_what_was_written_is_there_after_opening_again(opener: Opener) -> None:
+    first, vectors = opener(), _vectors(5)
+    first.upsert(1, "ann", range(5), vectors)
+    first.close()
+    assert opener().nearest(1, "ann", vectors[3], 1) == [3]
+    assert first.nearest(1, "ann", vectors[4], 1) == [4]
+
+
+def test_a_new_generation_opens_the_index_again_and_the_same_one_does_not(opener: Opener) -> None:
+    index = opener()
+    index.follow(1)
+    index.count(1, "ann")
+    client = index._client
+    index.follow(1)
+    assert index._client is client
+    index.wrote(2)
+    index.follow(2)
+    assert index._client is client
+    index.follow(3)
+    assert index._client is None
+
+
+def test_a_search_reopens_the_index_once_a_second_and_a_writer_each_time(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = opener()
+    index.follow(1)
+    index.count(1, "ann")
+    client = index._client
+    index.follow(2, at_once=False)
+    assert index._client is client
+    index.follow(2)
+    assert index._client is None
+    index.count(1, "ann")
+    monkeypatch.setattr("storage.index.vectors.REOPEN_SECONDS", 0)
+    index.follow(3, at_once=False)
+    assert index._client is None
+
+
+def test_models_have_indexes_of_their_own_which_go_one_by_one(opener: Opener) -> None:
+    index, vectors = opener(), _vectors(3)
+    index.upsert(1, "ann", [1], vectors[:1])
+    index.upsert(11, "ann", [2], vectors[1:2, :8])
+    index.upsert(11, "bob", [3], vectors[2:, :8])
+    assert index.nearest(11, "ann", vectors[0, :8], 5) == [2]
+    index.drop_model(1)
+    assert (index.count(1, "ann"), index.count(11, "ann"), index.count(11, "bob")) == (0, 1, 1)
+    index.drop_model(11)
+    index.drop_model(11)
+    assert (index.count(11, "ann"), index.count(11, "bob")) == (0, 0)
+
+
+def test_asking_makes_nothing(opener: Opener) -> None:
+    index = opener()
+    assert index.count(1, "ann") == 0
+    index.delete(1, "ann", [1])
+    assert index.nearest(1, "ann", _vectors(1)[0], 1) == []
+    with index._open() as client:
+        assert client.list_collections() == []
+
+
+def test_a_dropped_index_is_empty_and_usable(opener: Opener, home: ChromaDirectory) -> None:
+    index, vectors = opener(), _vectors(2)
+    index.upsert(1, "ann", [1, 2], vectors)
+    index.drop()
+    assert not home.directory.exists()
+    assert index.count(1, "ann") == 0
+    index.upsert(1, "ann", [2], vectors[1:])
+    assert index.nearest(1, "ann", vectors[0], 5) == [2]
+
+
+def test_an_index_is_whole_when_it_finds_what_it_counts(
+    opener: Opener, home: ChromaDirectory
+) -> None:
+    index, vectors = opener(), _vectors(3000)
+    assert index.is_whole(1, "ann", vectors[0])
+    index.upsert(1, "ann", range(3000), vectors)
+    assert index.is_whole(1, "ann", vectors[0])
+    index.close()
+    (graph,) = (path for path in home.directory.iterdir() if path.is_dir())
+    for file in graph.iterdir():
+        file.unlink()
+    graph.rmdir()
+    assert index.count(1, "ann") == 3000
+    assert not index.is_whole(1, "ann", vectors[0])
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"not a database" * 1000, b"SQLite format 3\x00" + b"\xff" * 5000]
+)
+def test_a_damaged_index_is_an_error_until_it_is_dropped(
+    opener: Opener, home: ChromaDirectory, garbage: bytes
+) -> None:
+    index, vectors = opener(), _vectors(2)
+    home.directory.mkdir()
+    (home.directory / "chroma.sqlite3").write_bytes(garbage)
+    for _ in range(2):
+        with pytest.raises(VectorIndexError) as error:
+            index.upsert(1, "ann", [1, 2], vectors)
+        assert str(home.directory) in error.value.message
+        assert "rebuilt from the record" in error.value.suggestions[0]
+    index.drop()
+    index.upsert(1, "ann", [1, 2], vectors)
+    assert index.nearest(1, "ann", vectors[0], 1) == [1]
+
+
+def test_a_file_in_the_place_of_the_directory_is_an_error(
+    opener: Opener, home: ChromaDirectory
+) -> None:
+    index = opener()
+    home.directory.write_text("a file")
+    with pytest.raises(VectorIndexError, match="File exists"):
+        index.count(1, "ann")
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.index.chroma.GREETING_SECONDS", 0.1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        index = VectorIndex(ChromaServer(url), library="x")
+        for _ in range(3):  # the first waits in vain, and the others are told so
+            with pytest.raises(VectorIndexError, match="cannot be reached"):
+                index.nearest(1, "ann", np.ones(3, dtype=np.float32), 1)
+        silent.accept()[0].close()
+        silent.setblocking(False)  # noqa: FBT003  # the standard library's own form
+        with pytest.raises(BlockingIOError):
+            silent.accept()

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.filters import compile_filter
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.lexical import find_matches
+from storage.library import Library
+from storage.models import Identity, SearchFilter, SearchHit, TimeRange
+from storage.queues import passage
+from storage.retrieval import search as search_module
+from storage.retrieval.search import CANDIDATES, fuse
+from storage.retrieval.selection import Selection
+from storage.tokenize import tokenize
+
+ANN = Identity(user_id="ann")
+ANY = SearchFilter()
+
+TEXTS = {
+    "rice": "Boil the grains in salted water for twelve minutes, then let them steam.",
+    "heron": "The grey heron stands still in shallow water and waits for fish.",
+    "court": "The judge adjourned the hearing until the witness could be found.",
+    "tyre": "To mend a punctured bicycle wheel, lever the tube out and patch it.",
+    "rates": "The central bank raised interest rates by half a point.",
+    "zh": "苍鹭站在浅水里等待鱼儿游过来。",
+    "zh2": "中央银行把利率提高了半个百分点。",
+}
+
+
+@pytest.fixture
+def shelved(
+    library_of: Callable[..., Library], minilm: MiniLMEmbedder, world: ModuleType
+) -> Library:
+    """The texts on the real embedder, not embedded yet."""
+    library = library_of(minilm)
+    for raw_id, text in TEXTS.items():
+        library.shelf(ANN).add(world.new_document(raw_id, text))
+    return library
+
+
+def _found(library: Library, query: str, **options: Any) -> dict[str, SearchHit]:
+    hits = library.shelf(ANN).search(query, ANY, options.pop("top_k", 10), **options).hits
+    return {hit.context.raw_id: hit for hit in hits}
+
+
+def _lexical(connection: sqlite3.Connection, query: str, seqs: Collection[int]) -> dict[int, float]:
+    everything = Selection(connection, compile_filter(ANN, ANY))
+    return find_matches(connection, ANN.user_id, tokenize(query), everything, 0, seqs)
+
+
+def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) -> None:
+    result = shelved.shelf(ANN).search("heron", ANY, 5)
+    assert (result.mode, result.status.total, result.status.embedded) == ("lexical", 7, 0)
+    assert not result.status.complete
+    (hit,) = result.hits
+    assert hit.context.raw_id == "heron"
+    assert hit.dense is None
+    assert hit.score == 1
+    assert hit.lexical > 0
+
+
+def test_after_embedding_meaning_answers_too(shelved: Library, world: ModuleType) -> None:
+    assert _found(shelved, "Repairing a flat tyre on my bike").keys() == {"tyre"}
+    assert _found(shelved, "preparing a side dish for supper") == {}
+    world.drain(shelved)
+    result = shelved.shelf(ANN).search("preparing a side dish for supper", ANY, 5)
+    assert (result.mode, result.status.complete) == ("hybrid", True)
+    assert result.hits[0].context.raw_id == "rice"
+    assert result.hits[0].lexical == 0
+    assert result.hits[0].matched_terms == ()
+
+
+def test_a_text_that_is_not_embedded_yet_is_found_beside_those_that_are(
+    shelved: Library, world: ModuleType
+) -> None:
+    world.drain(shelved)
+    shelved.shelf(ANN).add(world.new_document("new", "A kingfisher dives for fish."))
+    result = shelved.shelf(ANN).search("kingfisher", ANY, 5)
+    assert (result.mode, result.status.total, result.status.embedded) == ("hybrid", 8, 7)
+    assert result.hits[0].context.raw_id == "new"
+    assert result.hits[0].dense is None
+
+
+@pytest.mark.parametrize("query", ["heron fish water", "bank interest", "a wading bird", "judge"])
+def test_every_hit_has_its_true_scores(shelved: Library, world: ModuleType, query: str) -> None:
+    world.drain(shelved)
+    hits = _found(shelved, query)
+    assert hits
+    embedder = shelved.models.current()[1]
+    vector = embedder.embed_query(query)
+    with shelved.database.read() as connection:
+        seq_of = {
+            (row[0], row[1]): row[2]
+            for row in connection.execute(
+                "SELECT x.id, c.position, c.seq FROM chunks c"
+                " JOIN contexts x ON x.seq = c.context_seq"
+            )
+        }
+        lexical = _lexical(connection, query, seq_of.values())
+    for hit in hits.values():
+        text = passage(hit.context.title, hit.chunk.heading, hit.chunk.content)
+        cosine = float(embedder.embed_passages([text])[0] @ vector)
+        assert hit.dense == pytest.approx(cosine, abs=0.03)  # the batch moves a vector a little
+        assert hit.lexical == pytest.approx(
+            lexical.get(seq_of[hit.context.id, hit.chunk.position], 0.0)
+        )
+        assert 0 <= hit.score <= 1
+
+
+def test_true_scores_reach_hits_that_only_the_other_side_found(
+    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_module, "CANDIDATES", 3)
+    world.add_many(library, "a", 60)
+    world.drain(library)
+    query = world.content_of("a", 30)
+    vector = library.models.current()[1].embed_query(query)
+    hits = library.shelf(ANN).search(query, ANY, 100).hits
+    assert 3 <= len(hits) <= 6
+    with library.database.read() as connection:
+        rows = connection.execute("SELECT position, seq FROM chunks").fetchall()
+        lexical = _lexical(connection, query, [row[1] for row in rows])
+    seq_of = dict(rows)
+    for hit in hits:
+        expected = float(
+            library.models.current()[1].embed_passages([hit.chunk.content])[0] @ vector
+        )
+        assert hit.dense == pytest.approx(expected, abs=1e-5)
+        assert hit.lexical == pytest.approx(lexical.get(seq_of[hit.chunk.position], 0.0))
+
+
+def test_the_index_and_the_exact_comparison_agree(
+    library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add_many(library, "a", 2300)
+    world.add_many(library, "b", 30, Identity(user_id="bob"))
+    world.drain(library)
+    shelf = library.shelf(ANN)
+    for number in (0, 999, 2299):
+        query = world.content_of("a", number)
+        by_index = shelf.search(query, ANY, 10).hits
+        with monkeypatch.context() as exactly:
+            exactly.setattr(search_module, "EXACT_LIMIT", 10**9)
+            exact = shelf.search(query, ANY, 10).hits
+        assert [(hit.chunk, hit.dense) for hit in by_index] == [
+            (hit.chunk, hit.dense) for hit in exact
+        ]
+        assert by_index[0].chunk.content == query
+
+
+def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
+    library: Library, world: ModuleType
+) -> None:
+    world.add_many(library, "a", 2100)
+    world.drain(library)
+    # Of stop words alone: the words of the query cannot find it.
+    library.shelf(ANN).add(world.new_document("new", "of the and", title=""))
+    world.embed(library)
+    assert library.vectors.count(1, "ann") == 2100
+    hits = library.shelf(ANN).search("of the and", ANY, 1).hits
+    assert [hit.context.raw_id for hit in hits] == ["new"]
+    library.shelf(ANN).delete_document("text", "new")
+    hits = library.shelf(ANN).search("of the and", ANY, 100).hits
+    assert {hit.context.raw_id for hit in hits} == {"a"}
+
+
+def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) -> None:
+    world.add_many(library, "a", 2100)  # each nearer to "and", by being shorter
+    rare = world.new_document("rare", "and by other words far away", title="")
+    library.shelf(ANN).add(replace(rare, event_time=5.0))
+    world.drain(library)
+    vector = library.models.current()[1].embed_query("and")
+    cosine = float(library.models.current()[1].embed_passages([rare.text])[0] @ vector)
+    assert cosine > DEFAULT_FLOOR
+    with library.database.read() as connection:
+        (seq,) = connection.execute("SELECT max(seq) FROM chunks").fetchone()
+    assert seq not in library.vectors.nearest(1, "ann", vector, 5 * CANDIDATES)
+    few = SearchFilter(time_range=TimeRange(0, 10))
+    (hit,) = library.shelf(ANN).search("and", few, 5).hits
+    assert hit.context.raw_id == "rare"
+    assert hit.dense == pytest.approx(cosine, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "rust compiler borrow checker",
+        "who won the 1998 world cup",
+        "best pizza in Naples",
+        "learn to play guitar",
+    ],
+)
+def test_what_is_about_nothing_stored_finds_nothing(
+    shelved: Library, world: ModuleType, query: str
+) -> None:
+    assert _found(shelved, query) == {}
+    world.drain(shelved)
+    assert _found(shelved, query) == {}
+
+
+def test_a_chinese_query_finds_the_chinese_text(shelved: Library, world: ModuleType) -> None:
+    for _ in range(2):  # by words alone, then with vectors of a model that reads no Chinese
+        assert next(iter(_found(shelved, "苍鹭在水里"))) == "zh"
+        assert next(iter(_found(shelved, "银行的利率"))) == "zh2"
+        world.drain(shelved)
+
+
+def test_the_matched_words_are_told_as_the_query_wrote_them(shelved: Library) -> None:
+    hit = _found(shelved, "Waiting HERONS and unicorns")["heron"]
+    assert hit.matched_terms == ("Waiting", "HERONS")
+
+
+def test_alpha_chooses_between_words_and_meaning(shelved: Library, world: ModuleType) -> None:
+    world.drain(shelved)
+    by_words = shelved.shelf(ANN).search("water", ANY, 10, alpha=0.0)
+    assert {hit.context.raw_id for hit in by_words.hits} == {"rice", "heron"}
+    by_meaning = _found(shelved, "a wading bird", alpha=1.0)
+    assert next(iter(by_meaning)) == "heron"
+    scores = [hit.score for hit in by_meaning.values()]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_top_k_cuts_the_same_ranking(shelved: Library, world: ModuleType) -> None:
+    world.drain(shelved)
+    every = list(_found(shelved, "water bank judge"))
+    for top_k in range(1, len(every) + 1):
+        assert list(_found(shelved, "water bank judge", top_k=top_k)) == every[:top_k]
+
+
+def test_without_a_query_the_newest_are_listed(shelved: Library, world: ModuleType) -> None:
+    shelved.shelf(ANN).add(world.new_document("rice", "Rice again."))
+    result = shelved.shelf(ANN).search(None, ANY, 3)
+    assert result.mode == "listing"
+    assert [hit.context.raw_id for hit in result.hits] == ["rice", "zh2", "zh"]
+
+
+@pytest.mark.parametrize(
+    "query", ["", " ", "the of and", '"', "\x00", "a" * 20_000, "NOT AND OR", "%_", "🦢", "\n"]
+)
+def test_an_odd_query_is_answered(shelved: Library, world: ModuleType, query: str) -> None:
+    for _ in range(2):
+        for hit in _found(shelved, query).values():
+            assert 0 <= hit.score <= 1
+        world.drain(shelved)
+
+
+cosines = st.floats(-1, 1)
+bm25s = st.floats(1e-6, 50)
+seqs = st.integers(1, 20)
+alphas = st.floats(0, 1)
+
+
+@given(dense=st.dictionaries(seqs, cosines), lexical=st.dictionaries(seqs, bm25s), alpha=alphas)
+def test_a_fused_score_lies_between_0_and_1_and_the_floor_holds(
+    dense: dict[int, float], lexical: dict[int, float], alpha: float
+) -> None:
+    fused = fuse(dense, lexical, alpha)
+    assert all(-1e-9 <= score <= 1 + 1e-9 for score in fused.values())
+    above = {seq for seq, cosine in dense.items() if cosine >= DEFAULT_FLOOR}
+    assert fused.keys() == above | lexical.keys()
+
+
+@given(
+    dense=st.dictionaries(seqs, cosines, min_size=1),
+    lexical=st.dictionaries(seqs, bm25s),
+    alpha=alphas,
+    data=st.data(),
+)
+def test_who_is_better_on_both_sides_never_ranks_lower(
+    dense: dict[int, float], lexical: dict[int, float], alpha: float, data: st.DataObject
+) -> None:
+    fused = fuse(dense, lexical, alpha)
+    embedded = sorted(fused.keys() & dense.keys())
+    if not embedded:
+        return
+    one, two = data.draw(st.sampled_from(embedded)), data.draw(st.sampled_from(embedded))
+    if dense[one] >= dense[two] and lexical.get(one, 0) >= lexical.get(two, 0):
+        assert fused[one] >= fused[two] - 1e-9
+
+
+@given(lexical=st.dictionaries(seqs, bm25s, min_size=1), alpha=alphas)
+def test_without_vectors_words_alone_rank(lexical: dict[int, float], alpha: float) -> None:
+    fused = fuse({}, lexical, alpha)
+    top = max(lexical.values())
+    assert fused == pytest.approx({seq: score / top for seq, score in lexical.items()})
+
+
+@given(dense=st.dictionaries(seqs, cosines, min_size=1), lexical=st.dictionaries(seqs, bm25s))
+def test_the_ends_of_alpha_are_one_side_alone(
+    dense: dict[int, float], lexical: dict[int, float]
+) -> None:
+    words, meaning = fuse(dense, lexical, 0.0), fuse(dense, lexical, 1.0)
+    for seq in dense.keys() & lexical.keys():
+        assert math.isclose(words[seq], lexical[seq] / max(lexical.values()))
+    for seq in dense.keys() & meaning.keys():
+        if dense[seq] == max(dense.values()):
+            assert math.isclose(meaning[seq], 1)
+
+
+def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
+    shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.drain(shelved)
+    monkeypatch.setattr("storage.index.embedders.minilm.MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder())
+    result = shelved.shelf(ANN).search("heron", ANY, 5)
+    assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])
+    assert "is damaged" in result.status.problem
+
+
+def test_a_chinese_query_without_a_shared_word_finds_nothing(
+    shelved: Library, world: ModuleType
+) -> None:
+    world.drain(shelved)
+    assert _found(shelved, "煮米饭的方法") == {}
