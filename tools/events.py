@@ -61,6 +61,8 @@ class FoundEvent(Hit):
         own: How near it is to the query by itself; absent where nothing says.
         blended: Its score by way of the summaries; absent where none leads to it.
         path: The summaries that it was reached through, from above.
+        parent_id: The summary that it went into; empty where there is none.
+        children_ids: What a summary was made from, oldest first.
         summarizer: Who wrote a summary: "client:MODEL", "endpoint:MODEL" or "extractive".
         events: How many events a summary tells of; 1 of an event.
     """
@@ -68,6 +70,8 @@ class FoundEvent(Hit):
     own: FiniteFloat | None
     blended: FiniteFloat | None
     path: list[PathStep]
+    parent_id: str
+    children_ids: list[str]
     summarizer: str
     events: int
 
@@ -84,6 +88,8 @@ class FoundEvent(Hit):
                 PathStep(id=step.id, level=step.level, time_bucket=step.time_bucket)
                 for step in found.path
             ],
+            parent_id=context.parent_id,
+            children_ids=list(found.children_ids),
             summarizer=told.get("summarizer", ""),
             events=told.get("events", 1),
         )

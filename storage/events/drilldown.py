@@ -86,12 +86,14 @@ class EventHit:
         own: How near it is by itself, 0 to 1; None where nothing says.
         blended: Its score by way of the summaries; None where none leads to it.
         path: The summaries that it was reached through, from above.
+        children_ids: What a summary was made from, oldest first.
     """
 
     hit: SearchHit
     own: float | None
     blended: float | None
     path: tuple[Step, ...]
+    children_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,8 +370,17 @@ class _Drilldown:
         hits = []
         for seq, chunk, hit in zip(best, shown, found, strict=True):
             score, path = blended.get(seq, (None, ()))
-            hits.append(EventHit(hit, fused.get(chunk), score, tuple(steps[way] for way in path)))
+            way = tuple(steps[step] for step in path)
+            hits.append(EventHit(hit, fused.get(chunk), score, way, self._children_ids(seq)))
         return tuple(hits)
+
+    def _children_ids(self, seq: int) -> tuple[str, ...]:
+        rows = self.connection.execute(
+            "SELECT x.id FROM children k JOIN contexts x ON x.seq = k.child_seq"
+            " WHERE k.parent_seq = ? ORDER BY x.event_time, x.seq",
+            (seq,),
+        )
+        return tuple(row[0] for row in rows)
 
     def _steps(self, seqs: Iterable[int]) -> dict[int, Step]:
         rows = self.connection.execute(

@@ -47,11 +47,15 @@ async def test_an_event_is_kept_summed_up_and_found_with_its_scores_and_its_path
         assert first["score"] == max(first["own"], first["blended"])
         assert first["path"][-1]["time_bucket"] == "2026-10-01"
         by_bucket = {one["time_bucket"]: one["id"] for one in built["written"]}
-        assert first["path"][-1]["id"] == by_bucket["2026-10-01"]
+        assert first["path"][-1]["id"] == first["parent_id"] == by_bucket["2026-10-01"]
+        assert first["children_ids"] == []
         summary = found["summaries"][0]
         assert summary["hierarchy_level"] > 0
         assert summary["summarizer"] == "extractive"
         assert summary["events"] == 2
+        lead = {one["time_bucket"]: one["children_ids"] for one in found["summaries"]}
+        for above, below in (("2026-10", "2026-W40"), ("2026-W40", "2026-10-01")):
+            assert lead[above] == [by_bucket[below]]
         text = await crib.text("retrieve_event_context", query="beans")
         assert "through " in text
         assert "(2026-10" in text
