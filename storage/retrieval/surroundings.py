@@ -100,6 +100,11 @@ class _Chain(NamedTuple):
     day: int
 
 
+_CHAIN_COLUMNS = ", ".join(
+    f"json_extract(value, '$[{place}]') AS {name}" for place, name in enumerate(_Chain._fields)
+)
+
+
 class Surroundings:
     """What stands around the candidates of one search.
 
@@ -226,11 +231,12 @@ def _read_chains(
     if not listed:
         return []
     rows = connection.execute(
-        "SELECT j.key, c.seq"
-        " FROM json_each(?) j CROSS JOIN contexts x INDEXED BY contexts_by_source"
-        " ON x.user_id = ? AND x.raw_type = j.value ->> 2 AND x.raw_id = j.value ->> 3"
-        " AND x.event_time >= (j.value ->> 4) * ? AND x.event_time < (j.value ->> 4) * ? + ?"
-        " AND x.device_id = j.value ->> 0 AND x.agent_id = j.value ->> 1"
+        f"WITH chain AS (SELECT key, {_CHAIN_COLUMNS} FROM json_each(?))"
+        " SELECT j.key, c.seq"
+        " FROM chain j CROSS JOIN contexts x INDEXED BY contexts_by_source"
+        " ON x.user_id = ? AND x.raw_type = j.raw_type AND x.raw_id = j.raw_id"
+        " AND x.event_time >= j.day * ? AND x.event_time < j.day * ? + ?"
+        " AND x.device_id = j.device_id AND x.agent_id = j.agent_id"
         f" AND x.context_type = '{ContextType.EVENT}' AND x.hierarchy_level = 0"
         " CROSS JOIN chunks c ON c.context_seq = x.seq"
         " ORDER BY j.key, x.event_time, x.seq, c.position LIMIT ?",
