@@ -77,6 +77,7 @@ def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
     limit: int,
     also: Collection[int] = (),
     index: UserIndex | None = None,
+    enough: int | None = None,
 ) -> dict[int, float]:
     """The best chunks that contain any of the terms, and the scores of given ones.
 
@@ -88,6 +89,7 @@ def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
         limit: How many of the best at most.
         also: Chunks of the user whose scores are wanted however low, fit or not.
         index: The user's, if it has been read in this transaction.
+        enough: How many of the best do, where a filter makes `limit` costly.
 
     Returns:
         seq → score, best first, of chunks that contain at least one of the terms.
@@ -95,11 +97,8 @@ def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     index = index or UserIndex(connection, user_id)
-    scores = np.zeros(len(index.seqs))
-    norms = _norms(index.lengths, index.average)
-    for places, counts in index.holders(terms):
-        scores[places] += index.idf(len(places)) * _weights(counts, norms[places])
-    best = selection.first(partial(index.best, scores), limit)
+    scores = index.scores(terms)
+    best = selection.first(partial(index.best, scores), limit, enough)
     if best is None:
         inside = np.zeros_like(scores)
         members = index.places_of(selection.members)
@@ -184,6 +183,7 @@ class UserIndex:
         self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
         dead = self.places_of(postings.read_dead(connection, user_id))
         self._held: dict[str, tuple[Ints, Ints]] = {}
+        self._scores: dict[tuple[str, ...], Floats] = {}
         self._alive: NDArray[np.bool_] | None = None
         if len(dead):
             self.lengths[dead] = 0
@@ -217,6 +217,18 @@ class UserIndex:
             bound = np.partition(scores[places], least)[least]
             places = np.flatnonzero(scores >= bound)
         return self.seqs[places[np.lexsort((self.seqs[places], -scores[places]))][:count]]
+
+    def scores(self, terms: Sequence[str]) -> Floats:
+        """The score at each place, worked out once for all that ask in this transaction."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        if tuple(terms) not in self._scores:
+            scores = np.zeros(len(self.seqs))
+            norms = _norms(self.lengths, self.average)
+            for places, counts in self.holders(terms):
+                scores[places] += self.idf(len(places)) * _weights(counts, norms[places])
+            self._scores[tuple(terms)] = scores
+        return self._scores[tuple(terms)]
 
     def holders(self, terms: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
         """For each different term that stands anywhere, the places that hold it and how often."""

@@ -46,6 +46,9 @@ __all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
 CANDIDATES = 100
 """Candidates of each kind."""
 
+ENOUGH = 20
+"""Candidates of each kind that do under a filter, for few hits: more would hardly be among them."""
+
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
 
@@ -127,15 +130,19 @@ class SearchEngine:
         where = compile_filter(identity, wanted)
         question = self.question(identity, query, alpha=alpha)
         vector, user_id = question.vector, identity.user_id
+        enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
         with self._database.read() as connection:
             selection, index = Selection(connection, where), UserIndex(connection, user_id)
+            # Words first: they tell cheaply how few a filter lets through.
+            lexical = find_matches(
+                connection, user_id, question.terms, selection, CANDIDATES, (), index, enough
+            )
             dense: dict[int, float] = {}
             if vector is not None:
-                dense = self.nearest(connection, identity, vector, selection)
-            lexical = find_matches(
-                connection, user_id, question.terms, selection, CANDIDATES, dense, index
-            )
-            if vector is not None:
+                dense = self.nearest(connection, identity, vector, selection, enough)
+                lexical |= find_matches(
+                    connection, user_id, question.terms, selection, 0, dense, index
+                )
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
@@ -196,19 +203,28 @@ class SearchEngine:
         identity: Identity,
         vector: Meaning,
         selection: Selection,
+        enough: int = CANDIDATES,
     ) -> dict[int, float]:
-        """The nearest chunks of a selection, nearest first: seq → cosine similarity."""
+        """The nearest chunks of a selection, nearest first: seq → cosine similarity.
+
+        Args:
+            connection: The record, in a transaction.
+            identity: Whose chunks.
+            vector: What they are to be near.
+            selection: Which of them.
+            enough: How many do, where a filter makes `CANDIDATES` costly.
+        """
         user_id = identity.user_id
         embedded = self._indexer.status(identity).embedded
         if embedded > EXACT_LIMIT:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
-            near = selection.first(ranked, CANDIDATES)
+            near = selection.first(ranked, CANDIDATES, enough)
             if near is not None:
                 waiting = selection.keep(vectorscan.undelivered(connection, vector.model, user_id))
                 found = vectorscan.similarities(
                     connection, vector, [*near.tolist(), *waiting.tolist()]
                 )
-                if len(found) >= CANDIDATES:
+                if len(found) >= enough:
                     return vectorscan.best(found, CANDIDATES)
         if selection.narrows:
             found = vectorscan.similarities(connection, vector, selection.members.tolist())

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Selection"]
 
-SAMPLE = 250
+SAMPLE = 500
 """Candidates that are asked about first."""
 
-FEW = 8
+FEW = 32
 """Where fewer than one candidate in so many fits, all that fit cost less than asking on."""
 
 
@@ -79,23 +79,27 @@ class Selection:
         kept: Seqs = seqs[np.array(fits, dtype=bool)]
         return kept
 
-    def first(self, ranked: Callable[[int], Seqs], count: int) -> Seqs | None:
+    def first(
+        self, ranked: Callable[[int], Seqs], count: int, enough: int | None = None
+    ) -> Seqs | None:
         """The best candidates that fit, best first; None if few fit: `members` are to be ranked.
 
         Args:
             ranked: Gives so many of the best candidates, best first, or all if there are fewer.
             count: How many are wanted.
+            enough: With how many it is not asked on; by default all that are wanted.
         """
         if not self.narrows or not count:
             return ranked(count)
         if "members" in vars(self):  # few fitted before
             return None
+        enough = enough or count
         size = max(count, SAMPLE)
         while True:
             candidates = ranked(size)
             fitting = self.keep(candidates)
-            if len(fitting) >= count or len(candidates) < size:
+            if len(fitting) >= enough or len(candidates) < size:
                 return fitting[:count]
             if len(fitting) * FEW < len(candidates):
                 return None
-            size = 1 + size * count * 3 // (len(fitting) * 2)
+            size = 1 + size * enough * 3 // (len(fitting) * 2)

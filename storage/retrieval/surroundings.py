@@ -151,6 +151,8 @@ class Surroundings:
             own: Each chunk's own score, 0 to 1; 0 for one that is not given.
         """
         sessions = list({place.session: None for place in self._places.values()})
+        if all(len(session.chunks) == 1 and not session.of_turns for session in sessions):
+            return {}
         fits = self._fits(terms, sessions)
         dated = {
             session: float(any(date.covers(session.moment) for date in dates))
