@@ -175,7 +175,7 @@ class HttpSettings(SettingsGroup):
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="Address to listen on; any but a loopback address needs http.token.",
+        description="Address to listen on; any but a loopback address needs a token.",
     )
     port: int = Field(
         8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
@@ -235,7 +235,10 @@ class LimitSettings(SettingsGroup):
     """How much of anything."""
 
     max_document_bytes: int = Field(
-        50_000_000, ge=1, description="Largest file that becomes a document, in bytes, from 1."
+        50_000_000,
+        ge=1,
+        le=50_000_000,
+        description="Largest file that becomes a document, in bytes, from 1 to 50000000.",
     )
     text_budget: int = Field(
         24_000, ge=1_000, description="Characters of text in one result, from 1000."

@@ -218,14 +218,6 @@ class ContextRepository:
             )
             return {ContextType(row[0]): int(row[1]) for row in rows}
 
-    def known_names(self, user_id: str) -> list[str]:
-        """Every name that the user's contexts mention."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT name FROM mentions WHERE user_id = ? ORDER BY name", (user_id,)
-            ).fetchall()
-        return [str(row[0]) for row in rows]
-
 
 def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
     connection: sqlite3.Connection,
