@@ -27,6 +27,7 @@ from storage.events.hierarchy import FROM_SUMMARIES
 from storage.filters import Where, compile_filter
 from storage.index import vectorscan
 from storage.index.lexical import UserIndex, find_matches
+from storage.index.selection import Selection
 from storage.models import (
     ContextType,
     Identity,
@@ -44,7 +45,6 @@ from storage.retrieval.search import (
     hits_of,
     matched_words,
 )
-from storage.retrieval.selection import Selection
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from storage.index import postings
-from storage.retrieval.selection import Selection
+from storage.index.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np

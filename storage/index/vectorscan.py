@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from storage.index.meaning import Meaning
 
 if TYPE_CHECKING:
-    from storage.retrieval.selection import Seqs
+    from storage.index.selection import Seqs
 
 __all__ = ["best", "scan", "similarities", "undelivered"]
 

@@ -25,6 +25,7 @@ from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex, find_matches
 from storage.index.meaning import Meaning, Models
+from storage.index.selection import Selection
 from storage.index.vectors import VectorIndex
 from storage.models import (
     Identity,
@@ -34,12 +35,11 @@ from storage.models import (
     SearchResult,
 )
 from storage.retrieval.dates import NamedDate, named_dates
-from storage.retrieval.selection import Selection
 from storage.retrieval.surroundings import Around, Surroundings
 from storage.tokenize import is_spaceless, terms_of, tokenize
 
 if TYPE_CHECKING:
-    from storage.retrieval.selection import Seqs
+    from storage.index.selection import Seqs
 
 __all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
 

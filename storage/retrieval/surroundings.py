@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.index.lexical import UserIndex, group_scores
+from storage.index.selection import Selection
 from storage.models import ContextType
 from storage.retrieval.dates import NamedDate
-from storage.retrieval.selection import Selection
 
 __all__ = ["Around", "Surroundings"]
 

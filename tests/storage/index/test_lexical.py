@@ -22,9 +22,9 @@ from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.filters import compile_filter
 from storage.index.lexical import MAX_QUERY_TERMS, count_chunks, find_matches, group_scores
+from storage.index.selection import Selection
 from storage.intake import PreparedChunk
 from storage.models import Identity, NewContext, SearchFilter
-from storage.retrieval.selection import Selection
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")

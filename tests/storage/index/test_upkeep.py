@@ -17,9 +17,9 @@ from storage.database import Database
 from storage.filters import compile_filter
 from storage.index import lexical, postings, upkeep
 from storage.index.postings import Postings
+from storage.index.selection import Selection
 from storage.intake import PreparedChunk, chunk_terms, prepare
 from storage.models import Identity, NewContext, SearchFilter
-from storage.retrieval.selection import Selection
 
 ANY = SearchFilter()
 WORDS = ("ant", "bee", "cow", "doe", "elk", "fox")

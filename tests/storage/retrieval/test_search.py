@@ -15,12 +15,12 @@ from storage.filters import compile_filter
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 from storage.index.lexical import find_matches
+from storage.index.selection import Selection
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
 from storage.queues import passage
 from storage.retrieval import search as search_module
 from storage.retrieval.search import CANDIDATES, fuse
-from storage.retrieval.selection import Selection
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from storage.contexts import insert_whole
 from storage.database import Database
 from storage.filters import compile_filter
+from storage.index import selection as selection_module
+from storage.index.selection import Selection
 from storage.intake import PreparedChunk
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
-from storage.retrieval import selection as selection_module
-from storage.retrieval.selection import Selection
 
 ANN = Identity(user_id="ann")
 COUNT = 400
