@@ -31,7 +31,8 @@ __all__ = [
 _CHUNK_COLUMNS = ("position", "start", "heading", "content")
 _COLUMNS = (
     "x.*, (SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq) AS parent_id,"
-    " (SELECT count(*) FROM chunks n WHERE n.context_seq = x.seq) AS chunk_count"
+    " (SELECT count(*) FROM chunks n WHERE n.context_seq = x.seq) AS chunk_count,"
+    " coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0) AS memory_layer"
 )
 _IS_DOCUMENT = f"x.context_type = '{ContextType.DOCUMENT}'"
 
@@ -368,4 +369,5 @@ def _context(row: sqlite3.Row) -> Context:
         time_bucket=row["time_bucket"],
         parent_id=row["parent_id"] or "",
         chunk_count=row["chunk_count"],
+        memory_layer=row["memory_layer"],
     )

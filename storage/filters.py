@@ -66,26 +66,71 @@ def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
         *_id_clauses(wanted.ids),
         *_one_of("x.context_type", wanted.context_types),
         *_level_clauses(wanted.levels),
-        *_one_of("x.raw_type", () if wanted.raw_type is None else (wanted.raw_type,)),
+        *_one_of("x.raw_type", wanted.raw_types),
         *_one_of("x.raw_id", () if wanted.raw_id is None else (wanted.raw_id,)),
+        *_under_clauses(wanted.under),
+        *_entity_clauses(identity, wanted.entities),
+        *(_label_clause(identity, key, values) for key, values in wanted.labels),
+        *_memory_clauses(identity, wanted),
     ]
-    if wanted.entities:
-        named = f"FROM mentions WHERE user_id = ? AND folded IN ({_marks(wanted.entities)})"
-        parts.append(
-            Where(
-                f"x.seq IN (SELECT context_seq {named})",
-                (identity.user_id, *wanted.entities),
-                few=f"EXISTS (SELECT 1 {named} AND context_seq = x.seq)",
-            )
-        )
     return Where(
         " AND ".join([whose.sql, *(part.sql for part in parts)]),
         (*whose.values, *(value for part in parts for value in part.values)),
         narrows=whose.narrows or bool(parts),
         few=" AND ".join([whose.sql, *(part.few or part.sql for part in parts)])
-        if wanted.entities
+        if any(part.few for part in parts)
         else "",
     )
+
+
+def _entity_clauses(identity: Identity, names: Sequence[str]) -> list[Where]:
+    if not names:
+        return []
+    return [_listed("mentions", "folded", identity, names)]
+
+
+def _label_clause(identity: Identity, key: str, values: Sequence[str]) -> Where:
+    return _listed("labels", "value", identity, values, ("key", key))
+
+
+def _memory_clauses(identity: Identity, wanted: SearchFilter) -> list[Where]:
+    if wanted.memory_layers:
+        return [_listed("memories", "layer", identity, wanted.memory_layers)]
+    if wanted.memory is None:
+        return []
+    listed = "EXISTS" if wanted.memory else "NOT EXISTS"
+    return [Where(f"{listed} (SELECT 1 FROM memories WHERE context_seq = x.seq)", ())]
+
+
+def _listed(
+    table: str,
+    column: str,
+    identity: Identity,
+    values: Sequence[object],
+    fixed: tuple[str, str] | None = None,
+) -> Where:
+    """Contexts of the user that a table lists under one of some values.
+
+    Args:
+        table: The table; its rows have a `user_id` and a `context_seq`.
+        column: Where the values stand.
+        identity: Whose contexts.
+        values: The values, at least one.
+        fixed: Another column of the table and its value.
+    """
+    also = f" AND {fixed[0]} = ?" if fixed else ""
+    rows = f"FROM {table} WHERE user_id = ?{also} AND {column} IN ({_marks(values)})"
+    return Where(
+        f"x.seq IN (SELECT context_seq {rows})",
+        (identity.user_id, *(fixed[1:] if fixed else ()), *values),
+        few=f"EXISTS (SELECT 1 {rows} AND context_seq = x.seq)",
+    )
+
+
+def _under_clauses(prefix: str) -> list[Where]:
+    if not prefix:
+        return []
+    return [Where("substr(x.raw_id, 1, ?) = ?", (len(prefix), prefix))]
 
 
 def _range_clauses(wanted: SearchFilter) -> list[Where]:

@@ -136,7 +136,13 @@ def insert_context(
         f"INSERT INTO contexts ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
         tuple(row.values()),
     )
-    return int(cursor.lastrowid or 0)
+    seq = int(cursor.lastrowid or 0)
+    if new.memory_layer:
+        connection.execute(
+            "INSERT INTO memories (context_seq, user_id, layer, session_id) VALUES (?, ?, ?, ?)",
+            (seq, identity.user_id, new.memory_layer, new.session_id),
+        )
+    return seq
 
 
 def as_json(value: object) -> str:

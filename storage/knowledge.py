@@ -82,11 +82,12 @@ class KnowledgeBase:
         new: NewContext,
         vector: Meaning | None,
     ) -> tuple[int, float] | None:
-        """The context that says the same, and how near it is."""
+        """The context that says the same, and how near it is; a memory is like memories alone."""
         whose = exactly(identity, "x")
+        layer = "(SELECT layer FROM memories WHERE context_seq = x.seq)"
         where = Where(
-            f"{whose.sql} AND x.context_type = ?",
-            (*whose.values, ContextType.KNOWLEDGE),
+            f"{whose.sql} AND x.context_type = ? AND coalesce({layer}, 0) = ?",
+            (*whose.values, ContextType.KNOWLEDGE, new.memory_layer),
             narrows=True,
         )
         same = connection.execute(

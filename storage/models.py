@@ -80,8 +80,13 @@ class SearchFilter:
             other kinds; empty means of any.
         time_range: Only contexts in this range; a summary fits if its bucket overlaps it.
         entities: Only contexts that name at least one of these.
-        raw_type: Only contexts of this kind of source.
+        raw_types: Only contexts of these kinds of source.
         raw_id: Only contexts of the source with this name.
+        under: Only contexts of sources whose name begins with this, such as a folder.
+        labels: Only contexts with, for each pair, one of the values under the key in their
+            metadata; case does not count.
+        memory: Only memories, or only what is none; None means both.
+        memory_layers: Only memories of these layers; empty means of any.
     """
 
     ids: tuple[str, ...] = ()
@@ -89,8 +94,12 @@ class SearchFilter:
     levels: tuple[int, ...] = ()
     time_range: TimeRange | None = None
     entities: tuple[str, ...] = ()
-    raw_type: str | None = None
+    raw_types: tuple[str, ...] = ()
     raw_id: str | None = None
+    under: str = ""
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    memory: bool | None = None
+    memory_layers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,8 @@ class NewContext:
         media_type: MIME type it was read as.
         file_path: Path beneath the root, empty for text given directly.
         sha256: Of the source's bytes; empty means of the text.
+        memory_layer: 2 (important), 3 (summary) or 4 (semantic) of a memory; else 0.
+        session_id: The session that a memory comes from.
     """
 
     context_type: ContextType = ContextType.DOCUMENT
@@ -168,6 +179,8 @@ class NewContext:
     media_type: str = "text/plain"
     file_path: str = ""
     sha256: str = ""
+    memory_layer: int = 0
+    session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +212,7 @@ class Context:
             (2026-11) of a summary, UTC; empty for other kinds.
         parent_id: The summary that it went into; empty where there is none.
         chunk_count: Number of stored chunks.
+        memory_layer: 2 (important), 3 (summary) or 4 (semantic) of a memory; else 0.
     """
 
     id: str
@@ -224,6 +238,7 @@ class Context:
     time_bucket: str
     parent_id: str
     chunk_count: int
+    memory_layer: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def forget(
         context_types=tuple(context_types or ()),
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
-        raw_type=raw_type,
+        raw_types=() if raw_type is None else (raw_type,),
         raw_id=raw_id,
     )
     _check(wanted)
@@ -147,7 +147,7 @@ def _check(wanted: SearchFilter) -> None:
     time_range = wanted.time_range
     open_ended = time_range is None or (time_range.start is None and time_range.end is None)
     filtered = not open_ended or any(
-        (wanted.context_types, wanted.entities, wanted.raw_type, wanted.raw_id)
+        (wanted.context_types, wanted.entities, wanted.raw_types, wanted.raw_id)
     )
     if bool(wanted.ids) != filtered:
         return

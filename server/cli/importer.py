@@ -188,14 +188,14 @@ class Importer:
 
     def _stored(self, file: Path) -> Context | None:
         wanted = SearchFilter(
-            context_types=(ContextType.DOCUMENT,), raw_type="file", raw_id=self._name(file)
+            context_types=(ContextType.DOCUMENT,), raw_types=("file",), raw_id=self._name(file)
         )
         found = self._shelf.contexts(wanted, _PAGE)
         return next((each for each in found if each.identity == self._shelf.identity), None)
 
     def _documents(self) -> Iterator[Context]:
         """The files that are stored as this identity's documents."""
-        wanted = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_type="file")
+        wanted = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_types=("file",))
         at = 0
         while page := self._shelf.contexts(wanted, _PAGE, at):
             yield from (each for each in page if each.identity == self._shelf.identity)

@@ -303,5 +303,5 @@ def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
 
     monkeypatch.setattr(shelf._contexts, "delete_some", fail_later)
     with pytest.raises(StorageUnavailableError, match="200 contexts had been deleted before"):
-        shelf.forget_all(SearchFilter(raw_type="text"))
+        shelf.forget_all(SearchFilter(raw_types=("text",)))
     assert shelf.count(SearchFilter()) == 50

@@ -134,7 +134,7 @@ def test_a_condition_says_whether_it_narrows_and_starts_with_the_user() -> None:
         compile_filter(PHONE, SearchFilter()),
         compile_filter(ANN, SearchFilter(time_range=TimeRange(start=0))),
         compile_filter(ANN, SearchFilter(entities=("x",))),
-        compile_filter(ANN, SearchFilter(raw_type="x")),
+        compile_filter(ANN, SearchFilter(raw_types=("x",))),
     ]
     for where in narrower:
         assert where.narrows

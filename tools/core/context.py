@@ -16,6 +16,7 @@ from tools.core.sandbox import Sandbox
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
+    from tools.core.holdings import Holdings
     from tools.core.index import ToolIndex
     from tools.core.spec import ToolResult
 
@@ -56,6 +57,8 @@ class RequestContext:
         report_progress: Reports (done, total, message) to whoever asked, else does nothing.
         bound: Whether the call must not be about anybody else.
         sampler: The way to the client's model; None where the client offers none.
+        session_id: The session it belongs to; empty means a session of its own.
+        client: Name of the client, as it says it.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -63,8 +66,11 @@ class RequestContext:
     _sandbox: Sandbox | None = None
     _library: Library | None = None
     _calls: Calls | None = None
+    _holdings: Holdings | None = None
     bound: bool = field(default=False, kw_only=True)
     sampler: Sampler | None = field(default=None, kw_only=True)
+    session_id: str = field(default="", kw_only=True)
+    client: str = field(default="", kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -103,6 +109,17 @@ class RequestContext:
         return self._library.shelf(replace(self.identity, **named))
 
     @property
+    def holdings(self) -> Holdings:
+        """Which sources and directories the settings name (scope context).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant stored context.
+        """
+        if self._holdings is None:
+            raise PermissionDeniedError("This tool's scope grants no access to stored context.")
+        return self._holdings
+
+    @property
     def catalogue(self) -> ToolIndex:
         """Every tool there is (scope context).
 
@@ -132,9 +149,10 @@ class RequestContext:
         sandbox: Sandbox | None = None,
         library: Library | None = None,
         calls: Calls | None = None,
+        holdings: Holdings | None = None,
     ) -> RequestContext:
         """The same call with what its scope grants."""
-        return replace(self, _sandbox=sandbox, _library=library, _calls=calls)
+        return replace(self, _sandbox=sandbox, _library=library, _calls=calls, _holdings=holdings)
 
     def _granted_calls(self) -> Calls:
         if self._calls is None:

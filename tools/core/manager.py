@@ -15,6 +15,7 @@ from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error
+from tools.core.holdings import Holdings
 from tools.core.index import ToolIndex
 from tools.core.registry import ToolRegistry
 from tools.core.sandbox import Sandbox
@@ -45,6 +46,7 @@ class SandboxToolManager:
         sandbox: The files that the scopes sandboxed and context are granted.
         library: The stored context that the scope context is granted.
         text_budget: Characters of text that one result may have, at least 1,000.
+        holdings: The sources and directories that the settings name.
         find_more: Awaited when no tool has the called name, for those that came to be just now.
     """
 
@@ -55,12 +57,14 @@ class SandboxToolManager:
         sandbox: Sandbox,
         library: Library,
         text_budget: int = 24_000,
+        holdings: Holdings | None = None,
         find_more: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
         self._library = library
         self._text_budget = text_budget
+        self._holdings = holdings or Holdings()
         self._find_more = find_more
         self._turns = Turns()
         self._index = ToolIndex(registry)
@@ -129,7 +133,12 @@ class SandboxToolManager:
                 return context.granted(sandbox=self._sandbox)
             case ToolScope.CONTEXT:
                 calls = Calls(self._index, partial(self._nested, context, turn))
-                return context.granted(sandbox=self._sandbox, library=self._library, calls=calls)
+                return context.granted(
+                    sandbox=self._sandbox,
+                    library=self._library,
+                    calls=calls,
+                    holdings=self._holdings,
+                )
             case ToolScope.MCP:
                 return context.granted()
             case ToolScope.SYSTEM:

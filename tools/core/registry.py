@@ -13,6 +13,7 @@ from typing import Any
 
 from tools.core.errors import UnknownToolError
 from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.holdings import Holdings
 from tools.core.spec import ToolSpec
 
 __all__ = ["ENTRY_POINT_GROUP", "ToolRegistry"]
@@ -87,6 +88,15 @@ class ToolRegistry:
         """
         for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
             self._add_entry_point(entry)
+
+    def tailor(self, holdings: Holdings) -> None:
+        """Fits each tool that asks for it to what the settings name; once, before any is listed."""
+        for spec in self.specs():
+            if spec.tailor is not None:
+                fitted = spec.tailor(spec, holdings)
+                self._specs[spec.name] = fitted
+                self._owners.update(dict.fromkeys((spec.name, *spec.aliases), fitted))
+        self.changes += 1
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that name or alias, or None."""

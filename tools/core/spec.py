@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -23,6 +23,9 @@ from typing_extensions import TypedDict, Unpack
 from tools.core.context import RequestContext
 from tools.core.errors import ErrorType, ToolDefinitionError, ToolError
 from tools.core.media import Media
+
+if TYPE_CHECKING:  # the processes of function files start without the store
+    from tools.core.holdings import Holdings
 
 __all__ = [
     "Confirmation",
@@ -149,6 +152,8 @@ class ToolSpec:
         source: "builtin", "function:FILE", "created" or "upstream:NAME".
         timeout: Seconds that a call may take.
         describe: Makes the description of a tool whose use depends on which others there are.
+        tailor: Fits a tool to the sources and directories that the settings name.
+        recorded: Whether a call is an entry of memory; what merely passes on a call is none.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned.
     """
@@ -171,6 +176,8 @@ class ToolSpec:
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
     describe: Callable[[Sequence[ToolSpec]], str] | None = None
+    tailor: Callable[[ToolSpec, Holdings], ToolSpec] | None = None
+    recorded: bool = True
 
     @property
     def read_only(self) -> bool:
@@ -208,6 +215,8 @@ class ToolOptions(TypedDict, total=False):
         aliases: Other names that reach it.
         timeout: Seconds that a call may take.
         describe: Makes the description from all tools, where it depends on them.
+        tailor: Fits the tool to the sources and directories that the settings name.
+        recorded: Whether a call is an entry of memory.
         hidden: Parameters that callers neither see nor give; each keeps its default.
     """
 
@@ -222,6 +231,8 @@ class ToolOptions(TypedDict, total=False):
     aliases: tuple[str, ...]
     timeout: PositiveFloat
     describe: Callable[..., str]
+    tailor: Callable[..., Any]
+    recorded: bool
     hidden: AbstractSet[str]
 
 

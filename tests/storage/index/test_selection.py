@@ -18,7 +18,7 @@ ANN = Identity(user_id="ann")
 COUNT = 400
 FILTERS = {
     "everything": SearchFilter(),
-    "nothing": SearchFilter(raw_type="none"),
+    "nothing": SearchFilter(raw_types=("none",)),
     "few": SearchFilter(time_range=TimeRange(7, 9)),
     "some": SearchFilter(time_range=TimeRange(0, 99)),
     "most": SearchFilter(time_range=TimeRange(20, None)),

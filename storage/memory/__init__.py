@@ -1,0 +1,1 @@
+"""Memory in layers: what was called and said, what is important, what it came to, what is known."""
