@@ -12,11 +12,11 @@ from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.filters import Where, exactly
 from storage.index.embedders.protocol import scaled_cosine
-from storage.index.meaning import Meaning, Models
+from storage.index.meaning import Meaning, Models, passage
 from storage.index.selection import Selection
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
 from storage.models import Context, ContextType, Identity, NewContext
-from storage.queues import keep_vector, passage, store_vector
+from storage.queues import keep_vector, store_vector
 from storage.retrieval.search import SearchEngine
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from storage.index.meaning import Meaning
 
-__all__ = ["await_vectors", "keep_vector", "passage", "store_vector"]
+__all__ = ["await_vectors", "keep_vector", "store_vector"]
 
 
 def await_vectors(connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int]) -> None:
@@ -49,8 +49,3 @@ def keep_vector(connection: sqlite3.Connection, chunk_seq: int, meaning: Meaning
         " SELECT seq, ?, user_id FROM chunks WHERE seq = ?",
         (meaning.model, chunk_seq),
     )
-
-
-def passage(title: str, heading: str, content: str) -> str:
-    """What is embedded of a chunk, which reads differently under another title."""
-    return "\n".join(part for part in (title, heading, content) if part)

@@ -26,7 +26,7 @@ from storage.events.buckets import DAY, MONTH, SECOND, WEEK
 from storage.events.hierarchy import FROM_SUMMARIES
 from storage.filters import Where, compile_filter
 from storage.index import vectorscan
-from storage.index.lexical import UserIndex, find_matches
+from storage.index.lexical import UserIndex
 from storage.index.selection import Selection
 from storage.models import (
     ContextType,
@@ -225,14 +225,7 @@ class _Drilldown:
         near: dict[int, float] = {}
         if self.question.vector is not None:
             near = engine.nearest(self.connection, self.identity, self.question.vector, events)
-        words = find_matches(
-            self.connection,
-            self.identity.user_id,
-            self.question.terms,
-            events,
-            CANDIDATES,
-            index=self.index,
-        )
+        words = self.index.matches(self.question.terms, events, CANDIDATES)
         newest = () if self.time_range is None else self._newest()
         rows = self.connection.execute(
             "SELECT DISTINCT context_seq FROM chunks WHERE seq IN (SELECT value FROM json_each(?))",
@@ -302,15 +295,8 @@ class _Drilldown:
             fresh = [chunk for chunk in known if chunk not in self.dense]
             self.dense |= vectorscan.similarities(self.connection, self.question.vector, fresh)
         met = set(known)
-        found = find_matches(
-            self.connection,
-            self.identity.user_id,
-            self.question.terms,
-            Selection(self.connection, self._events),
-            0,
-            also=met,
-            index=self.index,
-        )
+        events = Selection(self.connection, self._events)
+        found = self.index.matches(self.question.terms, events, 0, also=met)
         self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
 
     def _fused(self, floor: float) -> dict[int, float]:

@@ -18,12 +18,20 @@ from storage.errors import StorageError, StorageUnavailableError
 from storage.index import upkeep
 from storage.index.delivery import Delivery
 from storage.index.lexical import count_chunks
-from storage.index.meaning import Meaning, Model, Models, live_models, old_models, take_over
+from storage.index.meaning import (
+    Meaning,
+    Model,
+    Models,
+    live_models,
+    old_models,
+    passage,
+    take_over,
+)
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
-from storage.queues import passage, store_vector
+from storage.queues import store_vector
 
 __all__ = ["Indexer"]
 

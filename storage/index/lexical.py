@@ -30,8 +30,6 @@ __all__ = [
     "UserIndex",
     "add_terms",
     "count_chunks",
-    "find_matches",
-    "group_scores",
 ]
 
 TITLE_WEIGHT = 2
@@ -67,91 +65,6 @@ def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
         {"user": user_id},
     ).fetchone()
     return int(row[0])
-
-
-def find_matches(  # noqa: PLR0913, PLR0917  # whose, what, which, how many
-    connection: sqlite3.Connection,
-    user_id: str,
-    terms: Sequence[str],
-    selection: Selection,
-    limit: int,
-    also: Collection[int] = (),
-    index: UserIndex | None = None,
-    enough: int | None = None,
-) -> dict[int, float]:
-    """The best chunks that contain any of the terms, and the scores of given ones.
-
-    Args:
-        connection: The record, in a transaction.
-        user_id: Whose chunks.
-        terms: The query's terms.
-        selection: What the best chunks must fit.
-        limit: How many of the best at most.
-        also: Chunks of the user whose scores are wanted however low, fit or not.
-        index: The user's, if it has been read in this transaction.
-        enough: How many of the best do, where a filter makes `limit` costly.
-
-    Returns:
-        seq → score, best first, of chunks that contain at least one of the terms.
-    """
-    import numpy as np  # noqa: PLC0415  # imported on first use
-
-    index = index or UserIndex(connection, user_id)
-    scores = index.scores(terms)
-    best = selection.first(partial(index.best, scores), limit, enough)
-    if best is None:
-        inside = np.zeros_like(scores)
-        members = index.places_of(selection.members)
-        inside[members] = scores[members]
-        best = index.best(inside, limit)
-    wanted = index.places_of(np.union1d(best, np.fromiter(also, dtype=np.int64)))
-    found = {
-        seq: score
-        for seq, score in zip(index.seqs[wanted].tolist(), scores[wanted].tolist(), strict=True)
-        if score > 0
-    }
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
-def group_scores(
-    connection: sqlite3.Connection,
-    user_id: str,
-    terms: Sequence[str],
-    groups: Mapping[int, Sequence[int]],
-    index: UserIndex | None = None,
-) -> dict[int, float]:
-    """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
-
-    How rare a term is tells the user's chunks, of which there are more than groups are given; how
-    long a text is counts against the mean length of the given groups.
-
-    Args:
-        connection: The record, in a transaction.
-        user_id: Whose chunks.
-        terms: The query's terms.
-        groups: The seqs of the chunks of each group; a chunk belongs to one at most.
-        index: The user's, if it has been read in this transaction.
-
-    Returns:
-        The score of each group, 0 where no term stands in it.
-    """
-    import numpy as np  # noqa: PLC0415  # imported on first use
-
-    index = index or UserIndex(connection, user_id)
-    group_at = np.full(len(index.seqs), -1)
-    for number, seqs in enumerate(groups.values()):
-        group_at[index.places_of(np.fromiter(seqs, dtype=np.int64))] = number
-    grouped = group_at >= 0
-    lengths = np.zeros(len(groups))
-    np.add.at(lengths, group_at[grouped], index.lengths[grouped])
-    norms = _norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
-    scores = np.zeros(len(groups))
-    for places, counts in index.holders(terms):
-        holding = group_at[places]
-        inside = holding >= 0
-        summed = np.bincount(holding[inside], weights=counts[inside], minlength=len(groups))
-        scores += index.idf(len(places)) * _weights(summed, norms)
-    return dict(zip(groups, scores.tolist(), strict=True))
 
 
 class UserIndex:
@@ -191,6 +104,75 @@ class UserIndex:
             self._alive[dead] = False
         self._count = len(self.seqs) - len(dead)
         self.average = float(self.lengths.sum()) / max(self._count, 1)
+
+    def matches(
+        self,
+        terms: Sequence[str],
+        selection: Selection,
+        limit: int,
+        also: Collection[int] = (),
+        enough: int | None = None,
+    ) -> dict[int, float]:
+        """The best chunks that contain any of the terms, and the scores of given ones.
+
+        Args:
+            terms: The query's terms.
+            selection: What the best chunks must fit.
+            limit: How many of the best at most.
+            also: Chunks of the user whose scores are wanted however low, fit or not.
+            enough: How many of the best do, where a filter makes `limit` costly.
+
+        Returns:
+            seq → score, best first, of chunks that contain at least one of the terms.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        scores = self.scores(terms)
+        best = selection.first(partial(self.best, scores), limit, enough)
+        if best is None:
+            inside = np.zeros_like(scores)
+            members = self.places_of(selection.members)
+            inside[members] = scores[members]
+            best = self.best(inside, limit)
+        wanted = self.places_of(np.union1d(best, np.fromiter(also, dtype=np.int64)))
+        found = {
+            seq: score
+            for seq, score in zip(self.seqs[wanted].tolist(), scores[wanted].tolist(), strict=True)
+            if score > 0
+        }
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def group_scores(
+        self, terms: Sequence[str], groups: Mapping[int, Sequence[int]]
+    ) -> dict[int, float]:
+        """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
+
+        How rare a term is tells the user's chunks, of which there are more than groups are given;
+        how long a text is counts against the mean length of the given groups.
+
+        Args:
+            terms: The query's terms.
+            groups: The seqs of the chunks of each group; a chunk belongs to one at most.
+
+        Returns:
+            The score of each group, 0 where no term stands in it.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        group_at = np.full(len(self.seqs), -1)
+        for number, seqs in enumerate(groups.values()):
+            group_at[self.places_of(np.fromiter(seqs, dtype=np.int64))] = number
+        grouped = group_at >= 0
+        lengths = np.zeros(len(groups))
+        np.add.at(lengths, group_at[grouped], self.lengths[grouped])
+        norms = _norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
+        scores = np.zeros(len(groups))
+        for places, counts in self.holders(terms):
+            holding = group_at[places]
+            inside = holding >= 0
+            summed = np.bincount(holding[inside], weights=counts[inside], minlength=len(groups))
+            scores += self.idf(len(places)) * _weights(summed, norms)
+        return dict(zip(groups, scores.tolist(), strict=True))
 
     def idf(self, holders: int) -> float:
         """The weight of a term that stands in so many chunks."""

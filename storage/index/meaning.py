@@ -29,6 +29,7 @@ __all__ = [
     "check_dimensions",
     "live_models",
     "old_models",
+    "passage",
     "take_over",
 ]
 
@@ -164,6 +165,11 @@ class Models:
             " SELECT seq, ?, user_id FROM chunks",
             (seq,),
         )
+
+
+def passage(title: str, heading: str, content: str) -> str:
+    """What is embedded of a chunk, which reads differently under another title."""
+    return "\n".join(part for part in (title, heading, content) if part)
 
 
 def live_models(connection: sqlite3.Connection) -> list[Model]:

@@ -23,7 +23,7 @@ from storage.index import vectorscan
 from storage.index.delivery import generation
 from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
 from storage.index.indexer import Indexer
-from storage.index.lexical import UserIndex, find_matches
+from storage.index.lexical import UserIndex
 from storage.index.meaning import Meaning, Models
 from storage.index.selection import Selection
 from storage.index.vectors import VectorIndex
@@ -129,20 +129,16 @@ class SearchEngine:
         """
         where = compile_filter(identity, wanted)
         question = self.question(identity, query, alpha=alpha)
-        vector, user_id = question.vector, identity.user_id
+        vector = question.vector
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
         with self._database.read() as connection:
-            selection, index = Selection(connection, where), UserIndex(connection, user_id)
+            selection, index = Selection(connection, where), UserIndex(connection, identity.user_id)
             # Words first: they tell cheaply how few a filter lets through.
-            lexical = find_matches(
-                connection, user_id, question.terms, selection, CANDIDATES, (), index, enough
-            )
+            lexical = index.matches(question.terms, selection, CANDIDATES, enough=enough)
             dense: dict[int, float] = {}
             if vector is not None:
                 dense = self.nearest(connection, identity, vector, selection, enough)
-                lexical |= find_matches(
-                    connection, user_id, question.terms, selection, 0, dense, index
-                )
+                lexical |= index.matches(question.terms, selection, 0, also=dense)
                 dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
@@ -306,9 +302,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     surroundings = Surroundings(connection, index, selection, fused)
     joined = surroundings.joined
     if joined:
-        lexical |= find_matches(
-            connection, index.user_id, question.terms, selection, 0, joined, index
-        )
+        lexical |= index.matches(question.terms, selection, 0, also=joined)
         if question.vector is not None:
             dense |= vectorscan.similarities(connection, question.vector, joined)
         fused |= fuse(dense, lexical, question.weight, question.floor)

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from storage.index.lexical import UserIndex, group_scores
+from storage.index.lexical import UserIndex
 from storage.index.selection import Selection
 from storage.models import ContextType
 from storage.retrieval.dates import NamedDate
@@ -182,7 +182,7 @@ class Surroundings:
             return {}
         groups = {number: session.chunks for number, session in enumerate(sessions)}
         index = self._index
-        scores = group_scores(self._connection, index.user_id, terms, groups, index)
+        scores = index.group_scores(terms, groups)
         top = max(scores.values())
         if top <= 0:
             return {}

@@ -21,7 +21,7 @@ from rank_bm25 import BM25Okapi
 from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.filters import compile_filter
-from storage.index.lexical import MAX_QUERY_TERMS, count_chunks, find_matches, group_scores
+from storage.index.lexical import MAX_QUERY_TERMS, UserIndex, count_chunks
 from storage.index.selection import Selection
 from storage.intake import PreparedChunk
 from storage.models import Identity, NewContext, SearchFilter
@@ -65,7 +65,7 @@ def _matches(
 ) -> dict[int, float]:
     with database.read() as connection:
         everything = Selection(connection, compile_filter(whose, SearchFilter()))
-        return find_matches(connection, whose.user_id, terms, everything, limit, also)
+        return UserIndex(connection, whose.user_id).matches(terms, everything, limit, also)
 
 
 def _contents(database: Database) -> dict[int, str]:
@@ -209,8 +209,9 @@ def test_a_group_is_scored_as_one_text(database: Database) -> None:
     seqs = sorted(_contents(database))
     groups = {10: seqs[:2], 20: seqs[2:4], 30: seqs[4:]}
     with database.read() as connection:
-        scores = group_scores(connection, "ann", ["heron", "lake", "heron"], groups)
-        assert group_scores(connection, "ann", ["heron"], {}) == {}
+        index = UserIndex(connection, "ann")
+        scores = index.group_scores(["heron", "lake", "heron"], groups)
+        assert index.group_scores(["heron"], {}) == {}
     idf = math.log1p((6 - 2 + 0.5) / 2.5)  # both words stand in two chunks of six
     lengths = {10: 5, 20: 4, 30: 1}
     average = sum(lengths.values()) / 3

@@ -89,7 +89,7 @@ class _Shelf:
     def found(self, terms: Sequence[str]) -> dict[int, float]:
         with self.database.read() as connection:
             everything = Selection(connection, compile_filter(Identity(self.user_id), ANY))
-            return lexical.find_matches(connection, self.user_id, terms, everything, 1000)
+            return lexical.UserIndex(connection, self.user_id).matches(terms, everything, 1000)
 
     def expected(self, terms: Sequence[str]) -> dict[int, float]:
         """What rank-bm25 says, with our inverse document frequencies."""

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from storage.filters import compile_filter
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR
-from storage.index.lexical import find_matches
+from storage.index.lexical import UserIndex
+from storage.index.meaning import passage
 from storage.index.selection import Selection
 from storage.library import Library
 from storage.models import Identity, SearchFilter, SearchHit, TimeRange
-from storage.queues import passage
 from storage.retrieval import search as search_module
 from storage.retrieval.search import CANDIDATES, fuse
 from storage.tokenize import tokenize
@@ -55,7 +55,7 @@ def _found(library: Library, query: str, **options: Any) -> dict[str, SearchHit]
 
 def _lexical(connection: sqlite3.Connection, query: str, seqs: Collection[int]) -> dict[int, float]:
     everything = Selection(connection, compile_filter(ANN, ANY))
-    return find_matches(connection, ANN.user_id, tokenize(query), everything, 0, seqs)
+    return UserIndex(connection, ANN.user_id).matches(tokenize(query), everything, 0, seqs)
 
 
 def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) -> None:
