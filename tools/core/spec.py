@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -23,9 +23,6 @@ from typing_extensions import TypedDict, Unpack
 from tools.core.context import RequestContext
 from tools.core.errors import ErrorType, ToolDefinitionError, ToolError
 from tools.core.media import Media
-
-if TYPE_CHECKING:  # the processes of function files start without the store
-    from tools.core.holdings import Holdings
 
 __all__ = [
     "Confirmation",
@@ -176,7 +173,7 @@ class ToolSpec:
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
     describe: Callable[[Sequence[ToolSpec]], str] | None = None
-    tailor: Callable[[ToolSpec, Holdings], ToolSpec] | None = None
+    tailor: Callable[..., ToolSpec] | None = None  # (spec, holdings); a schema is made of it all
     recorded: bool = True
 
     @property
