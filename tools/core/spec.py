@@ -173,7 +173,7 @@ class ToolSpec:
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
     describe: Callable[[Sequence[ToolSpec]], str] | None = None
-    tailor: Callable[..., ToolSpec] | None = None  # (spec, holdings); a schema is made of it all
+    tailor: Callable[..., ToolSpec] | None = None  # Holdings is not loaded where functions run
     recorded: bool = True
 
     @property
