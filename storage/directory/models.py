@@ -24,6 +24,7 @@ class Directory:
         facts: Fields that are shown with a record and kept as its metadata.
         items: Fields with lists of things that a record has made or got, such as "publications".
         link: The field with the record's address on the web; empty means none.
+        aliases: The field with further names that a record is known by; empty means none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Directory:
     facts: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     link: str = ""
+    aliases: str = ""
 
     def items_type(self, items: str) -> str:
         """The raw_type of the contexts that one of its lists of items becomes."""
@@ -45,6 +47,11 @@ class Directory:
     def raw_types(self) -> tuple[str, ...]:
         """The raw_types of its records and of all their items."""
         return self.name, *map(self.items_type, self.items)
+
+    @property
+    def group_fields(self) -> tuple[str, ...]:
+        """The group fields, each followed by those with further values."""
+        return tuple(field for own, more in self.groups.items() for field in (own, *more))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +78,9 @@ class Record:
     Attributes:
         key: What tells it apart for ever.
         name: Its name, as it is written.
-        groups: The values of the directory's group fields, the record's own first, then those that
-            it is associated with.
+        aliases: Further names that it is known by.
+        groups: The values of each of the directory's group fields, and of each field with further
+            ones that it is associated with.
         texts: The running texts, by field.
         facts: What else is known, by field.
         items: What it has made or got, by field.
@@ -81,6 +89,7 @@ class Record:
 
     key: str
     name: str
+    aliases: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -98,5 +107,6 @@ RESEARCHERS = Directory(
     facts=("degrees", "title"),
     items=("publications", "grants"),
     link="profile_url",
+    aliases="aliases",
 )
 """The directory that is always there, with the fields of researchers' profiles."""
