@@ -1,4 +1,8 @@
-"""Knowledge: what says nearly the same as something known is merged into it."""
+"""Knowledge: what says nearly the same as something known is merged into it.
+
+Memories are merged into memories, of layer 2 or 4, everything else into what is no memory. What is
+said again and is important now belongs to layer 2.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from storage.index.embedders.protocol import scaled_cosine
 from storage.index.meaning import Meaning, Models, passage
 from storage.index.selection import Selection
 from storage.intake import PreparedChunk, insert_chunks, insert_mentions, normalized, prepare
+from storage.memory.layers import raise_layer
+from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 from storage.queues import keep_vector, store_vector
 from storage.retrieval.search import SearchEngine
@@ -26,6 +32,15 @@ MERGE_SIMILARITY = 0.85
 
 MAX_MERGED_CHARS = 8_000
 """What has grown longer than this is left as it is: no longer one piece of knowledge."""
+
+_NO_MEMORY = "NOT EXISTS (SELECT 1 FROM memories m WHERE m.context_seq = x.seq)"
+_A_FACT = (
+    "EXISTS (SELECT 1 FROM memories m WHERE m.context_seq = x.seq"
+    f" AND m.layer IN ({MemoryLayer.IMPORTANT:d}, {MemoryLayer.SEMANTIC:d}))"
+    " AND NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)"
+)
+"""A memory of what somebody said: what was made from entries is forgotten with them, and so may
+hold nothing else."""
 
 
 class KnowledgeBase:
@@ -82,12 +97,12 @@ class KnowledgeBase:
         new: NewContext,
         vector: Meaning | None,
     ) -> tuple[int, float] | None:
-        """The context that says the same, and how near it is; a memory is like memories alone."""
+        """The context that says the same, and how near it is."""
         whose = exactly(identity, "x")
-        layer = "(SELECT layer FROM memories WHERE context_seq = x.seq)"
+        kind = _A_FACT if new.memory_layer else _NO_MEMORY
         where = Where(
-            f"{whose.sql} AND x.context_type = ? AND coalesce({layer}, 0) = ?",
-            (*whose.values, ContextType.KNOWLEDGE, new.memory_layer),
+            f"{whose.sql} AND x.context_type = ? AND {kind}",
+            (*whose.values, ContextType.KNOWLEDGE),
             narrows=True,
         )
         same = connection.execute(
@@ -145,6 +160,8 @@ class KnowledgeBase:
             )
         )
         update_context(connection, seq, merged, merge_count=known.merge_count + 1)
+        if new.memory_layer == MemoryLayer.IMPORTANT:
+            raise_layer(connection, seq)
         insert_mentions(connection, seq, identity.user_id, merged.entities)
         connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
         chunk_seqs = insert_chunks(connection, seq, identity.user_id, prepare(merged))

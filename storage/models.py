@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 __all__ = [
     "Chunk",
@@ -17,6 +17,7 @@ __all__ = [
     "SearchFilter",
     "SearchHit",
     "SearchResult",
+    "Stored",
     "TimeRange",
     "TimeType",
     "Turn",
@@ -303,3 +304,20 @@ class SearchResult:
     mode: str
     status: IndexStatus = field(default_factory=lambda: IndexStatus(0, 0))
     unknown_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What adding did.
+
+    Attributes:
+        context: As it is stored now.
+        outcome: "added"; "replaced", an earlier version of the document; "unchanged", the same
+            version was stored already and nothing was written; or "merged", into knowledge that
+            says nearly the same.
+        similarity: How near merged knowledge was, 0 to 1.
+    """
+
+    context: Context
+    outcome: Literal["added", "replaced", "unchanged", "merged"]
+    similarity: float | None = None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from storage.contexts import ContextRepository
 from storage.errors import StorageUnavailableError
@@ -22,32 +21,16 @@ from storage.models import (
     NewContext,
     SearchFilter,
     SearchResult,
+    Stored,
 )
 from storage.people.names import fold
 from storage.people.people import People
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["Shelf", "Stored"]
+__all__ = ["Shelf"]
 
 FORGET_BATCH = 200
 """Contexts deleted in one transaction: less than a second, for which other writers wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What adding did.
-
-    Attributes:
-        context: As it is stored now.
-        outcome: "added"; "replaced", an earlier version of the document; "unchanged", the same
-            version was stored already and nothing was written; or "merged", into knowledge that
-            says nearly the same.
-        similarity: How near merged knowledge was, 0 to 1.
-    """
-
-    context: Context
-    outcome: Literal["added", "replaced", "unchanged", "merged"]
-    similarity: float | None = None
 
 
 class Shelf:

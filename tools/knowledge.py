@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult
-from storage.shelf import Shelf, Stored
+from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
+from storage.shelf import Shelf
 from tools.core.context import RequestContext
 from tools.core.params import (
     AgentId,

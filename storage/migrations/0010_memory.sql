@@ -7,6 +7,7 @@ CREATE TABLE sessions (  -- one conversation of one client
     client     TEXT NOT NULL,  -- its name, as it says it
     start_time REAL NOT NULL,  -- Unix seconds
     last_time  REAL NOT NULL,
+    told_until REAL,  -- the last_time that it was summed up at; NULL means it is to be
     PRIMARY KEY (user_id, device_id, agent_id, id)
 ) WITHOUT ROWID;
 CREATE INDEX sessions_by_time ON sessions (user_id, last_time);
@@ -50,15 +51,13 @@ CREATE TABLE memories (
 );
 CREATE INDEX memories_of_layer ON memories (user_id, layer, context_seq);
 
-CREATE TABLE memory_parts (  -- what a memory was made from: entries of layer 1, other memories
+CREATE TABLE memory_parts (  -- which entries a memory was made from
     memory_seq INTEGER NOT NULL REFERENCES contexts (seq) ON DELETE CASCADE,
-    entry_seq  INTEGER REFERENCES entries (seq) ON DELETE CASCADE,
-    part_seq   INTEGER REFERENCES contexts (seq) ON DELETE CASCADE,
-    CHECK ((entry_seq IS NULL) <> (part_seq IS NULL))
-);
-CREATE INDEX memory_parts_of_memory ON memory_parts (memory_seq);
+    entry_seq  INTEGER NOT NULL,  -- triggers see to what goes with it
+    is_copy    INTEGER NOT NULL,  -- whether it says what the entry says: they are forgotten together
+    PRIMARY KEY (memory_seq, entry_seq)
+) WITHOUT ROWID;
 CREATE INDEX memory_parts_by_entry ON memory_parts (entry_seq);
-CREATE INDEX memory_parts_by_part ON memory_parts (part_seq);
 
 -- What is forgotten is told on by no entry.
 CREATE TRIGGER contexts_untold BEFORE DELETE ON contexts BEGIN
@@ -68,4 +67,30 @@ END;
 CREATE TRIGGER entries_unerased AFTER DELETE ON entries BEGIN
     INSERT INTO meta (key, value) VALUES ('deletions', '1')
         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1;
+END;
+
+-- What was made from an entry that is forgotten goes with it; what the others say is told anew. No
+-- entry that tells of a memory made from entries is part of one, so that this ends.
+CREATE TRIGGER entries_untold AFTER UPDATE OF target, arguments, said ON entries BEGIN
+    UPDATE sessions SET told_until = NULL WHERE user_id = new.user_id
+        AND device_id = new.device_id AND agent_id = new.agent_id AND id = new.session_id
+        AND EXISTS (SELECT 1 FROM memory_parts WHERE entry_seq = new.seq);
+    UPDATE entries SET target = '', arguments = '{}', said = '' WHERE seq IN (
+        SELECT l.entry_seq FROM memory_parts p JOIN entry_contexts l ON l.context_seq = p.memory_seq
+        WHERE p.entry_seq = new.seq
+    );
+    DELETE FROM contexts WHERE seq IN (
+        SELECT memory_seq FROM memory_parts WHERE entry_seq = new.seq
+    );
+END;
+CREATE TRIGGER entries_unmade AFTER DELETE ON entries BEGIN
+    UPDATE sessions SET told_until = NULL WHERE user_id = old.user_id
+        AND device_id = old.device_id AND agent_id = old.agent_id AND id = old.session_id
+        AND EXISTS (SELECT 1 FROM memory_parts WHERE entry_seq = old.seq);
+    DELETE FROM contexts WHERE seq IN (
+        SELECT memory_seq FROM memory_parts WHERE entry_seq = old.seq
+    );
+END;
+CREATE TRIGGER parts_untold AFTER DELETE ON memory_parts WHEN old.is_copy BEGIN
+    UPDATE entries SET target = '', arguments = '{}', said = '' WHERE seq = old.entry_seq;
 END;

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from storage.errors import StorageUnavailableError
 from storage.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _plain
 from storage.library import Library
-from storage.models import ContextType, Identity, NewContext, SearchFilter
-from storage.shelf import Shelf, Stored
+from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
+from storage.shelf import Shelf
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

@@ -1,0 +1,91 @@
+"""Layers: where a memory is, how it moves, and what it weighs."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from storage.filters import Where
+from storage.memory.models import MemoryLayer
+
+__all__ = [
+    "MUCH_USED",
+    "UNUSED_SECONDS",
+    "note_uses",
+    "persist",
+    "persistable",
+    "raise_layer",
+    "weight",
+]
+
+UNUSED_SECONDS = 30 * 86_400.0
+"""How long what nobody uses stays in layer 2; also the half-life of freshness in its weight."""
+
+MUCH_USED = 5
+"""Uses from which a memory of layer 2 has proved itself; also where use weighs half a point."""
+
+
+def weight(importance: float, uses: int, used: float, now: float) -> float:
+    """What a memory of layer 2 weighs, 0 to 12.
+
+    Its importance, up to a point for freshness, halved every 30 days, and up to a point for use,
+    half of it at 5 uses. Importance and exponential recency are added as in generative agents (Park
+    et al. 2023, https://arxiv.org/abs/2304.03442, 4.1); here importance comes first, as somebody
+    said it: the others decide between what is about as important.
+
+    Args:
+        importance: 0 to 10.
+        uses: How often it was used.
+        used: Unix seconds of its last use, or else of its last change.
+        now: Unix seconds.
+    """
+    freshness = 0.5 ** (max(now - used, 0.0) / UNUSED_SECONDS)
+    return float(importance + freshness + uses / (uses + MUCH_USED))
+
+
+def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
+    """Moves a memory of layer 4 to layer 2, where its uses are counted from the beginning."""
+    connection.execute(
+        "UPDATE memories SET layer = ?, uses = 0, last_used = ?"
+        " WHERE context_seq = ? AND layer = ?",
+        (MemoryLayer.IMPORTANT, time.time(), seq, MemoryLayer.SEMANTIC),
+    )
+
+
+def note_uses(connection: sqlite3.Connection, seqs: list[int]) -> None:
+    """Counts a use of each of some memories."""
+    connection.executemany(
+        "UPDATE memories SET uses = uses + 1, last_used = ? WHERE context_seq = ?",
+        ((time.time(), seq) for seq in seqs),
+    )
+
+
+def persistable(
+    connection: sqlite3.Connection, whose: Where, unused_seconds: float = UNUSED_SECONDS
+) -> list[int]:
+    """The memories of layer 2 that are much used, or not used for long.
+
+    Args:
+        connection: Of the record.
+        whose: A condition on `contexts AS x`.
+        unused_seconds: What is long.
+    """
+    rows = connection.execute(
+        "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
+        f" WHERE {whose.sql} AND m.layer = ?"
+        " AND (m.uses >= ? OR max(coalesce(m.last_used, 0), x.update_time) <= ?) ORDER BY x.seq",
+        (*whose.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
+    """Moves memories of layer 2 to layer 4, and says which went."""
+    return [
+        seq
+        for seq in seqs
+        if connection.execute(
+            "UPDATE memories SET layer = ? WHERE context_seq = ? AND layer = ?",
+            (MemoryLayer.SEMANTIC, seq, MemoryLayer.IMPORTANT),
+        ).rowcount
+    ]
