@@ -1,0 +1,156 @@
+"""From the fields of a file to a record, by a directory's mapping."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from storage.directory.models import Directory, Record
+from storage.directory.values import MAX_NAME, RecordValues
+from storage.people.names import fold
+
+__all__ = ["Fields", "field_name", "united"]
+
+MAX_KEY = 200
+"""Characters of a key: a label, by which a record's items are found, has up to 256."""
+
+_NAME_SIGNS = re.compile(r"[\s_-]+")
+_T = TypeVar("_T")
+
+
+class Fields:
+    """Makes records of a directory from the fields of a file.
+
+    Args:
+        directory: Which fields mean what.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        named = (
+            directory.name_field,
+            directory.key,
+            directory.link,
+            directory.aliases,
+            *directory.group_fields,
+            *directory.texts,
+            *directory.facts,
+            *directory.items,
+        )
+        self._known = {field_name(name): name for name in named if name}
+
+    def record(self, number: int, row: Mapping[str, Any]) -> Record | None:
+        """The record in a row; None where it has no name.
+
+        Args:
+            number: Its place in the file, from 1.
+            row: Its values by the names of the fields.
+
+        Raises:
+            InvalidSourceError: If a value is none that its field may have.
+        """
+        directory, read = self._directory, RecordValues(number)
+        values = self._values(read, row)
+        name = read.line(directory.name_field, values.pop(directory.name_field, None), MAX_NAME)
+        if not fold(name):
+            return None
+        key = read.line(directory.key, values.get(directory.key))
+        link = read.line(directory.link, values.pop(directory.link, None))
+        aliases = read.names(directory.aliases, values.pop(directory.aliases, None))
+        groups = {each: read.names(each, values.pop(each, None)) for each in directory.group_fields}
+        texts = {each: read.text(each, values.pop(each, None)) for each in directory.texts}
+        items = {each: read.items(each, values.pop(each, None)) for each in directory.items}
+        facts = {each: read.fact(each, value) for each, value in values.items()}
+        return Record(
+            key=_short(key or _made_key(directory, name, groups)),
+            name=name,
+            aliases=aliases,
+            groups=_said(groups),
+            texts=_said(texts),
+            facts=_said(facts),
+            items=_said(items),
+            link=link,
+        )
+
+    def _values(self, read: RecordValues, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The values under the directory's own names of the fields."""
+        values: dict[str, Any] = {}
+        for written, value in row.items():
+            field = self._known.get(field_name(written), written.strip())
+            if field in values:
+                raise read.refusal(field, value, "a field that comes once")
+            if field:
+                values[field] = value
+        return values
+
+
+def united(records: Iterable[Record]) -> tuple[dict[str, Record], list[str]]:
+    """The records by their keys, so that none is lost where two have one.
+
+    Two with one key and one name are the same, and what both say is united; where they differ, the
+    first is kept. Two with one key and two names, such as people who share a page, are two: the
+    second gets a key made of both.
+
+    Returns:
+        The records in their order, and the names of those that were united.
+    """
+    found: dict[str, Record] = {}
+    merged = []
+    for record in records:
+        known = found.get(record.key)
+        if known is not None and fold(known.name) != fold(record.name):
+            record = replace(record, key=_short(f"{record.key}#{fold(record.name)}"))  # noqa: PLW2901  # it is that record, under another key
+            known = found.get(record.key)
+        if known is not None:
+            merged.append(record.name)
+        found[record.key] = record if known is None else _union(known, record)
+    return found, merged
+
+
+def field_name(written: str) -> str:
+    """The name of a field as it is compared: without case, blanks and hyphens."""
+    return _NAME_SIGNS.sub("_", written.strip().casefold())
+
+
+def _union(first: Record, second: Record) -> Record:
+    return replace(
+        first,
+        aliases=tuple(dict.fromkeys((*first.aliases, *second.aliases))),
+        groups=_both(first.groups, second.groups),
+        texts={**second.texts, **first.texts},
+        facts={**second.facts, **first.facts},
+        items=_both(first.items, second.items),
+        link=first.link or second.link,
+    )
+
+
+def _both(
+    first: Mapping[str, tuple[_T, ...]], second: Mapping[str, tuple[_T, ...]]
+) -> dict[str, tuple[_T, ...]]:
+    """The values of both, each once."""
+    united_values = {}
+    for field in dict.fromkeys((*first, *second)):
+        values = list(first.get(field, ()))
+        values += [each for each in second.get(field, ()) if each not in values]
+        united_values[field] = tuple(values)
+    return united_values
+
+
+def _said(values: Mapping[str, _T]) -> dict[str, _T]:
+    """Those that say something."""
+    return {field: value for field, value in values.items() if value}
+
+
+def _made_key(directory: Directory, name: str, groups: Mapping[str, tuple[str, ...]]) -> str:
+    """Where a record brings no key: its name and its first group."""
+    field = next(iter(directory.groups), "")
+    return f"{fold(name)}|{fold(next(iter(groups.get(field, ())), ''))}"
+
+
+def _short(key: str) -> str:
+    if len(key) <= MAX_KEY:
+        return key
+    return f"{key[: MAX_KEY - 17]}#{sha256(key.encode()).hexdigest()[:16]}"

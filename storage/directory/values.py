@@ -1,0 +1,166 @@
+"""Values of a file's fields: what each may hold, and what is said of what it may not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from storage.directory.citations import item_of
+from storage.directory.models import Item
+from storage.errors import InvalidSourceError
+from storage.people.names import fold
+
+__all__ = ["MAX_FACT", "MAX_NAME", "RecordValues"]
+
+MAX_NAME = 300
+"""Characters of a name, or of a group's."""
+
+MAX_FACT = 4000
+"""Characters of a fact; what is longer is running text, and belongs among the texts."""
+
+_SHOWN = 80
+_LIST = re.compile(r";")
+_ITEM_LIST = re.compile(r";(?!\s*\d)|\n")  # "Nature. 2020;15:3" is one
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class RecordValues:
+    """Reads the values of one record.
+
+    Args:
+        number: The record's place in the file, from 1.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def refusal(self, field: str, value: object, expected: str) -> InvalidSourceError:
+        """What is to be said of a value that a field may not have."""
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+        cut = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        return InvalidSourceError(
+            f"Record {self._number}: {field} is {cut}; {expected} is expected.",
+            suggestions=("Correct that value in the file, or leave the field out.",),
+        )
+
+    def line(self, field: str, value: object, most: int = MAX_FACT) -> str:
+        """A text on one line; empty for null.
+
+        Raises:
+            InvalidSourceError: If it is neither a text nor a number, or too long.
+        """
+        if value is None:
+            return ""
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise self.refusal(field, value, "a text")
+        line = " ".join(_clean(str(value)).split())
+        if len(line) > most:
+            raise self.refusal(field, value, f"a text of at most {most} characters")
+        return line
+
+    def names(self, field: str, value: object) -> tuple[str, ...]:
+        """Names in a list, or in a text with semicolons or bars between them; each once.
+
+        Raises:
+            InvalidSourceError: If it is something else, or a name is too long.
+        """
+        each_once: dict[str, str] = {}
+        for each in self._several(field, value, _LIST):
+            line = self.line(field, each, MAX_NAME)
+            if line:
+                each_once.setdefault(fold(line), line)
+        return tuple(each_once.values())
+
+    def text(self, field: str, value: object) -> str:
+        """Running text; the entries of a list are set apart by semicolons.
+
+        Raises:
+            InvalidSourceError: If it is something else.
+        """
+        if isinstance(value, str):
+            value = _array(value) or value
+        if isinstance(value, list):
+            return "; ".join(filter(None, (self.text(field, each) for each in value)))
+        if value is not None and not isinstance(value, str):
+            raise self.refusal(field, value, "a text or a list of texts")
+        return _clean(value or "").strip()
+
+    def items(self, field: str, value: object) -> tuple[Item, ...]:
+        """Items in a list, or in a text with bars, line ends or semicolons between them.
+
+        Raises:
+            InvalidSourceError: If one is neither a text nor an object with a title.
+        """
+        items = []
+        for place, each in enumerate(self._several(field, value, _ITEM_LIST), start=1):
+            try:
+                item = item_of(_cleaned(each))
+            except ValueError as error:
+                raise self.refusal(f"{field} {place}", each, str(error)) from None
+            if item is not None:
+                items.append(item)
+        return tuple(items)
+
+    def fact(self, field: str, value: object) -> str:
+        """Anything in words: lists with commas, and objects with the names of their values.
+
+        Raises:
+            InvalidSourceError: If it is too long.
+        """
+        fact = _clean(_in_words(value)).strip()
+        if len(fact) > MAX_FACT:
+            raise self.refusal(field, value, f"a text of at most {MAX_FACT} characters")
+        return fact
+
+    def _several(self, field: str, value: object, between: re.Pattern[str]) -> list[Any]:
+        if value is None:
+            return []
+        if isinstance(value, str):
+            return _array(value) or (value.split("|") if "|" in value else between.split(value))
+        if isinstance(value, list):
+            return value
+        if isinstance(value, dict):
+            return [value]
+        raise self.refusal(field, value, "a list or a text")
+
+
+def _array(text: str) -> list[Any] | None:
+    """The array that a text is the JSON of, or None."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, list) else None
+
+
+def _in_words(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(filter(None, map(_in_words, value)))
+        case dict():
+            said = ((name, _in_words(each)) for name, each in value.items())
+            return "; ".join(f"{name}: {each}" for name, each in said if each)
+        case _:
+            return str(value)
+
+
+def _cleaned(value: object) -> object:
+    """A value with all its texts cleaned."""
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, Mapping):
+        return {_clean(str(name)): _cleaned(each) for name, each in value.items()}
+    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+
+
+def _clean(text: str) -> str:
+    """A text as the record can keep it: without NUL, and without halves of characters."""
+    return _SURROGATES.sub("\ufffd", text.replace("\0", " "))
