@@ -159,7 +159,7 @@ def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
     """Shows all parameters of a tool, those too that the list leaves out, and its result."""
     registry = context.catalogue.registry
     spec = registry.find(name)
-    return ToolDescription.of(spec, registry.description_of(spec))
+    return ToolDescription.of(spec, spec.details or registry.description_of(spec))
 
 
 @tool(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from storage.labels import is_labelled
 from storage.models import Context, ContextType, SearchFilter
 
 __all__ = ["Source"]
+
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +25,9 @@ class Source:
         supported_filters: Keys of the metadata that questions to it may filter by.
         context_types: Only contexts of these kinds.
         raw_types: Only contexts of these kinds of source.
-        under: Only sources whose name begins with this, such as the folder they come from.
-        labels: Only contexts with one of the values under each key of their metadata.
+        under: Only contexts whose raw_id begins with this, such as "guides/" for a folder.
+        labels: Only contexts with one of the values under each key of their metadata, as
+            `storage.labels.label_of` writes them.
     """
 
     name: str
@@ -47,4 +52,38 @@ class Source:
 
     def holds(self, context: Context) -> bool:
         """Whether a context is in it, as `wanted` would tell."""
-        raise NotImplementedError
+        return (
+            not context.memory_layer
+            and (not self.context_types or context.context_type in self.context_types)
+            and (not self.raw_types or context.raw_type in self.raw_types)
+            and context.raw_id.startswith(self.under)
+            and all(is_labelled(context.metadata, *label) for label in self.labels.items())
+        )
+
+    def narrowed(self, wanted: SearchFilter) -> SearchFilter | None:
+        """The filter that lets through what is in it and fits another one.
+
+        Returns:
+            None where nothing can be both.
+        """
+        types = _common(self.context_types, wanted.context_types)
+        raw_types = _common(self.raw_types, wanted.raw_types)
+        under = max(self.under, wanted.under, key=len)
+        is_apart = not (under.startswith(self.under) and under.startswith(wanted.under))
+        if types is None or raw_types is None or is_apart or wanted.memory or wanted.memory_layers:
+            return None
+        return replace(
+            wanted,
+            context_types=types,
+            raw_types=raw_types,
+            under=under,
+            labels=(*self.wanted.labels, *wanted.labels),
+            memory=False,
+        )
+
+
+def _common(own: tuple[ValueT, ...], wanted: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
+    """What both lists name, of which an empty one names all; None if there is nothing."""
+    if not own or not wanted:
+        return own or wanted
+    return tuple(value for value in wanted if value in own) or None

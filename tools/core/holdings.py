@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from storage.directory.models import RESEARCHERS, Directory
 from storage.retrieval.sources import Source
+from tools.core.conversion.complaints import nearest
+from tools.core.conversion.wording import show
+from tools.core.errors import InvalidArgumentsError
 
 __all__ = ["Holdings"]
+
+NamedT = TypeVar("NamedT", Source, Directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +28,32 @@ class Holdings:
 
     sources: tuple[Source, ...] = ()
     directories: tuple[Directory, ...] = (RESEARCHERS,)
+
+    def source(self, name: str) -> Source:
+        """The source of that name.
+
+        Raises:
+            InvalidArgumentsError: If the settings name none so; it tells those that they do.
+        """
+        return _named("source", name, self.sources)
+
+    def directory(self, name: str) -> Directory:
+        """The directory of that name.
+
+        Raises:
+            InvalidArgumentsError: If there is none; it tells those that there are.
+        """
+        return _named("directory", name, self.directories)
+
+
+def _named(parameter: str, name: str, holdings: Sequence[NamedT]) -> NamedT:
+    by_name = {each.name: each for each in holdings}
+    if name in by_name:
+        return by_name[name]
+    meant = nearest(name, by_name)
+    known = f"there are: {', '.join(by_name)}" if by_name else "the settings name none"
+    raise InvalidArgumentsError(
+        f"{parameter}: {show(name)} is unknown; {known}.",
+        suggestions=[meant] if meant else [],
+        next_actions=[f"Leave {parameter} out, or give a name that there is."],
+    )

@@ -148,6 +148,7 @@ class ToolSpec:
         aliases: Other names that reach it; accepted, not listed.
         source: "builtin", "function:FILE", "created" or "upstream:NAME".
         timeout: Seconds that a call may take.
+        details: The whole description, for describe_tool, where the listed one is cut short.
         describe: Makes the description of a tool whose use depends on which others there are.
         tailor: Fits a tool to the sources and directories that the settings name.
         recorded: Whether a call is an entry of memory; what merely passes on a call is none.
@@ -172,6 +173,7 @@ class ToolSpec:
     aliases: tuple[str, ...] = ()
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
+    details: str = ""
     describe: Callable[[Sequence[ToolSpec]], str] | None = None
     tailor: Callable[..., ToolSpec] | None = None  # Holdings is not loaded where functions run
     recorded: bool = True
