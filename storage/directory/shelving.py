@@ -1,0 +1,144 @@
+"""Records and items as contexts: their texts, what is kept of them, and what tells versions apart.
+
+A record is a document: a chunk that tells of it in short, then its running texts, each under the
+name of its field. An item is a document of its own, so that its year is a filter; one that several
+records bring, such as a paper of two authors, is stored once with all of them as its `owner`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from storage.directory.models import Directory, Item, Record
+from storage.intake import PreparedChunk, chunk_terms
+from storage.models import NewContext
+from storage.reading.chunk import chunk
+from storage.tokenize import fold_accents
+
+__all__ = [
+    "OWNER",
+    "TITLE",
+    "YEAR",
+    "item_chunks",
+    "item_context",
+    "item_digest",
+    "item_id",
+    "record_chunks",
+    "record_context",
+    "record_digest",
+]
+
+OWNER = "owner"
+"""Where an item's metadata has the keys of its records."""
+
+YEAR = "year"
+TITLE = "title"
+
+_LAYOUT = 1
+"""Grows with what this module makes of a record, so that a new import replaces the old."""
+
+_SHOWN_TITLE = 120
+_RUNNING_TEXT = 200  # characters from which a detail is worth a chunk of its own
+_WORDS = re.compile(r"[^\W_]+")
+
+
+def record_digest(record: Record) -> str:
+    """What differs where two versions of a record do, in anything."""
+    return _digest(asdict(record))
+
+
+def item_digest(item: Item) -> str:
+    """What differs where two versions of an item do, in anything but their owners."""
+    return _digest(asdict(item))
+
+
+def item_id(item: Item) -> str:
+    """What two citations of one item have in common: its words, without case and accents."""
+    words = _WORDS.findall(fold_accents(item.text).casefold())
+    return sha256(" ".join(words or [item.text]).encode()).hexdigest()[:32]
+
+
+def record_context(directory: Directory, record: Record, digest: str) -> NewContext:
+    """The document that a record becomes, but for its text."""
+    metadata: dict[str, Any] = {**record.facts, **{k: list(v) for k, v in record.groups.items()}}
+    if record.link:
+        metadata[directory.link] = record.link
+    if record.aliases:
+        metadata[directory.aliases] = list(record.aliases)
+    return NewContext(
+        title=record.name,
+        entities=(record.name, *record.aliases),
+        metadata=metadata,
+        raw_type=directory.name,
+        raw_id=record.key,
+        sha256=digest,
+    )
+
+
+def item_context(items_type: str, item: Item, owners: Iterable[str], digest: str) -> NewContext:
+    """The document that an item becomes, but for its text."""
+    metadata: dict[str, Any] = {**item.details, OWNER: sorted(owners)}
+    if item.title:
+        metadata[TITLE] = item.title
+    if item.year is not None:
+        metadata[YEAR] = item.year
+    year = item.year
+    return NewContext(
+        title=item.title or _cut(item.text),
+        event_time=None if year is None else datetime(year, 1, 1, tzinfo=UTC).timestamp(),
+        metadata=metadata,
+        raw_type=items_type,
+        raw_id=item_id(item),
+        sha256=digest,
+    )
+
+
+def record_chunks(record: Record) -> list[PreparedChunk]:
+    """What a record is found by."""
+    return list(_chunks(record.name, [("", _in_short(record)), *record.texts.items()]))
+
+
+def item_chunks(item: Item) -> list[PreparedChunk]:
+    """What an item is found by: its citation, and its abstract where it brings one."""
+    running = (pair for pair in item.details.items() if len(pair[1]) >= _RUNNING_TEXT)
+    return list(_chunks(item.title, [("", item.text), *running]))
+
+
+def _in_short(record: Record) -> str:
+    """A record's names, facts and groups, a line each."""
+    said: Mapping[str, str] = {
+        **record.facts,
+        **{field: "; ".join(values) for field, values in record.groups.items()},
+    }
+    lines = (f"{field.replace('_', ' ')}: {value}" for field, value in said.items())
+    return "\n".join([" / ".join([record.name, *record.aliases]), *lines])
+
+
+def _chunks(title: str, fields: Iterable[tuple[str, str]]) -> Iterator[PreparedChunk]:
+    start = 0
+    for field, text in fields:
+        for piece in chunk(text, markdown=False):
+            title_terms, body_terms = chunk_terms(title, field, piece.content)
+            yield PreparedChunk(
+                heading=field,
+                content=piece.content,
+                start=start + piece.start,
+                title_terms=title_terms,
+                body_terms=body_terms,
+            )
+        start += len(text) + 2  # the empty line between two fields
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_TITLE else f"{text[: _SHOWN_TITLE - 1].rstrip()}…"
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    said = json.dumps([_LAYOUT, value], ensure_ascii=False, sort_keys=True)
+    return sha256(said.encode()).hexdigest()
