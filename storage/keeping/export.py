@@ -4,7 +4,8 @@ A record is a JSON object. `record` says what it is of: `toolcrib` (the first, w
 `profile`, `entity`, `relationship` or `context`, in this order; those of one kind are ordered by
 identity, then profiles stand alone, entities go by name, relationships and contexts by age. Every
 record has `user_id`, `device_id` and `agent_id`; times are Unix seconds, ids those that the tools
-show. A context has its whole `text`, and if it is a conversation, its `turns`. All of it is read
+show. A context has its whole `text`, where in it the `passages` are that it is found by, and if it
+is a conversation, its `turns`; a memory tells which entries it was `made_from`. All of it is read
 from one snapshot.
 """
 
@@ -24,7 +25,7 @@ from storage.filters import Where, identity_clause
 from storage.keeping.notes import write_note
 from storage.keeping.replacement import arriving_file, arriving_folder, refusals
 from storage.models import Chunk, Identity
-from storage.wholetext import whole_text
+from storage.wholetext import places_in_whole, whole_text
 
 __all__ = ["FORMAT", "OnExported", "export_jsonl", "export_markdown"]
 
@@ -34,7 +35,7 @@ FORMAT = 1
 OnExported = Callable[[int, int], None]
 """Told (done, total) records; may raise to give up, and nothing is left behind."""
 
-_JSON_COLUMNS = {"facts", "metadata", "aliases", "keywords", "entities"}
+_JSON_COLUMNS = {"facts", "metadata", "aliases", "keywords", "entities", "made_from"}
 
 _WITHOUT_HEADINGS = {"text/plain", "application/json"}
 """Media types whose text has headings only where it is a conversation's turns."""
@@ -95,9 +96,14 @@ _KINDS = (
         "x.seq, x.id, x.context_type, x.raw_type, x.raw_id, x.title, x.summary, x.keywords,"
         " x.entities, x.metadata, x.confidence, x.importance, x.create_time, x.update_time,"
         " x.event_time, x.media_type, x.file_path, x.sha256, x.merge_count, x.hierarchy_level,"
-        " x.time_bucket,"
-        " coalesce((SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq), '') AS parent_id",
-        "contexts x",
+        " x.time_bucket, x.of_turns,"
+        " coalesce((SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq), '') AS parent_id,"
+        " coalesce(m.layer, 0) AS memory_layer, coalesce(m.session_id, '') AS session_id,"
+        " coalesce(m.uses, 0) AS uses, m.last_used,"
+        " (SELECT json_group_array(json_object('entry_id', p.entry_seq,"
+        " 'is_copy', json(CASE p.is_copy WHEN 0 THEN 'false' ELSE 'true' END)))"
+        " FROM memory_parts p WHERE p.memory_seq = x.seq) AS made_from",
+        "contexts x LEFT JOIN memories m ON m.context_seq = x.seq",
         "x.create_time, x.seq",
     ),
 )
@@ -214,7 +220,8 @@ def _of_kind(
     for row in rows:
         record = {"record": kind.name, **_plain(row)}
         if kind.name == "context":
-            record |= _texts(connection, record.pop("seq"), row["media_type"])
+            is_conversation = record.pop("of_turns") or row["media_type"] in _WITHOUT_HEADINGS
+            record |= _texts(connection, record.pop("seq"), is_conversation=is_conversation)
         yield record
 
 
@@ -229,16 +236,24 @@ def _plain(row: sqlite3.Row) -> dict[str, Any]:
     }
 
 
-def _texts(connection: sqlite3.Connection, context_seq: int, media_type: str) -> dict[str, Any]:
-    """The whole text of a context, and the turns of a conversation."""
+def _texts(
+    connection: sqlite3.Connection, context_seq: int, *, is_conversation: bool
+) -> dict[str, Any]:
+    """The whole text of a context, its passages, and the turns of a conversation."""
     rows = connection.execute(
         "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
         " ORDER BY position",
         (context_seq,),
     )
     chunks = [Chunk(*row) for row in rows]
-    texts: dict[str, Any] = {"text": whole_text(chunks)}
-    if media_type in _WITHOUT_HEADINGS and any(chunk.heading for chunk in chunks):
+    texts: dict[str, Any] = {
+        "text": whole_text(chunks),
+        "passages": [
+            {"start": start, "end": end, "heading": chunk.heading}
+            for (start, end), chunk in zip(places_in_whole(chunks), chunks, strict=True)
+        ],
+    }
+    if is_conversation and any(chunk.heading for chunk in chunks):
         texts["turns"] = [
             {"heading": heading, "content": whole_text(list(run))}
             for heading, run in groupby(chunks, key=lambda chunk: chunk.heading)

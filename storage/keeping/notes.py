@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^\w -]+")
 _BLANKS = re.compile(r"[\s-]+")
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _TIMES = {"create_time", "update_time", "event_time"}
-_BODY = {"record", "text", "turns"}
+_BODY = {"record", "text", "turns", "passages", "made_from"}
 
 
 def write_note(folder: Path, record: Mapping[str, Any]) -> Path:
