@@ -40,11 +40,32 @@ END;
 CREATE TRIGGER entities_deleted_version AFTER DELETE ON entities BEGIN
     UPDATE versions SET version = version + 1 WHERE user_id = old.user_id;
 END;
+-- What is recorded meanwhile does not count: `storage.memory.recent` tells of it. Nothing recorded
+-- changes but by being forgotten.
+CREATE TRIGGER entries_untold_version AFTER UPDATE ON entries BEGIN
+    UPDATE versions SET version = version + 1 WHERE user_id = new.user_id;
+END;
+CREATE TRIGGER entries_deleted_version AFTER DELETE ON entries BEGIN
+    INSERT INTO versions SELECT old.user_id, 0
+        WHERE NOT EXISTS (SELECT 1 FROM versions WHERE user_id = old.user_id);
+    UPDATE versions SET version = version + 1 WHERE user_id = old.user_id;
+END;
+CREATE TRIGGER models_added_version AFTER INSERT ON models BEGIN
+    UPDATE versions SET version = version + 1 WHERE user_id = '';
+END;
 CREATE TRIGGER models_changed_version AFTER UPDATE OF state ON models BEGIN
     UPDATE versions SET version = version + 1 WHERE user_id = '';
 END;
-CREATE TRIGGER lexical_rebuilt_version AFTER DELETE ON lexical_todo BEGIN
+CREATE TRIGGER words_awaited_version AFTER INSERT ON lexical_todo BEGIN
     UPDATE versions SET version = version + 1 WHERE user_id = '';
 END;
-INSERT INTO versions SELECT DISTINCT user_id, 1 FROM contexts WHERE user_id <> '';
+CREATE TRIGGER words_indexed_version AFTER UPDATE ON lexical_todo BEGIN
+    UPDATE versions SET version = version + 1 WHERE user_id = '';
+END;
+CREATE TRIGGER all_words_indexed_version AFTER DELETE ON lexical_todo BEGIN
+    UPDATE versions SET version = version + 1 WHERE user_id = '';
+END;
+INSERT INTO versions
+    SELECT user_id, 1 FROM contexts WHERE user_id <> ''
+    UNION SELECT user_id, 1 FROM entities WHERE user_id <> '';
 INSERT INTO versions VALUES ('', 1);

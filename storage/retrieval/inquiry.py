@@ -29,7 +29,7 @@ class Inquiry:
         query: What to look for.
         top_k: How many findings at most.
         scope: Where to look.
-        intent: What it is asked for, such as "troubleshooting"; empty means nothing is said.
+        intent: What it is asked for, such as "recall"; it helps to choose where to look.
         source: The source that it is put to; None means every one.
         sources: All sources, by which findings are told where they come from.
         layers: Only memories of these layers; empty means of any.
@@ -59,6 +59,7 @@ class Finding:
         score: How well it fits, 0 to 1.
         hit: The passage, with its scores.
         entry: The entry of layer 1.
+        also: Other origins that say the same.
     """
 
     origin: str
@@ -66,6 +67,7 @@ class Finding:
     score: float
     hit: SearchHit | None = None
     entry: Entry | None = None
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,81 @@
+"""Of findings that say the same, only the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from storage.retrieval.inquiry import Finding
+from storage.retrieval.wording import decisive
+
+__all__ = ["distinct"]
+
+ALIKE = 0.9
+"""Share of all their words that two texts have in common if they say the same."""
+
+LONG_WORD = 15
+"""Characters of a word on average, from which a text is taken to have no spaces."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A finding that stays, with what others are compared by."""
+
+    finding: Finding
+    text: str
+    words: frozenset[str]
+
+
+def distinct(findings: Sequence[Finding], told: Sequence[frozenset[str]] = ()) -> list[Finding]:
+    """The findings without those that say what a better one says.
+
+    That is the same text wherever it comes from, or nearly the same words in another origin; of one
+    origin, what differs a little is another version. Numbers and negations have to be the same. An
+    entry goes where all that it tells of was found.
+
+    Args:
+        findings: Best first.
+        told: For each, the ids of the contexts that it tells of; none where it is a passage.
+
+    Returns:
+        What stays, each with the other origins that say the same.
+    """
+    found = {each.hit.context.id for each in findings if each.hit is not None}
+    kept: list[_Kept] = []
+    for number, finding in enumerate(findings):
+        if told and told[number] and told[number] <= found:
+            continue
+        fresh = _Kept(finding, *_normalized(finding))
+        same = next((each for each in kept if _say_the_same(each, fresh)), None)
+        if same is None:
+            kept.append(fresh)
+        elif finding.origin not in {same.finding.origin, *same.finding.also}:
+            also = (*same.finding.also, finding.origin)
+            same.finding = replace(same.finding, also=also)
+    return [each.finding for each in kept]
+
+
+def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
+    text = ""
+    if finding.hit is not None:
+        text = finding.hit.chunk.content
+    elif finding.entry is not None:
+        text = finding.entry.text
+    words = text.casefold().split()
+    text = " ".join(words)
+    if len(text) > LONG_WORD * len(words):
+        return text, frozenset(text[at : at + 2] for at in range(len(text) - 1))
+    return text, frozenset(words)
+
+
+def _say_the_same(one: _Kept, other: _Kept) -> bool:
+    if one.text == other.text:
+        return True
+    if one.finding.origin == other.finding.origin:
+        return False
+    fewer, more = sorted((len(one.words), len(other.words)))
+    if fewer < ALIKE * more:
+        return False
+    common = len(one.words & other.words)
+    alike = common >= ALIKE * (fewer + more - common)
+    return alike and decisive(one.text) == decisive(other.text)

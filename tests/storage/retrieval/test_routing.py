@@ -1,0 +1,166 @@
+"""Where a question is looked for, by what is given with it and by its own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from storage.models import ContextType, SearchFilter, TimeRange
+from storage.retrieval.inquiry import Inquiry, Scope
+from storage.retrieval.routing import route, within
+from storage.retrieval.sources import Source
+
+MANUALS = Source(name="manuals", raw_types=("file",), under="manuals/")
+
+QUESTIONS = {
+    Scope.MEMORY: [
+        "What did you just run?",
+        "What did we do earlier in this session?",
+        "Which files did you change during this conversation?",
+        "What did I ask you just now?",
+        "Did I tell you where I live?",
+        "Have I told you about my allergy?",
+        "I already told you my address, what is it?",
+        "Last time we talked about the kettle, what was the outcome?",
+        "What was the result of the search you ran a moment ago?",
+        "What was my previous question?",
+        "Do you remember my sister's name?",
+        "Can you recall the colour I wanted?",
+        "What do you know about me?",
+        "Which tools have you used?",
+        "What did your last command print?",
+        "Summarise our last conversation",
+        "Did you already call the weather service?",
+        "what have I said in the previous session about rent",
+        "Remember when we fixed the boiler?",
+        "Did I mention the invoice to you?",
+        "刚才你运行了什么命令？",
+        "上次我们聊了什么？",
+        "你还记得我的生日吗？",
+        "我告诉过你我住在哪里吗？",
+        "这次对话里我们决定了什么？",
+        "我们上次讨论的方案是什么",
+        "Was hast du gerade ausgeführt?",
+        "Was haben wir in dieser Sitzung gemacht?",
+        "Habe ich dir meine Adresse gesagt?",
+        "Weißt du noch, wie mein Hund heißt?",
+        "Worüber haben wir beim letzten Mal gesprochen?",
+    ],
+    Scope.KNOWLEDGE: [
+        "What is the retry limit according to the docs?",
+        "What does the manual say about descaling?",
+        "Is there a section on refunds in our handbook?",
+        "What do the documents say about liability?",
+        "Find the setup steps in the API documentation",
+        "根据文档，超时时间是多少？",
+        "手册里怎么说除垢的？",
+        "Was steht im Handbuch über Entkalken?",
+        "Wie hoch ist das Limit laut Dokumentation?",
+    ],
+    Scope.ALL: [
+        "How do I repair a flat wheel?",
+        "What is Anna's phone number?",
+        "rate limit of the search API",
+        "When did the Romans leave Britain?",
+        "What did Ada decide about the engine?",
+        "Who said that the kettle leaks?",
+        "How do I run the tests?",
+        "What does just-in-time mean?",
+        "Which tool removes rust?",
+        "What was the last meeting about?",
+        "session timeout settings",
+        "How does conversation analysis work?",
+        "memory management in Rust",
+        "Explain recall and precision",
+        "the previous chapter's main argument",
+        "What did we decide about the price?",
+        "Call the plumber about the sink",
+        "向量索引的限制是什么？",
+        "安娜的电话号码是多少",
+        "如何修理漏水的水壶？",
+        "会话超时设置",
+        "Wie repariere ich einen platten Reifen?",
+        "Wann ist die nächste Sitzung des Rates?",
+        "Wer hat das Gespräch geführt?",
+        "What did I tell you in the manual, or in this session?",
+        "42",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("scope", "question"),
+    [(scope, question) for scope, questions in QUESTIONS.items() for question in questions],
+)
+def test_only_sure_words_of_a_question_narrow_it(scope: Scope, question: str) -> None:
+    way = route(Inquiry(query=question, top_k=5))
+    assert way.scope is scope
+    assert way.is_guess is (scope is not Scope.ALL)
+    assert way.why
+
+
+LABELLED = SearchFilter(labels=(("year", ("2026",)),))
+
+
+@pytest.mark.parametrize(
+    ("given", "scope", "why"),
+    [
+        ({"scope": Scope.MEMORY}, Scope.MEMORY, "as asked"),
+        ({"scope": Scope.KNOWLEDGE}, Scope.KNOWLEDGE, "as asked"),
+        ({"scope": Scope.ALL}, Scope.ALL, "as asked"),
+        ({"layers": (2, 3)}, Scope.MEMORY, "l2, l3 is a layer of memory"),
+        ({"source": MANUALS}, Scope.KNOWLEDGE, "manuals is a source"),
+        ({"wanted": LABELLED}, Scope.KNOWLEDGE, "filtered by metadata"),
+        ({"wanted": LABELLED, "scope": Scope.ALL}, Scope.ALL, "as asked"),
+        ({"intent": " Recall "}, Scope.MEMORY, "intent 'recall'"),
+        ({"intent": "documentation"}, Scope.KNOWLEDGE, "intent 'documentation'"),
+        ({"intent": "troubleshooting"}, Scope.ALL, "nothing in the question says where"),
+    ],
+)
+def test_what_is_given_decides_before_the_words(
+    given: dict[str, Any], scope: Scope, why: str
+) -> None:
+    way = route(Inquiry(query="heron", top_k=5, **given))
+    assert (way.scope, way.why) == (scope, why)
+    if "intent" not in given:
+        worded = route(Inquiry(query="What did you just run in the docs?", top_k=5, **given))
+        assert (worded.scope, worded.why) == (scope, why)
+        assert not worded.is_guess
+
+
+def test_each_scope_asks_only_what_belongs_to_it() -> None:
+    memory, knowledge, everything = (
+        route(Inquiry(query="heron", top_k=5, scope=scope))
+        for scope in (Scope.MEMORY, Scope.KNOWLEDGE, Scope.ALL)
+    )
+    assert (memory.stored, memory.recent) == (SearchFilter(memory=True), True)
+    assert (knowledge.stored, knowledge.recent) == (SearchFilter(memory=False), False)
+    assert (everything.stored, everything.recent) == (SearchFilter(), True)
+
+
+def test_layers_are_asked_alone() -> None:
+    first, second, both = (
+        route(Inquiry(query="heron", top_k=5, layers=layers)) for layers in ((1,), (2,), (1, 4))
+    )
+    assert (first.stored, first.recent) == (None, True)
+    assert (second.stored, second.recent) == (SearchFilter(memory=True, memory_layers=(2,)), False)
+    assert (both.stored, both.recent) == (SearchFilter(memory=True, memory_layers=(4,)), True)
+
+
+def test_entries_fit_no_filter_but_that_of_a_time() -> None:
+    for wanted, fit in ((SearchFilter(time_range=TimeRange(0, 1)), True), (LABELLED, False)):
+        assert route(Inquiry(query="x", top_k=5, scope=Scope.ALL, wanted=wanted)).recent is fit
+
+
+def test_a_source_and_a_filter_both_narrow() -> None:
+    wanted = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"), entities=("ada",))
+    assert within(MANUALS, wanted) == SearchFilter(
+        under="manuals/kettle/", raw_types=("file",), entities=("ada",), memory=False
+    )
+    for other in (SearchFilter(under="notes/"), SearchFilter(raw_types=("web",))):
+        assert within(MANUALS, other).ids == ("",)
+    events = Source(name="log", context_types=(ContextType.EVENT,), labels={"kind": ("a", "b")})
+    both = within(events, SearchFilter(labels=(("kind", ("b",)),)))
+    assert both.labels == (("kind", ("a", "b")), ("kind", ("b",)))
+    assert within(events, SearchFilter(context_types=(ContextType.DOCUMENT,))).ids == ("",)
