@@ -17,6 +17,7 @@ from storage.intake import (
     insert_context,
     insert_mentions,
 )
+from storage.memory.entries import keep_told, told_of
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
 
 __all__ = [
@@ -58,10 +59,12 @@ class ContextRepository:
         now = time.time()
         with self._database.write() as connection:
             earlier = _find_document(connection, identity, new.raw_type, new.raw_id)
+            told = [] if earlier is None else told_of(connection, earlier["seq"])
             if earlier is not None:
                 _delete(connection, [earlier["seq"]])
             created = now if earlier is None else earlier["create_time"]
             seq, _ = insert_whole(connection, identity, new, chunks, now, created)
+            keep_told(connection, told, seq)
             return read_context(connection, seq), earlier is not None
 
     def append(

@@ -14,6 +14,9 @@ from storage.index.indexer import Indexer
 from storage.index.meaning import MakeEmbedder, Models
 from storage.index.vectors import VectorIndex
 from storage.knowledge import KnowledgeBase
+from storage.memory.entries import Entries, OwnEntries
+from storage.memory.recent import Recent
+from storage.memory.recorder import Recorder
 from storage.models import Identity
 from storage.people.people import People
 from storage.reading.parse import MAX_BYTES
@@ -70,6 +73,9 @@ class Library:
         self.vectors = VectorIndex(chroma_home(directory, chroma_url), library=name)
         self.indexer = Indexer(self.database, models, self.vectors, directory / "indexer.lock")
         self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
+        self.entries = Entries(self.database)
+        self.recent = Recent(self.database, self.entries)
+        self.recorder = Recorder(self.entries)
         self._embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, models, self.engine)
@@ -91,11 +97,13 @@ class Library:
                 embedder=self._embedder,
                 indexer=self.indexer,
             ),
+            entries=OwnEntries(self.entries, identity),
             max_document_bytes=self._max_document_bytes,
         )
 
     def close(self) -> None:
         """Ends the background work and lets go of the files."""
+        self.recorder.close()
         self.indexer.stop()
         self.vectors.close()
         self.database.close()

@@ -12,6 +12,7 @@ from storage.events.events import Events
 from storage.index.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
 from storage.knowledge import KnowledgeBase
+from storage.memory.entries import OwnEntries
 from storage.models import (
     Chunk,
     Context,
@@ -44,6 +45,7 @@ class Shelf:
         engine: The search engine.
         indexer: The background worker.
         events: The identity's events.
+        entries: The identity's recorded calls and messages.
         max_document_bytes: Largest document that is taken.
     """
 
@@ -57,10 +59,12 @@ class Shelf:
         engine: SearchEngine,
         indexer: Indexer,
         events: Events,
+        entries: OwnEntries,
         max_document_bytes: int,
     ) -> None:
         self.identity = identity
         self.events = events
+        self.entries = entries
         self.people = people
         self.max_document_bytes = max_document_bytes
         self._contexts = contexts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-__all__ = ["IMPORTANT", "Entry", "EntryKind", "MemoryLayer", "NewEntry"]
+__all__ = ["IMPORTANT", "Entry", "EntryKind", "MemoryLayer", "NewEntry", "Session"]
 
 IMPORTANT = 6.0
 """Importance, of 10, from which something belongs to layer 2."""
@@ -44,10 +44,12 @@ class NewEntry:
         outcome: "ok", or the error_type of a failure.
         said: How its answer begins; of a message how it begins itself.
         milliseconds: How long it took.
-        importance: How much it matters, 0 to 10.
+        importance: How much it matters, 0 to 10, the first time; earlier successes with the same
+            target in its session raise it.
         is_recall: Whether it only looked for what is stored, and so tells nothing new.
         context_ids: The contexts that its arguments or answer tell of; those that are not there do
             not count.
+        read_ids: Those of them whose text it brought back.
     """
 
     session_id: str
@@ -63,6 +65,7 @@ class NewEntry:
     importance: float = 0.0
     is_recall: bool = False
     context_ids: tuple[str, ...] = ()
+    read_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,35 @@ class Entry:
     is_recall: bool
 
     @property
+    def tells(self) -> bool:
+        """Whether it says more than what was done: what it told of may have been forgotten."""
+        return bool(self.target or self.arguments or self.said)
+
+    @property
     def text(self) -> str:
         """What it is found by: what was done, with what, and what came of it."""
         given = " ".join(f"{key}={value}" for key, value in self.arguments.items())
         return "\n".join(filter(None, (f"{self.action} {self.target}".strip(), given, self.said)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation of one client.
+
+    Attributes:
+        id: Which one.
+        client: Name of the client.
+        device_id: The device.
+        agent_id: The agent.
+        start_time: Unix seconds when its first entry began.
+        last_time: Unix seconds when its last entry began.
+        entries: How many entries it has.
+    """
+
+    id: str
+    client: str
+    device_id: str
+    agent_id: str
+    start_time: float
+    last_time: float
+    entries: int

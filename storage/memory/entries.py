@@ -1,0 +1,380 @@
+"""Layer 1 of memory: what was called and said, in the order in which it happened."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from storage.database import Database
+from storage.filters import Where, exactly, identity_clause
+from storage.memory.models import Entry, NewEntry, Session
+from storage.models import Identity
+
+__all__ = ["Entries", "OwnEntries", "keep_told", "told_of"]
+
+LINKS = 100
+"""Contexts that one entry is linked to at most."""
+
+MOST_REPEATS = 3
+"""Earlier successes with the same target that raise an entry's importance, by 1 each."""
+
+LED_TO_SECONDS = 600
+"""How long after a message what is stored in its session is taken for what it said."""
+
+_WITH_CLIENT = (
+    "e.*, (SELECT s.client FROM sessions s WHERE s.user_id = e.user_id"
+    " AND s.device_id = e.device_id AND s.agent_id = e.agent_id AND s.id = e.session_id) AS client"
+)
+
+
+class Entries:
+    """The entries of every identity; each call is bound to one.
+
+    Args:
+        database: The record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, identity: Identity, new: NewEntry) -> int:
+        """Adds an entry to its session, and answers with its seq."""
+        return self.record_all([(identity, new)])[0]
+
+    def record_all(self, entries: Sequence[tuple[Identity, NewEntry]]) -> list[int]:
+        """Adds entries in one transaction, each to its session, and answers with their seqs.
+
+        A memory whose text an entry brought back was used once more.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; none was added.
+        """
+        with self._database.write() as connection:
+            return [_insert(connection, identity, new) for identity, new in entries]
+
+    def recent(  # noqa: PLR0913  # each narrows it, and all are named
+        self,
+        identity: Identity,
+        session_id: str | None,
+        limit: int,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        recalls: bool = True,
+    ) -> list[Entry]:
+        """The last entries, newest first.
+
+        Args:
+            identity: Whose.
+            session_id: Of which session; None means of all.
+            limit: How many at most.
+            before: Only entries with a lower seq.
+            after: Only entries with a higher seq.
+            recalls: Whether those that only looked for what is stored are wanted too.
+        """
+        parts = [identity_clause(identity, "e")]
+        if session_id is not None:
+            parts.append(Where("e.session_id = ?", (session_id,)))
+        if before is not None:
+            parts.append(Where("e.seq < ?", (before,)))
+        if after is not None:
+            parts.append(Where("e.seq > ?", (after,)))
+        if not recalls:
+            parts.append(Where("e.is_recall = 0", ()))
+        return self._select(parts, limit)
+
+    def find(  # noqa: PLR0913  # each narrows it, and all are named
+        self,
+        identity: Identity,
+        *,
+        actions: Sequence[str] | None = None,
+        node: str | None = None,
+        target: str | None = None,
+        target_part: str | None = None,
+        text: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        outcome: str | None = None,
+        session_id: str | None = None,
+        limit: int,
+        offset: int = 0,
+    ) -> list[Entry]:
+        """Entries that fit every given filter, newest first.
+
+        Args:
+            identity: Whose.
+            actions: Only of these tools or prompts.
+            node: Only of the session, the agent, the device or the client of this name.
+            target: Only with exactly this target.
+            target_part: Only with this in their target, in any case.
+            text: Only with this in their target, arguments or answer, in any case.
+            since: Only from this on, Unix seconds.
+            until: Only up to this, Unix seconds.
+            outcome: Only with this outcome: "ok", an error_type, or "failed" for any of them.
+            session_id: Only of this session.
+            limit: How many at most.
+            offset: How many of them to leave out.
+        """
+        parts = [identity_clause(identity, "e")]
+        if actions is not None:
+            parts.append(_among("e.action", actions))
+        if node is not None:
+            parts.append(_by(node))
+        if target is not None:
+            parts.append(Where("e.target = ?", (_whole(target),)))
+        if target_part is not None:
+            parts.append(_within("e.target", target_part))
+        if text is not None:
+            parts.append(_within("e.target || char(10) || e.arguments || char(10) || e.said", text))
+        if since is not None:
+            parts.append(Where("e.time >= ?", (since,)))
+        if until is not None:
+            parts.append(Where("e.time <= ?", (until,)))
+        if outcome is not None:
+            failed = outcome == "failed"
+            parts.append(Where("e.outcome <> 'ok'", ()) if failed else _is("e.outcome", outcome))
+        if session_id is not None:
+            parts.append(Where("e.session_id = ?", (_whole(session_id),)))
+        return self._select(parts, limit, offset)
+
+    def get(self, identity: Identity, seqs: Sequence[int]) -> list[Entry]:
+        """The entries with these seqs, oldest first; those that are not there are left out."""
+        wanted = Where("e.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),))
+        return self._select([identity_clause(identity, "e"), wanted], len(seqs))[::-1]
+
+    def sessions(self, identity: Identity, limit: int) -> list[Session]:
+        """The sessions, that with the latest entry first."""
+        whose = identity_clause(identity, "s")
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT s.*, (SELECT count(*) FROM entries e WHERE e.user_id = s.user_id"
+                " AND e.device_id = s.device_id AND e.agent_id = s.agent_id"
+                f" AND e.session_id = s.id) AS entries FROM sessions s WHERE {whose.sql}"
+                " ORDER BY s.last_time DESC, s.id LIMIT ?",
+                (*whose.values, limit),
+            ).fetchall()
+        return [Session(**{key: row[key] for key in Session.__slots__}) for row in rows]
+
+    def forget(self, identity: Identity, seqs: Sequence[int]) -> int:
+        """Deletes entries for good, and sessions that have none left; says how many entries went.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; nothing was deleted.
+        """
+        whose = identity_clause(identity, "entries")
+        of_session = identity_clause(identity, "sessions")
+        with self._database.write() as connection:
+            gone = connection.execute(
+                f"DELETE FROM entries WHERE {whose.sql}"
+                " AND seq IN (SELECT value FROM json_each(?))",
+                (*whose.values, json.dumps(list(seqs))),
+            ).rowcount
+            connection.execute(
+                f"DELETE FROM sessions WHERE {of_session.sql} AND NOT EXISTS"
+                " (SELECT 1 FROM entries e WHERE e.user_id = sessions.user_id"
+                " AND e.device_id = sessions.device_id AND e.agent_id = sessions.agent_id"
+                " AND e.session_id = sessions.id)",
+                of_session.values,
+            )
+        return gone
+
+    def count(self, identity: Identity, session_id: str | None = None) -> int:
+        """How many entries there are, of one session or of all."""
+        whose = identity_clause(identity, "e")
+        session = "" if session_id is None else " AND e.session_id = ?"
+        values = () if session_id is None else (session_id,)
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT count(*) FROM entries e WHERE {whose.sql}{session}",
+                (*whose.values, *values),
+            ).fetchone()
+        return int(row[0])
+
+    def _select(self, parts: Sequence[Where], limit: int, offset: int = 0) -> list[Entry]:
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_WITH_CLIENT} FROM entries e"
+                f" WHERE {' AND '.join(part.sql for part in parts)}"
+                " ORDER BY e.seq DESC LIMIT ? OFFSET ?",
+                (*(value for part in parts for value in part.values), limit, offset),
+            ).fetchall()
+        return [_entry(row) for row in rows]
+
+
+class OwnEntries:
+    """What one identity may ask of the entries, by the methods of `Entries` without the identity.
+
+    Args:
+        entries: All entries.
+        identity: Whose are meant.
+    """
+
+    def __init__(self, entries: Entries, identity: Identity) -> None:
+        self.find = partial(entries.find, identity)
+        self.sessions = partial(entries.sessions, identity)
+        self.count = partial(entries.count, identity)
+
+
+def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int, str]]:
+    """The entries that tell of a context, with their targets: for `keep_told` after a deletion."""
+    rows = connection.execute(
+        "SELECT e.seq, e.target FROM entries e JOIN entry_contexts l ON l.entry_seq = e.seq"
+        " WHERE l.context_seq = ?",
+        (context_seq,),
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
+def keep_told(
+    connection: sqlite3.Connection, told: Sequence[tuple[int, str]], context_seq: int
+) -> None:
+    """Has entries tell of a document's new version: of the old one they keep the target alone."""
+    connection.executemany(
+        "UPDATE entries SET target = ? WHERE seq = ?", ((target, seq) for seq, target in told)
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
+        ((seq, context_seq) for seq, _ in told),
+    )
+
+
+def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
+    _keep_session(connection, identity, new)
+    row: dict[str, object] = {
+        "user_id": identity.user_id,
+        "device_id": identity.device_id,
+        "agent_id": identity.agent_id,
+        "session_id": _whole(new.session_id),
+        "kind": new.kind,
+        "time": new.time,
+        "action": _whole(new.action),
+        "target": _whole(new.target),
+        "arguments": _whole(json.dumps(dict(new.arguments), ensure_ascii=False)),
+        "outcome": _whole(new.outcome),
+        "said": _whole(new.said),
+        "milliseconds": new.milliseconds,
+        "importance": min(10.0, new.importance + _repeats(connection, identity, new)),
+        "is_recall": new.is_recall,
+    }
+    cursor = connection.execute(
+        f"INSERT INTO entries ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+        tuple(row.values()),
+    )
+    seq = int(cursor.lastrowid or 0)
+    if new.context_ids:
+        _link(connection, identity, new, seq)
+    if new.read_ids:
+        connection.executemany(
+            "UPDATE memories SET uses = uses + 1, last_used = max(coalesce(last_used, 0), ?)"
+            " WHERE context_seq = ?",
+            ((new.time, seq) for seq in _known(connection, identity, new.read_ids)),
+        )
+    return seq
+
+
+def _keep_session(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> None:
+    connection.execute(
+        "INSERT INTO sessions (id, user_id, device_id, agent_id, client, start_time, last_time)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " client = CASE WHEN excluded.client = '' THEN client ELSE excluded.client END,"
+        " start_time = min(start_time, excluded.start_time),"
+        " last_time = max(last_time, excluded.last_time)",
+        (
+            _whole(new.session_id),
+            identity.user_id,
+            identity.device_id,
+            identity.agent_id,
+            _whole(new.client),
+            new.time,
+            new.time,
+        ),
+    )
+
+
+def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
+    """Earlier successes with the same target in the session, as many as count."""
+    if not new.target:
+        return 0
+    whose = exactly(identity, "e")
+    row = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {whose.sql} AND e.target = ?"
+        " AND e.session_id = ? AND e.outcome = 'ok' LIMIT ?)",
+        (*whose.values, _whole(new.target), _whole(new.session_id), MOST_REPEATS),
+    ).fetchone()
+    return int(row[0])
+
+
+def _link(connection: sqlite3.Connection, identity: Identity, new: NewEntry, seq: int) -> None:
+    """Links an entry to the contexts it tells of, and so the messages that had them stored."""
+    tellers = [seq] if new.is_recall else [seq, *_messages(connection, identity, new)]
+    known = _known(connection, identity, new.context_ids)
+    connection.executemany(
+        "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
+        ((teller, context) for teller in tellers for context in known),
+    )
+
+
+def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> list[int]:
+    whose = exactly(identity, "e")
+    rows = connection.execute(
+        f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
+        " AND e.kind = 'message' AND e.time BETWEEN ? AND ? ORDER BY e.seq DESC LIMIT ?",
+        (*whose.values, _whole(new.session_id), new.time - LED_TO_SECONDS, new.time, LINKS),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def _known(
+    connection: sqlite3.Connection, identity: Identity, context_ids: Sequence[str]
+) -> list[int]:
+    """Those of some contexts that are there and that the identity sees."""
+    whose = identity_clause(identity, "x")
+    rows = connection.execute(
+        f"SELECT x.seq FROM contexts x WHERE {whose.sql}"
+        " AND x.id IN (SELECT value FROM json_each(?))",
+        (*whose.values, json.dumps(context_ids[:LINKS])),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def _among(column: str, values: Sequence[str]) -> Where:
+    return Where(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(list(values)),))
+
+
+def _is(column: str, value: str) -> Where:
+    return Where(f"{column} = ?", (_whole(value),))
+
+
+def _within(column: str, part: str) -> Where:
+    escaped = _whole(part).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return Where(f"{column} LIKE ? ESCAPE '\\'", (f"%{escaped}%",))
+
+
+def _by(node: str) -> Where:
+    named = _whole(node)
+    return Where(
+        "(e.session_id = ? OR e.agent_id = ? OR e.device_id = ? OR client = ? COLLATE NOCASE)",
+        (named, named, named, named),
+    )
+
+
+def _whole(text: str) -> str:
+    """The text with each half of a surrogate pair replaced: SQLite keeps UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _entry(row: sqlite3.Row) -> Entry:
+    arguments: Mapping[str, Any] = json.loads(row["arguments"])
+    return Entry(
+        **{
+            key: row[key]
+            for key in Entry.__slots__
+            if key not in {"arguments", "client", "is_recall"}
+        },
+        arguments=arguments,
+        client=row["client"] or "",
+        is_recall=bool(row["is_recall"]),
+    )

@@ -1,0 +1,160 @@
+"""Recent: the last entries of a session, as a search sees them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.database import Database
+from storage.filters import identity_clause
+from storage.memory.entries import Entries
+from storage.memory.models import Entry
+from storage.models import Identity
+from storage.tokenize import tokenize
+
+__all__ = ["Recent"]
+
+REMEMBERED = 200
+"""Entries of a session that are found; older ones are in the record all the same."""
+
+SESSIONS = 64
+"""Sessions that are kept in memory, those asked for last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An entry, and how often each term stands in it."""
+
+    entry: Entry
+    terms: Counter[str]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Corpus:
+    """The findable entries of a session at one moment, oldest first."""
+
+    last: int
+    deletions: int
+    read: tuple[_Read, ...]
+
+
+class Recent:
+    """Layer 1 of memory: the last entries of a session that are no recalls.
+
+    What another process recorded or forgot is seen at once: each search compares two numbers with
+    the record.
+
+    Args:
+        database: The record.
+        entries: The entries in it.
+    """
+
+    def __init__(self, database: Database, entries: Entries) -> None:
+        self._database = database
+        self._entries = entries
+        self._known: OrderedDict[tuple[Identity, str], _Corpus] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def search(
+        self, identity: Identity, session_id: str, query: str, limit: int
+    ) -> list[tuple[Entry, float]]:
+        """The entries of a session that have words of a query, best first by BM25.
+
+        Args:
+            identity: Whose.
+            session_id: Of which session.
+            query: What to look for.
+            limit: How many at most.
+
+        Returns:
+            Each with its score: the share, 0 to 1, of the query's words that it has, each word
+            weighing as much as it is rare in the session.
+        """
+        wanted = list(dict.fromkeys(tokenize(query)))
+        read = self._current(identity, session_id).read
+        weights = _weights(wanted, read)
+        total = sum(weights.values())
+        best = sorted(enumerate(_scores(weights, read)), key=lambda one: (-one[1], -one[0]))
+        return [
+            (
+                read[place].entry,
+                sum(weights[term] for term in weights if read[place].terms[term]) / total,
+            )
+            for place, score in best[:limit]
+            if score > 0
+        ]
+
+    def state(self, identity: Identity, session_id: str) -> int:
+        """Grows with every entry of the session that can be found, and with what is forgotten."""
+        last, deletions = self._state(identity, session_id)
+        return (deletions << 40) + last  # a deletion may bring an earlier entry's number back
+
+    def _current(self, identity: Identity, session_id: str) -> _Corpus:
+        key = (identity, session_id)
+        last, deletions = self._state(identity, session_id)
+        with self._lock:
+            known = self._known.get(key)
+            if known is None or known.deletions != deletions:
+                known = _Corpus(0, deletions, ())
+            if known.last != last:
+                new = self._entries.recent(
+                    identity, session_id, REMEMBERED, after=known.last, recalls=False
+                )
+                read = (*known.read, *(_read(entry) for entry in reversed(new) if entry.tells))
+                last = max([last, *(entry.seq for entry in new[:1])])  # one may just have come
+                known = _Corpus(last, deletions, read[-REMEMBERED:])
+            self._known[key] = known
+            self._known.move_to_end(key)
+            if len(self._known) > SESSIONS:
+                self._known.popitem(last=False)
+        return known
+
+    def _state(self, identity: Identity, session_id: str) -> tuple[int, int]:
+        """The last entry that can be found, and how much was ever deleted."""
+        whose = identity_clause(identity, "e")
+        with self._database.read() as connection:
+            last = connection.execute(
+                f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
+                " AND e.is_recall = 0 ORDER BY e.seq DESC LIMIT 1",
+                (*whose.values, session_id),
+            ).fetchone()
+            deletions = connection.execute(
+                "SELECT value FROM meta WHERE key = 'deletions'"
+            ).fetchone()
+        return int(last[0] if last else 0), int(deletions[0] if deletions else 0)
+
+
+def _read(entry: Entry) -> _Read:
+    terms = Counter(tokenize(entry.text))
+    return _Read(entry, terms, terms.total())
+
+
+def _weights(wanted: Sequence[str], read: Sequence[_Read]) -> dict[str, float]:
+    """What each term weighs: Lucene's idf, above 0 for every term, as in tools/core/index.py."""
+    found_in = {term: sum(term in each.terms for each in read) for term in wanted}
+    return {
+        term: math.log1p((len(read) - count + 0.5) / (count + 0.5))
+        for term, count in found_in.items()
+    }
+
+
+def _scores(weights: dict[str, float], read: Sequence[_Read]) -> list[float]:
+    """BM25 of each entry.
+
+    The index is made of the query's terms alone, but for the lengths: the scores are the same, and
+    it takes a thirtieth of the time, which every search after a call has to spend.
+    """
+    corpus = [[term for term in weights for _ in range(each.terms[term])] for each in read]
+    if not any(corpus):
+        return [0.0] * len(read)
+    from rank_bm25 import BM25Okapi  # noqa: PLC0415  # imported on first use
+
+    index = BM25Okapi(corpus)
+    index.doc_len = [each.length for each in read]
+    index.avgdl = sum(index.doc_len) / len(read)
+    index.idf = weights
+    return [float(score) for score in index.get_scores(list(weights))]

@@ -1,0 +1,81 @@
+"""The recorder: writes entries in the background, those that come together in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from storage.errors import StorageError
+from storage.memory.entries import Entries
+from storage.memory.models import NewEntry
+from storage.models import Identity
+
+__all__ = ["Recorder"]
+
+MOST_WAITING = 1_000
+"""Entries that wait to be written at most, while the record is locked; further ones are lost."""
+
+COMPLAINT_SECONDS = 60.0
+"""How long after a complaint in the log the next one may come."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+class Recorder:
+    """Writes entries one after another on a thread of its own, and never fails.
+
+    Args:
+        entries: Where they are kept.
+    """
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._waiting: deque[tuple[Identity, NewEntry]] = deque()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recorder")
+        self._closing = threading.Lock()
+        self._closed = False
+        self._complained = -COMPLAINT_SECONDS
+
+    def submit(self, identity: Identity, new: NewEntry) -> Future[None]:
+        """Has an entry written; what comes of it is only told to the log.
+
+        Returns:
+            Done once the entry is in the record, or is known not to get there.
+        """
+        with self._closing:
+            if not self._closed and len(self._waiting) < MOST_WAITING:
+                self._waiting.append((identity, new))
+                return self._thread.submit(self._write)
+        self._complain("the record is locked, and too many calls wait")
+        lost: Future[None] = Future()
+        lost.set_result(None)
+        return lost
+
+    def close(self) -> None:
+        """Writes what waits, and ends the thread."""
+        with self._closing:
+            self._closed = True
+        self._thread.shutdown()
+
+    def _write(self) -> None:
+        """Writes all that waits: the first of several that came together writes for all."""
+        batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not batch:
+            return
+        try:
+            self._entries.record_all(batch)
+        except StorageError as error:
+            self._complain(error.message)
+        except Exception as error:
+            if time.monotonic() - self._complained >= COMPLAINT_SECONDS:
+                _logger.exception("A call could not be recorded")
+            self._complain(str(error))
+
+    def _complain(self, problem: str) -> None:
+        now = time.monotonic()
+        if now - self._complained >= COMPLAINT_SECONDS:
+            self._complained = now
+            _logger.warning("Calls are not recorded: %s", problem)
