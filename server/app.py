@@ -15,6 +15,7 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
+from server.collection_settings import holdings_of
 from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
 from server.protocol import build_server
@@ -26,6 +27,7 @@ from storage.models import Identity
 from tools.core.chat import ChatSampler
 from tools.core.context import RequestContext
 from tools.core.functions.files import FunctionFiles
+from tools.core.holdings import Holdings
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Sampler
@@ -95,7 +97,8 @@ def build(settings: Settings) -> App:
             that there is not.
         StorageError: If the data directory cannot be used.
     """
-    registry = discover_tools()
+    holdings = holdings_of(settings)
+    registry = discover_tools(holdings)
     surface = Surface(settings.surface)
     if not settings.functions.paths:  # whose tools are known when they are loaded
         surface.check(registry)
@@ -107,6 +110,7 @@ def build(settings: Settings) -> App:
             sandbox=Sandbox(root, protected=_protected(settings), read_only=_read_only(settings)),
             library=library,
             text_budget=settings.limits.text_budget,
+            holdings=holdings,
             find_more=functions.refresh,
         )
         for root in (settings.root, Path(settings.root.anchor))
@@ -129,11 +133,12 @@ def build(settings: Settings) -> App:
     return App(settings, library, registry, manager, personal, functions, identity, server)
 
 
-def discover_tools() -> ToolRegistry:
-    """Every tool there is: the project's own and those of installed packages."""
+def discover_tools(holdings: Holdings) -> ToolRegistry:
+    """Every tool, the project's own and those of installed packages, fitted to the holdings."""
     registry = ToolRegistry()
     registry.discover(tools)
     registry.discover_installed()
+    registry.tailor(holdings)
     return registry
 
 

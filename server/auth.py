@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.settings import HttpSettings
+from server.http_settings import HttpSettings
 from storage.models import Identity
 
 __all__ = ["BearerTokens", "Caller", "Speaker", "callers_of", "speaker_of"]

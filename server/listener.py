@@ -8,7 +8,8 @@ import socket
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from server.settings import HttpSettings, SettingsError
+from server.http_settings import HttpSettings
+from server.settings import SettingsError
 
 __all__ = ["address_of", "allowed_callers", "listen"]
 

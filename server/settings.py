@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,12 +20,18 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from server.collection_settings import (
+    DirectorySettings,
+    SourceSettings,
+    check_directories,
+    check_sources,
+)
+from server.http_settings import HttpSettings
 from server.index_settings import ChromaSettings, EmbedderSettings
-from server.settings_group import SettingsGroup
+from server.settings_group import GivenName, Names, SettingsGroup, parse_object, split_commas
 
 __all__ = [
     "FunctionSettings",
-    "HttpSettings",
     "IdentitySettings",
     "LimitSettings",
     "LogSettings",
@@ -35,7 +39,6 @@ __all__ = [
     "Settings",
     "SettingsError",
     "SummarySettings",
-    "TokenSettings",
 ]
 
 DEFAULT_SOURCE = "default"
@@ -89,36 +92,12 @@ def _check_functions(path: Path) -> Path:
     return path
 
 
-def _split_commas(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part for part in map(str.strip, value.split(",")) if part)
-    return value
-
-
-def _parse_object(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("is not JSON") from None
-
-
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-def _check_token(token: SecretStr) -> SecretStr:
-    # RFC 6750, section 2.1: anything else cannot stand in the header.
-    if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
-        raise ValueError("may hold letters, digits and . _ ~ + / - only")
-    return token
-
-
 _GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(_expand)]
 _FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
-_TokenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
-_Names = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
 
 
 def _default_data_dir() -> Path:
@@ -160,61 +139,6 @@ class IdentitySettings(SettingsGroup):
     agent_id: str = Field("", description="The agent; empty means any of the user's.")
 
 
-class TokenSettings(SettingsGroup):
-    """A bearer token, and whose context it opens."""
-
-    token: Annotated[SecretStr, AfterValidator(_check_token)]
-    user_id: str = Field(min_length=1, max_length=256)
-    device_id: str = Field("", max_length=256)
-    agent_id: str = Field("", max_length=256)
-
-
-class HttpSettings(SettingsGroup):
-    """Where the HTTP and SSE transports listen, and whom they answer."""
-
-    host: str = Field(
-        "127.0.0.1",
-        min_length=1,
-        description="Address to listen on; any but a loopback address needs a token.",
-    )
-    port: int = Field(
-        8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
-    )
-    token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
-        None,
-        description="Bearer token that requests must carry; it opens the context of the default "
-        "identity. Without any token none is asked.",
-    )
-    tokens: Annotated[Mapping[_TokenName, TokenSettings], BeforeValidator(_parse_object)] = Field(
-        {},
-        description="More bearer tokens by a name of yours (a-z, 0-9, _ and -), one for each "
-        "person or device: a table of token, user_id and, to fix them, device_id and agent_id. "
-        "A JSON object in the environment.",
-    )
-    allowed_hosts: _Names = Field(
-        (),
-        description="Host headers to answer besides loopback ones and http.host, as name:port; "
-        "name:* means any port. Separated by commas in the environment.",
-    )
-    allowed_origins: _Names = Field(
-        (),
-        description="Origin headers to answer besides loopback ones, as https://name; "
-        "https://name:* means any port. Separated by commas in the environment.",
-    )
-
-    @field_validator("tokens")
-    @classmethod
-    def _tell_apart(
-        cls, tokens: Mapping[str, TokenSettings], info: ValidationInfo
-    ) -> Mapping[str, TokenSettings]:
-        owners = {info.data.get("token"): "http.token"}
-        for name, each in tokens.items():
-            owner = owners.setdefault(each.token, name)
-            if owner != name:
-                raise ValueError(f"{name} has the same token as {owner}; give each one of its own")
-        return tokens
-
-
 class LogSettings(SettingsGroup):
     """What is logged, and where it is kept."""
 
@@ -248,7 +172,7 @@ class LimitSettings(SettingsGroup):
 class FunctionSettings(SettingsGroup):
     """Which Python files are served as tools, and what their processes may use."""
 
-    paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(_split_commas)] = Field(
+    paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(split_commas)] = Field(
         (),
         description="Python files whose public typed functions are tools, and directories of them. "
         "Separated by commas in the environment.",
@@ -313,7 +237,7 @@ class Settings(SettingsGroup):
         description="Directory that file tools see, an existing one; by default the working "
         "directory, or <data_dir>/files where that is nobody's work.",
     )
-    surface: Annotated[_Names, Field(min_length=1)] = Field(
+    surface: Annotated[Names, Field(min_length=1)] = Field(
         ("lean",),
         description="Tools in the list that clients are shown, by name; lean stands for the "
         "everyday ones and all function files, full for every tool. The others are found with "
@@ -328,6 +252,37 @@ class Settings(SettingsGroup):
     chroma: ChromaSettings = Field(ChromaSettings(), description="Vector index.")
     summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
     functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
+    sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Named parts of what is stored, which a question can be put to, by a name of "
+        "yours (a-z, 0-9, _ and -): a table of description, search_hints, supported_filters and "
+        "what is in it: kinds, raw_types, folder, labels. A JSON object in the environment.",
+    )
+    directories: Annotated[Mapping[GivenName, DirectorySettings], BeforeValidator(parse_object)] = (
+        Field(
+            {},
+            description="Directories of people or things besides that of researchers, by a name of "
+            "yours (a-z, 0-9, _ and -): a table of noun, description and which fields of a file "
+            "are what: name_field, key, groups, texts, facts, items, link, aliases. A JSON object "
+            "in the environment.",
+        )
+    )
+
+    @field_validator("sources")
+    @classmethod
+    def _tell_sources_apart(
+        cls, sources: Mapping[str, SourceSettings], info: ValidationInfo
+    ) -> Mapping[str, SourceSettings]:
+        check_sources(sources, info.data.get("root"))
+        return sources
+
+    @field_validator("directories")
+    @classmethod
+    def _tell_directories_apart(
+        cls, directories: Mapping[str, DirectorySettings], info: ValidationInfo
+    ) -> Mapping[str, DirectorySettings]:
+        check_directories(directories, info.data.get("sources", {}))
+        return directories
 
     @field_validator("functions")
     @classmethod

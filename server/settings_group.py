@@ -1,13 +1,43 @@
-"""What every group of settings is."""
+"""What every group of settings is, and how values that several of them have are read."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import json
+from typing import Annotated
 
-__all__ = ["SettingsGroup"]
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+__all__ = ["GivenName", "Names", "SettingsGroup", "parse_object", "split_commas"]
 
 
 class SettingsGroup(BaseModel):
     """Settings that belong together; immutable, and without what nobody knows."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def split_commas(value: object) -> object:
+    """A list as the environment has it."""
+    if isinstance(value, str):
+        return tuple(part for part in map(str.strip, value.split(",")) if part)
+    return value
+
+
+def parse_object(value: object) -> object:
+    """A table as the environment has it.
+
+    Raises:
+        ValueError: If a text is no JSON.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+
+
+GivenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+"""What the user calls a table of theirs."""
+
+Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]

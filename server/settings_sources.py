@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 import platformdirs
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from server.settings import Settings, SettingsError
 
@@ -20,10 +20,16 @@ __all__ = ["SettingRow", "explain", "load"]
 _PREFIX = "TOOLCRIB_"
 _CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 _FIELDS = dict(Settings.fields())
-_TABLES = {key for key, field in _FIELDS.items() if get_origin(field.annotation) is Mapping}
+_TABLES: dict[str, type[BaseModel]] = {
+    key: get_args(field.annotation)[1]
+    for key, field in _FIELDS.items()
+    if get_origin(field.annotation) is Mapping
+}
 _KEYS = {key: key for key in _FIELDS}
 _VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
 _MASK = "**********"
+_LONGEST = 200
+"""Characters of a wrong value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,17 +208,31 @@ def _advice(key: str, names: Mapping[str, str]) -> str:
 
 
 def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
-    for detail in error.errors(include_url=False, include_input=False):
+    for detail in error.errors(include_url=False):
         path = [str(part) for part in detail["loc"]]
         group = [key for key in given if key.startswith(f"{path[0]}.")]
         key = next((key for key in (".".join(path[:2]), path[0], *group) if key in given), None)
         if key is None:  # a default that could not be made because of another wrong value
             continue
-        secret = key in _TABLES or "SecretStr" in str(_FIELDS[key].annotation)
-        value = _MASK if secret else repr(_plain(given[key].value))
         name = ".".join(path) if key in _TABLES else key
+        wrong = detail["input"] if key in _TABLES else given[key].value
+        value = _MASK if _is_secret(key) else _shown(_plain(wrong))
         reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
-        yield f"{name} = {value} (from {given[key].source}): {reason}. {_FIELDS[key].description}"
+        if detail["type"] == "extra_forbidden":
+            known = _TABLES[key].model_fields
+            reason = f"is unknown. {_advice(path[-1], dict(zip(known, known, strict=True)))}"
+        source = given[key].source
+        yield f"{name} = {value} (from {source}): {reason.rstrip('.')}. {_FIELDS[key].description}"
+
+
+def _is_secret(key: str) -> bool:
+    fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
+    return any("SecretStr" in str(field.annotation) for field in fields)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _plain(value: object) -> object:

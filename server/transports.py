@@ -26,9 +26,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.auth import BearerTokens, callers_of
 from server.authority import SoundAuthority
 from server.drain import Drain
+from server.http_settings import HttpSettings
 from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
-from server.settings import HttpSettings
 from server.signals import stopped_by_signals
 from server.stdio import take_streams
 

@@ -27,12 +27,14 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     """List the tools, or show one; says on stderr what is wrong with function files."""
     from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
     from server.app import discover_tools, function_files  # noqa: PLC0415  # the same
+    from server.collection_settings import holdings_of  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
-    registry = discover_tools()
-    files = function_files(load(flags, config_file=config), registry)
+    settings = load(flags, config_file=config)
+    registry = discover_tools(holdings_of(settings))
+    files = function_files(settings, registry)
     anyio.run(files.load_once)
     found = registry.specs() if name is None else (registry.find(name),)
     specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
@@ -47,7 +49,7 @@ def _described(spec: ToolSpec) -> dict[str, object]:
     return {
         "name": spec.name,
         "title": spec.title,
-        "description": spec.description,
+        "description": spec.details or spec.description,
         "scope": spec.scope,
         "effects": sorted(spec.effects),
         "aliases": list(spec.aliases),

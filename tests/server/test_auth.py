@@ -7,7 +7,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from server.auth import BearerTokens, Caller, callers_of
-from server.settings import HttpSettings, TokenSettings
+from server.http_settings import HttpSettings, TokenSettings
 from storage.models import Identity
 
 TOKEN = "open-sesame"  # noqa: S105  # guards nothing

@@ -5,8 +5,9 @@ import socket
 import pytest
 from pydantic import SecretStr
 
+from server.http_settings import HttpSettings
 from server.listener import address_of, allowed_callers, listen
-from server.settings import HttpSettings, SettingsError
+from server.settings import SettingsError
 
 TOKEN = SecretStr("secret")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from server.http_settings import HttpSettings
 from server.settings import (
     FunctionSettings,
-    HttpSettings,
     Settings,
     SettingsError,
     SummarySettings,
