@@ -8,19 +8,12 @@ everything is searched. What the caller says is obeyed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from storage.models import SearchFilter
 from storage.retrieval import cues
 from storage.retrieval.inquiry import Inquiry, Scope
-from storage.retrieval.sources import Source
 
 __all__ = ["Route", "route"]
-
-ValueT = TypeVar("ValueT")
-
-NO_CONTEXT = ""
-"""An id that no context has."""
 
 _MEMORY_INTENTS = frozenset({"recall", "remember", "memory"})
 _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
@@ -58,40 +51,15 @@ def route(inquiry: Inquiry) -> Route:
         case Scope.MEMORY:
             layers = tuple(layer for layer in inquiry.layers if layer > 1)
             only_recent = bool(inquiry.layers) and not layers
-            stored = replace(wanted, memory=True, memory_layers=layers)
+            memories = replace(wanted, memory=True, memory_layers=layers)
             recent = recent and (not inquiry.layers or 1 in inquiry.layers)
-            return Route(scope, why, None if only_recent else stored, recent, is_guess)
+            return Route(scope, why, None if only_recent else memories, recent, is_guess)
         case Scope.KNOWLEDGE:
             source = inquiry.source
-            stored = replace(wanted, memory=False) if source is None else within(source, wanted)
+            stored = source.narrowed(wanted) if source else replace(wanted, memory=False)
             return Route(scope, why, stored, recent=False, is_guess=is_guess)
         case _:
             return Route(scope, why, wanted, recent)
-
-
-def within(source: Source, wanted: SearchFilter) -> SearchFilter:
-    """What is wanted of a source: both what it is made of and what narrows the question."""
-    own = source.wanted
-    types = _both(own.context_types, wanted.context_types)
-    raw_types = _both(own.raw_types, wanted.raw_types)
-    longer, shorter = sorted((own.under, wanted.under), key=len, reverse=True)
-    if types is None or raw_types is None or not longer.startswith(shorter):
-        return replace(wanted, ids=(NO_CONTEXT,), memory=False)
-    return replace(
-        wanted,
-        context_types=types,
-        raw_types=raw_types,
-        under=longer,
-        labels=(*own.labels, *wanted.labels),
-        memory=False,
-    )
-
-
-def _both(own: tuple[ValueT, ...], wanted: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
-    """The values that both let through, where empty means any; None where there is none."""
-    if not own or not wanted:
-        return own or wanted
-    return tuple(value for value in own if value in wanted) or None
 
 
 def _scope(inquiry: Inquiry) -> tuple[Scope, str, bool]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from storage.models import ContextType, SearchFilter, TimeRange
+from storage.models import SearchFilter, TimeRange
 from storage.retrieval.inquiry import Inquiry, Scope
-from storage.retrieval.routing import route, within
+from storage.retrieval.routing import route
 from storage.retrieval.sources import Source
 
 MANUALS = Source(name="manuals", raw_types=("file",), under="manuals/")
@@ -153,14 +153,9 @@ def test_entries_fit_no_filter_but_that_of_a_time() -> None:
         assert route(Inquiry(query="x", top_k=5, scope=Scope.ALL, wanted=wanted)).recent is fit
 
 
-def test_a_source_and_a_filter_both_narrow() -> None:
-    wanted = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"), entities=("ada",))
-    assert within(MANUALS, wanted) == SearchFilter(
-        under="manuals/kettle/", raw_types=("file",), entities=("ada",), memory=False
-    )
-    for other in (SearchFilter(under="notes/"), SearchFilter(raw_types=("web",))):
-        assert within(MANUALS, other).ids == ("",)
-    events = Source(name="log", context_types=(ContextType.EVENT,), labels={"kind": ("a", "b")})
-    both = within(events, SearchFilter(labels=(("kind", ("b",)),)))
-    assert both.labels == (("kind", ("a", "b")), ("kind", ("b",)))
-    assert within(events, SearchFilter(context_types=(ContextType.DOCUMENT,))).ids == ("",)
+def test_a_source_is_asked_for_what_is_wanted_of_it() -> None:
+    wanted = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"))
+    way = route(Inquiry(query="heron", top_k=5, source=MANUALS, wanted=wanted))
+    assert way.stored == MANUALS.narrowed(wanted)
+    other = SearchFilter(under="notes/")
+    assert route(Inquiry(query="heron", top_k=5, source=MANUALS, wanted=other)).stored is None
