@@ -14,13 +14,16 @@ from storage.index.indexer import Indexer
 from storage.index.meaning import MakeEmbedder, Models
 from storage.index.vectors import VectorIndex
 from storage.knowledge import KnowledgeBase
+from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries, OwnEntries
+from storage.memory.memories import Memories
 from storage.memory.recent import Recent
 from storage.memory.recorder import Recorder
 from storage.models import Identity
 from storage.people.people import People
 from storage.reading.parse import MAX_BYTES
 from storage.retrieval.search import SearchEngine
+from storage.retrieval.unified import UnifiedSearch
 from storage.shelf import Shelf
 
 __all__ = ["Library"]
@@ -45,6 +48,7 @@ class Library:
             embedded in this process.
         alpha: Weight of meaning against words in a search, 0 to 1.
         max_document_bytes: Largest document that is taken.
+        consolidate: Whether memories move between their layers by themselves.
 
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
@@ -60,6 +64,7 @@ class Library:
         chroma_url: str = "",
         alpha: float = 0.5,
         max_document_bytes: int = MAX_BYTES,
+        consolidate: bool = True,
     ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
@@ -71,11 +76,20 @@ class Library:
             raise
         self.models = models
         self.vectors = VectorIndex(chroma_home(directory, chroma_url), library=name)
-        self.indexer = Indexer(self.database, models, self.vectors, directory / "indexer.lock")
-        self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
         self.entries = Entries(self.database)
+        self.indexer = Indexer(
+            self.database,
+            models,
+            self.vectors,
+            directory / "indexer.lock",
+            chore=Consolidation(self.database, self.entries, embedder) if consolidate else None,
+        )
+        self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
         self.recent = Recent(self.database, self.entries)
         self.recorder = Recorder(self.entries)
+        self._unified = UnifiedSearch(
+            self.database, self.engine, self.indexer, self.entries, self.recent
+        )
         self._embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, models, self.engine)
@@ -89,6 +103,7 @@ class Library:
             people=People(self.database, identity),
             knowledge=self._knowledge,
             engine=self.engine,
+            unified=self._unified,
             indexer=self.indexer,
             events=Events(
                 identity,
@@ -98,12 +113,21 @@ class Library:
                 indexer=self.indexer,
             ),
             entries=OwnEntries(self.entries, identity),
+            memories=Memories(
+                identity,
+                database=self.database,
+                knowledge=self._knowledge,
+                entries=self.entries,
+                embedder=self._embedder,
+                indexer=self.indexer,
+            ),
             max_document_bytes=self._max_document_bytes,
         )
 
     def close(self) -> None:
         """Ends the background work and lets go of the files."""
         self.recorder.close()
+        self._unified.close()
         self.indexer.stop()
         self.vectors.close()
         self.database.close()

@@ -13,6 +13,7 @@ from storage.index.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
 from storage.knowledge import KnowledgeBase
 from storage.memory.entries import OwnEntries
+from storage.memory.memories import Memories
 from storage.models import (
     Chunk,
     Context,
@@ -26,7 +27,9 @@ from storage.models import (
 )
 from storage.people.names import fold
 from storage.people.people import People
+from storage.retrieval.inquiry import Findings, Inquiry
 from storage.retrieval.search import SearchEngine
+from storage.retrieval.unified import UnifiedSearch
 
 __all__ = ["Shelf"]
 
@@ -43,9 +46,11 @@ class Shelf:
         people: The profile, entities and relationships of the same identity.
         knowledge: Adds knowledge.
         engine: The search engine.
+        unified: Answers questions over memory and knowledge.
         indexer: The background worker.
         events: The identity's events.
         entries: The identity's recorded calls and messages.
+        memories: The identity's memories.
         max_document_bytes: Largest document that is taken.
     """
 
@@ -57,19 +62,23 @@ class Shelf:
         people: People,
         knowledge: KnowledgeBase,
         engine: SearchEngine,
+        unified: UnifiedSearch,
         indexer: Indexer,
         events: Events,
         entries: OwnEntries,
+        memories: Memories,
         max_document_bytes: int,
     ) -> None:
         self.identity = identity
         self.events = events
         self.entries = entries
+        self.memories = memories
         self.people = people
         self.max_document_bytes = max_document_bytes
         self._contexts = contexts
         self._knowledge = knowledge
         self._engine = engine
+        self._unified = unified
         self._indexer = indexer
 
     def add(self, new: NewContext, on_progress: OnProgress | None = None) -> Stored:
@@ -193,6 +202,10 @@ class Shelf:
         else:
             found = self._engine.search(self.identity, query, wanted, top_k, alpha=alpha)
         return replace(found, unknown_names=unknown)
+
+    def ask(self, inquiry: Inquiry) -> Findings:
+        """What is found for a question over memory and knowledge, best first."""
+        return self._unified.ask(self.identity, inquiry, self._resolved)
 
     def index_status(self) -> IndexStatus:
         """How much of what is stored can be found by meaning."""
