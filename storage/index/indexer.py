@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from storage.database import Database
 from storage.errors import StorageError, StorageUnavailableError
@@ -33,7 +34,7 @@ from storage.locks import locked
 from storage.models import Identity, IndexStatus
 from storage.queues import store_vector
 
-__all__ = ["Indexer"]
+__all__ = ["Chore", "Indexer"]
 
 log = logging.getLogger("toolcrib.indexer")
 
@@ -59,6 +60,17 @@ STOP_SECONDS = 10.0
 """How long to wait for the batch under way: an embedder on the network may take longer."""
 
 
+class Chore(Protocol):
+    """Work in the background that waits until there is nothing to index."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look for work."""
+
+    def step(self) -> bool:
+        """Does one piece of work; False when there is none."""
+
+
 class Indexer:
     """Embeds what is new, and keeps the lexical and the vector index up to the record.
 
@@ -70,15 +82,23 @@ class Indexer:
         models: Whose vectors are made.
         vectors: The vector index.
         lock_path: The file whose lock the working process holds.
+        chore: What else is done there, when there is nothing to index.
     """
 
     def __init__(
-        self, database: Database, models: Models, vectors: VectorIndex, lock_path: Path
+        self,
+        database: Database,
+        models: Models,
+        vectors: VectorIndex,
+        lock_path: Path,
+        *,
+        chore: Chore | None = None,
     ) -> None:
         self._database = database
         self._models = models
         self._delivery = Delivery(database, vectors)
         self._lock_path = lock_path
+        self._chore = chore
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -172,7 +192,7 @@ class Indexer:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                worked = self.step()
+                worked = self.step() or self._tend()
                 self.problem = self.problem if worked and self._failed else ""
             except StorageError as error:
                 self._tell(error.message)
@@ -191,6 +211,12 @@ class Indexer:
         if problem != self.problem:
             log.warning("Indexing waits: %s", problem)
         self.problem = problem
+
+    def _tend(self) -> bool:
+        if self._chore is None or not self._chore.is_due:
+            return False
+        with locked(self._lock_path, wait=False) as held:
+            return held and self._chore.step()
 
     def _erase(self) -> None:
         """Now and then sees to it that what was deleted leaves the log and the file."""

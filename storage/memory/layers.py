@@ -11,7 +11,6 @@ from storage.memory.models import MemoryLayer
 __all__ = [
     "MUCH_USED",
     "UNUSED_SECONDS",
-    "note_uses",
     "persist",
     "persistable",
     "raise_layer",
@@ -52,18 +51,10 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
     )
 
 
-def note_uses(connection: sqlite3.Connection, seqs: list[int]) -> None:
-    """Counts a use of each of some memories."""
-    connection.executemany(
-        "UPDATE memories SET uses = uses + 1, last_used = ? WHERE context_seq = ?",
-        ((time.time(), seq) for seq in seqs),
-    )
-
-
 def persistable(
     connection: sqlite3.Connection, whose: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
-    """The memories of layer 2 that are much used, or not used for long.
+    """The seqs of the memories of layer 2 that are much used, or not used for long.
 
     Args:
         connection: Of the record.
@@ -80,7 +71,7 @@ def persistable(
 
 
 def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
-    """Moves memories of layer 2 to layer 4, and says which went."""
+    """Moves memories of layer 2 to layer 4, and says which moved."""
     return [
         seq
         for seq in seqs

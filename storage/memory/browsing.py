@@ -1,0 +1,147 @@
+"""Browsing: memories as they are looked through, each by a number that stays."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.contexts import read_context
+from storage.filters import Where
+from storage.memory.layers import weight
+from storage.memory.models import MemoryLayer
+from storage.models import Chunk, Context
+from storage.wholetext import whole_text
+
+__all__ = ["Memory", "by_ids", "by_numbers", "find", "made_from", "of_layer", "text_of"]
+
+_OPENING_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as it is browsed.
+
+    Attributes:
+        number: Names it for ever, within this library.
+        context: What is known of it.
+        opening: How its text begins.
+        session_id: The session it comes from.
+        uses: How often it was used since it came to its layer.
+        last_used: Unix seconds; None means never.
+        weight: See `storage.memory.layers.weight`.
+    """
+
+    number: int
+    context: Context
+    opening: str
+    session_id: str
+    uses: int
+    last_used: float | None
+    weight: float
+
+
+def of_layer(  # noqa: PLR0913  # each narrows it
+    connection: sqlite3.Connection,
+    whose: Where,
+    layer: MemoryLayer,
+    *,
+    limit: int,
+    offset: int = 0,
+    session_id: str | None = None,
+) -> list[Memory]:
+    """The memories of a layer from 2 to 4: of layer 2 by weight, else newest first.
+
+    Args:
+        connection: Of the record.
+        whose: A condition on `contexts AS x`.
+        layer: Which.
+        limit: How many at most.
+        offset: How many of them to leave out.
+        session_id: Only those that come from this session; None means from any.
+    """
+    parts = [whose, Where("m.layer = ?", (layer,))]
+    if session_id is not None:
+        parts.append(Where("m.session_id = ?", (session_id,)))
+    if layer is not MemoryLayer.IMPORTANT:  # layer 4 grows without end, so SQLite sorts it
+        return _memories(connection, _rows(connection, parts, limit, offset))
+    rows = _rows(connection, parts)
+    rows.sort(key=_weight, reverse=True)
+    return _memories(connection, rows[offset : offset + limit])
+
+
+def find(connection: sqlite3.Connection, *parts: Where) -> list[Memory]:
+    """The memories under some conditions on `contexts AS x` and `memories AS m`, newest first."""
+    return _memories(connection, _rows(connection, parts))
+
+
+def by_numbers(numbers: Sequence[int]) -> Where:
+    """Those with these numbers."""
+    return Where("x.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),))
+
+
+def by_ids(ids: Sequence[str]) -> Where:
+    """Those with these ids."""
+    return Where("x.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+
+
+def made_from(entries: Sequence[int]) -> Where:
+    """Those that were made from one of these entries."""
+    return Where(
+        "x.seq IN (SELECT p.memory_seq FROM memory_parts p"
+        " WHERE p.entry_seq IN (SELECT value FROM json_each(?)))",
+        (json.dumps(list(entries)),),
+    )
+
+
+def text_of(connection: sqlite3.Connection, memory: Memory) -> str:
+    """The whole text of a memory."""
+    rows = connection.execute(
+        "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
+        " ORDER BY position",
+        (memory.number,),
+    )
+    return whole_text([Chunk(*row) for row in rows])
+
+
+def _rows(
+    connection: sqlite3.Connection, parts: Sequence[Where], limit: int = -1, offset: int = 0
+) -> list[sqlite3.Row]:
+    return connection.execute(
+        "SELECT x.seq, x.importance, x.update_time, m.session_id, m.uses, m.last_used"
+        " FROM memories m JOIN contexts x ON x.seq = m.context_seq"
+        f" WHERE {' AND '.join(part.sql for part in parts)}"
+        " ORDER BY CASE m.layer WHEN 3 THEN x.event_time ELSE x.update_time END DESC, x.seq DESC"
+        " LIMIT ? OFFSET ?",
+        (*(value for part in parts for value in part.values), limit, offset),
+    ).fetchall()
+
+
+def _memories(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> list[Memory]:
+    return [
+        Memory(
+            number=row["seq"],
+            context=read_context(connection, row["seq"]),
+            opening=_opening(connection, row["seq"]),
+            session_id=row["session_id"],
+            uses=row["uses"],
+            last_used=row["last_used"],
+            weight=_weight(row),
+        )
+        for row in rows
+    ]
+
+
+def _opening(connection: sqlite3.Connection, seq: int) -> str:
+    row = connection.execute(
+        "SELECT substr(content, 1, ?) FROM chunks WHERE context_seq = ? AND position = 0",
+        (_OPENING_CHARACTERS, seq),
+    ).fetchone()
+    return str(row[0])
+
+
+def _weight(row: sqlite3.Row) -> float:
+    used = max(row["last_used"] or 0.0, row["update_time"])
+    return weight(row["importance"], row["uses"], used, time.time())

@@ -1,0 +1,93 @@
+"""Consolidation: what moves between the layers of memory by itself, in the background.
+
+Important entries become memories, sessions that ended are summed up by their most central
+sentences, and what is much used or not used for long moves to layer 4. No original is ever deleted.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+
+from storage.database import Database
+from storage.filters import Where
+from storage.index.embedders.protocol import Embedder
+from storage.memory.entries import Entries
+from storage.memory.layers import persist, persistable
+from storage.memory.promotion import promotable, promote
+from storage.memory.summaries import SessionSummaries
+from storage.models import Identity
+
+__all__ = ["EXTRACTIVE", "EXTRACT_CHARACTERS", "Consolidation"]
+
+EXTRACTIVE = "extractive"
+"""The summarizer where no model wrote."""
+
+EXTRACT_CHARACTERS = 1_200
+"""Length of an extractive summary: it stays one chunk, and so one vector."""
+
+PROMOTED_AT_ONCE = 20
+
+REST_SECONDS = 60.0
+"""How long it waits after there was nothing to do."""
+
+_EVERYBODY = Where("1", ())
+
+
+class Consolidation:
+    """The upkeep of everybody's layers; for one process at a time, which the caller sees to.
+
+    Args:
+        database: The record.
+        entries: Layer 1.
+        embedder: Makes the vectors of sentences.
+    """
+
+    def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
+        self._database = database
+        self._entries = entries
+        self._summaries = SessionSummaries(database, entries, embedder)
+        self._rested = -REST_SECONDS
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has rested for long enough since there was nothing to do."""
+        return time.monotonic() - self._rested >= REST_SECONDS
+
+    def step(self) -> bool:
+        """Does one piece of work, of two seconds at most; False when there is none.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written or the embedder not be had;
+                what was done stays.
+        """
+        if self._promote() or self._sum_up() or self._persist():
+            return True
+        self._summaries.settle(_EVERYBODY)
+        self._rested = time.monotonic()
+        return False
+
+    def _promote(self) -> bool:
+        with self._database.read() as connection:
+            found = promotable(connection, _EVERYBODY, PROMOTED_AT_ONCE)
+        made = 0
+        for user_id, of_user in groupby(sorted(found), key=lambda each: each[0]):
+            entries = self._entries.get(Identity(user_id), [seq for _, seq in of_user])
+            made += len(promote(self._database, user_id, entries, named=False))
+        return made > 0
+
+    def _sum_up(self) -> bool:
+        due, _ = self._summaries.due(_EVERYBODY, 1)
+        return any(
+            self._summaries.keep(
+                each, self._summaries.extract(each, EXTRACT_CHARACTERS), EXTRACTIVE
+            )
+            for each in due
+        )
+
+    def _persist(self) -> bool:
+        with self._database.read() as connection:
+            if not persistable(connection, _EVERYBODY):
+                return False
+        with self._database.write() as connection:
+            return bool(persist(connection, persistable(connection, _EVERYBODY)))

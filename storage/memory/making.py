@@ -1,0 +1,59 @@
+"""Making: memories that are made from entries, and go with them when those are forgotten."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+
+from storage.contexts import insert_whole, update_context
+from storage.filters import Where, exactly
+from storage.intake import PreparedChunk, insert_chunks
+from storage.models import Identity, NewContext
+
+__all__ = ["TELLING", "find_made", "place"]
+
+TELLING = Where(
+    "(e.target <> '' OR e.arguments <> '{}' OR e.said <> '') AND NOT EXISTS (SELECT 1"
+    " FROM entry_contexts l JOIN memory_parts p ON p.memory_seq = l.context_seq"
+    " WHERE l.entry_seq = e.seq)",
+    (),
+)
+"""Rows of `entries AS e` that something can be made from: not forgotten, and not about what was
+made from entries itself."""
+
+
+def find_made(
+    connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
+) -> sqlite3.Row | None:
+    """The `seq` and `sha256` of what was made, under exactly this identity."""
+    whose = exactly(identity, "x")
+    row: sqlite3.Row | None = connection.execute(
+        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {whose.sql} AND x.raw_type = ?"
+        " AND x.raw_id = ? AND EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)",
+        (*whose.values, raw_type, raw_id),
+    ).fetchone()
+    return row
+
+
+def place(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    new: NewContext,
+    chunks: Sequence[PreparedChunk],
+) -> int:
+    """Writes what was made, over its earlier version if there is one, and answers with its seq.
+
+    What it was made from is the caller's to say.
+    """
+    known = find_made(connection, identity, new.raw_type, new.raw_id)
+    if known is None:
+        return insert_whole(connection, identity, new, chunks, time.time())[0]
+    seq = int(known["seq"])
+    update_context(connection, seq, new, merge_count=0)
+    connection.execute(
+        "UPDATE memories SET session_id = ? WHERE context_seq = ?", (new.session_id, seq)
+    )
+    connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
+    insert_chunks(connection, seq, identity.user_id, chunks)
+    return seq

@@ -1,0 +1,253 @@
+"""Memories: layers 2 to 4 of one identity, and what moves into them and out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from storage.contexts import ContextRepository
+from storage.database import Database
+from storage.filters import Where, identity_clause
+from storage.index.embedders.protocol import Embedder
+from storage.index.indexer import Indexer
+from storage.intake import normalized, prepare
+from storage.knowledge import KnowledgeBase
+from storage.memory import browsing
+from storage.memory.browsing import Memory
+from storage.memory.entries import Entries
+from storage.memory.layers import UNUSED_SECONDS, persist, persistable
+from storage.memory.models import IMPORTANT, Entry, MemoryLayer
+from storage.memory.promotion import promotable, promote
+from storage.memory.statistics import MemoryStats, statistics
+from storage.memory.summaries import DueSession, SessionSummaries
+from storage.models import Context, ContextType, Identity, NewContext, Stored
+
+__all__ = ["Doomed", "Memories"]
+
+MOST_PROMOTED = 200
+"""Entries promoted in one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """What would be forgotten.
+
+    Attributes:
+        entries: Entries of layer 1.
+        memories: Memories, with those that were made from the entries.
+    """
+
+    entries: tuple[Entry, ...]
+    memories: tuple[Memory, ...]
+
+
+class Memories:
+    """The memories of one identity; its calls block, so run them in a worker thread.
+
+    Args:
+        identity: Whose memories every call is bound to.
+        database: The record.
+        knowledge: Adds what is remembered.
+        entries: Layer 1.
+        embedder: Makes the vectors of sentences.
+        indexer: The background worker.
+    """
+
+    def __init__(  # noqa: PLR0913  # the library hands over every part by name
+        self,
+        identity: Identity,
+        *,
+        database: Database,
+        knowledge: KnowledgeBase,
+        entries: Entries,
+        embedder: Embedder,
+        indexer: Indexer,
+    ) -> None:
+        self._identity = identity
+        self._database = database
+        self._knowledge = knowledge
+        self._entries = entries
+        self._summaries = SessionSummaries(database, entries, embedder)
+        self._indexer = indexer
+
+    def remember(  # noqa: PLR0913  # what can be said of a memory, by name
+        self,
+        content: str,
+        *,
+        title: str = "",
+        importance: float = IMPORTANT,
+        entities: Sequence[str] = (),
+        keywords: Sequence[str] = (),
+        session_id: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Stored:
+        """Keeps something: in layer 2 if it is important, else in layer 4.
+
+        What says nearly the same as a memory of either merges into it, which then has the higher
+        importance of both, and is in layer 2 if this is important.
+
+        Raises:
+            InvalidSourceError: If the content is blank.
+            StorageUnavailableError: If the record cannot be written; nothing was changed.
+        """
+        is_important = importance >= IMPORTANT
+        new = normalized(
+            NewContext(
+                context_type=ContextType.KNOWLEDGE,
+                title=title,
+                text=content,
+                keywords=tuple(keywords),
+                entities=tuple(entities),
+                importance=importance,
+                metadata=metadata or {},
+                memory_layer=MemoryLayer.IMPORTANT if is_important else MemoryLayer.SEMANTIC,
+                session_id=session_id,
+            )
+        )
+        context, near = self._knowledge.add(self._identity, new, prepare(new))
+        self._indexer.notify()
+        return Stored(context, "added" if near is None else "merged", near)
+
+    def listed(
+        self, layer: MemoryLayer, limit: int, offset: int = 0, session_id: str | None = None
+    ) -> list[Memory]:
+        """The memories of a layer from 2 to 4: see `storage.memory.browsing.of_layer`."""
+        with self._database.read() as connection:
+            return browsing.of_layer(
+                connection,
+                self._whose("x"),
+                layer,
+                limit=limit,
+                offset=offset,
+                session_id=session_id,
+            )
+
+    def select(self, numbers: Sequence[int], layer: MemoryLayer) -> list[tuple[Memory, str]]:
+        """The memories of a layer with these numbers and their whole texts, in this order.
+
+        Those that are not there are left out.
+        """
+        wanted = (browsing.by_numbers(numbers), Where("m.layer = ?", (layer,)))
+        with self._database.read() as connection:
+            found = browsing.find(connection, self._whose("x"), *wanted)
+            known = {each.number: (each, browsing.text_of(connection, each)) for each in found}
+        return [known[number] for number in dict.fromkeys(numbers) if number in known]
+
+    def stats(self, session_id: str = "") -> MemoryStats:
+        """How much is in each layer, and what a consolidation would do.
+
+        Args:
+            session_id: The session that goes on, which is not to be summed up.
+        """
+        with self._database.read() as connection:
+            return statistics(connection, self._identity, session_id)
+
+    def promote(self, numbers: Sequence[int] | None = None) -> list[Context]:
+        """Makes memories of layer 2 of important entries, or of the named ones; the entries stay.
+
+        Returns:
+            The new and the changed memories; what a memory says already is not told twice.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; what was promoted stays.
+        """
+        seqs = self._promotable() if numbers is None else list(numbers)
+        entries = self._entries.get(self._identity, seqs)
+        made = promote(self._database, self._identity.user_id, entries, named=numbers is not None)
+        self._indexer.notify()
+        return made
+
+    def due_sessions(
+        self, limit: int, *, named: Sequence[str] = (), but: str = ""
+    ) -> tuple[list[DueSession], int]:
+        """Sessions to be summed up: see `storage.memory.summaries.SessionSummaries.due`."""
+        return self._summaries.due(self._whose("s"), limit, named=named, but=but)
+
+    def extract(self, due: DueSession, max_characters: int) -> str:
+        """The most central sentences of a session; see `SessionSummaries.extract`."""
+        return self._summaries.extract(due, max_characters)
+
+    def keep(self, due: DueSession, text: str, summarizer: str) -> Context | None:
+        """Keeps the summary of a session; see `SessionSummaries.keep`."""
+        kept = self._summaries.keep(due, text, summarizer)
+        self._indexer.notify()
+        return kept
+
+    def persist(
+        self, numbers: Sequence[int] | None = None, unused_seconds: float = UNUSED_SECONDS
+    ) -> list[Memory]:
+        """Moves memories of layer 2 to layer 4: the named ones, or those it is time for.
+
+        Args:
+            numbers: Which; None means those that are much used, or not used for long.
+            unused_seconds: What is long.
+
+        Returns:
+            Those that moved.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; nothing was moved.
+        """
+        with self._database.write() as connection:
+            whose = self._whose("x")
+            if numbers is None:
+                seqs = persistable(connection, whose, unused_seconds)
+            else:
+                named = browsing.find(connection, whose, browsing.by_numbers(numbers))
+                seqs = [each.number for each in named]
+            moved = persist(connection, seqs)
+            return browsing.find(connection, whose, browsing.by_numbers(moved))
+
+    def doomed(
+        self,
+        *,
+        entries: Sequence[int] = (),
+        memories: Where | None = None,
+        session_id: str | None = None,
+    ) -> Doomed:
+        """What would be forgotten; only entries and memories that the identity sees.
+
+        Args:
+            entries: These entries.
+            memories: The memories under a condition on `contexts AS x` and `memories AS m`.
+            session_id: All entries of this session and all memories that come from it.
+        """
+        found = {each.seq: each for each in self._entries.get(self._identity, entries)}
+        conditions = [] if memories is None else [memories]
+        if session_id is not None:
+            count = self._entries.count(self._identity, session_id)
+            of_session = self._entries.recent(self._identity, session_id, count)
+            found |= {each.seq: each for each in of_session}
+            conditions.append(Where("m.session_id = ?", (session_id,)))
+        if found:
+            conditions.append(browsing.made_from(list(found)))
+        going: dict[int, Memory] = {}
+        with self._database.read() as connection:
+            for condition in conditions:
+                for each in browsing.find(connection, self._whose("x"), condition):
+                    going[each.number] = each
+        return Doomed(tuple(found[seq] for seq in sorted(found)), tuple(going.values()))
+
+    def forget(self, doomed: Doomed) -> tuple[int, int]:
+        """Deletes entries and memories for good, with what was made from them.
+
+        Returns:
+            How many entries and how many memories went.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written.
+        """
+        ids = [each.context.id for each in doomed.memories]
+        memories = ContextRepository(self._database).delete(self._identity, ids)
+        entries = self._entries.forget(self._identity, [each.seq for each in doomed.entries])
+        self._indexer.notify()
+        return entries, memories
+
+    def _promotable(self) -> list[int]:
+        with self._database.read() as connection:
+            found = promotable(connection, self._whose("e"), MOST_PROMOTED)
+        return [seq for _, seq in found]
+
+    def _whose(self, alias: str) -> Where:
+        return identity_clause(self._identity, alias)

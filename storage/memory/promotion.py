@@ -1,0 +1,125 @@
+"""Promotion: entries of layer 1 that are important become memories of layer 2."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from hashlib import sha256
+
+from storage.contexts import read_context
+from storage.database import Database
+from storage.filters import Where
+from storage.intake import normalized, prepare
+from storage.memory.making import TELLING, place
+from storage.memory.models import IMPORTANT, Entry, MemoryLayer
+from storage.models import Context, ContextType, Identity, NewContext
+
+__all__ = ["PROMOTED", "promotable", "promote"]
+
+PROMOTED = "entry"
+"""The raw_type of what was promoted."""
+
+_TITLE_CHARACTERS = 200
+
+_OF_NO_MEMORY = (
+    "NOT EXISTS (SELECT 1 FROM entry_contexts l JOIN memories m ON m.context_seq = l.context_seq"
+    " WHERE l.entry_seq = e.seq)"
+)
+"""What was remembered is a memory already."""
+
+
+def promotable(connection: sqlite3.Connection, whose: Where, limit: int) -> list[tuple[str, int]]:
+    """The important entries that no memory says yet, oldest first.
+
+    Of those with the same action and target the newest speaks for all; what only looked for what is
+    stored says nothing.
+
+    Args:
+        connection: Of the record.
+        whose: A condition on `entries AS e`.
+        limit: How many at most.
+
+    Returns:
+        User and seq of each.
+    """
+    rows = connection.execute(
+        "SELECT n.user_id, n.seq FROM (SELECT e.user_id, max(e.seq) AS seq FROM entries e"
+        f" WHERE {whose.sql} AND e.importance >= ? AND NOT e.is_recall AND {TELLING.sql}"
+        f" AND {_OF_NO_MEMORY} GROUP BY e.user_id, e.device_id, e.agent_id, e.action, e.target) n"
+        " WHERE NOT EXISTS"
+        " (SELECT 1 FROM memory_parts p WHERE p.entry_seq = n.seq AND p.is_copy)"
+        " ORDER BY n.seq LIMIT ?",
+        (*whose.values, IMPORTANT, limit),
+    )
+    return [(row["user_id"], row["seq"]) for row in rows]
+
+
+def promote(
+    database: Database, user_id: str, entries: Sequence[Entry], *, named: bool
+) -> list[Context]:
+    """Makes a memory of layer 2 of each entry; the entries stay.
+
+    An entry that a memory says already is not told twice. One that was chosen by itself takes the
+    place of an older one with the same action and target.
+
+    Args:
+        database: The record.
+        user_id: Whose.
+        entries: Of which.
+        named: Whether somebody named them, so that each is kept for itself.
+
+    Returns:
+        The new and the changed memories.
+
+    Raises:
+        StorageUnavailableError: If the record cannot be written; what was promoted stays.
+    """
+    made = (_promote(database, user_id, entry, named=named) for entry in entries)
+    return [each for each in made if each is not None]
+
+
+def _promote(database: Database, user_id: str, entry: Entry, *, named: bool) -> Context | None:
+    new = _memory(entry, named=named)
+    chunks = prepare(new)
+    identity = Identity(user_id, entry.device_id, entry.agent_id)
+    with database.write() as connection:
+        if not _is_due(connection, entry.seq):
+            return None
+        seq = place(connection, identity, new, chunks)
+        moved = connection.execute(
+            "UPDATE memory_parts SET entry_seq = ? WHERE memory_seq = ?", (entry.seq, seq)
+        )
+        if not moved.rowcount:
+            connection.execute(
+                "INSERT INTO memory_parts (memory_seq, entry_seq, is_copy) VALUES (?, ?, 1)",
+                (seq, entry.seq),
+            )
+        return read_context(connection, seq)
+
+
+def _is_due(connection: sqlite3.Connection, seq: int) -> bool:
+    """Whether an entry tells something still, and no memory says it yet."""
+    row = connection.execute(
+        f"SELECT 1 FROM entries e WHERE e.seq = ? AND {TELLING.sql} AND {_OF_NO_MEMORY}"
+        " AND NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.entry_seq = e.seq AND p.is_copy)",
+        (seq,),
+    ).fetchone()
+    return row is not None
+
+
+def _memory(entry: Entry, *, named: bool) -> NewContext:
+    key = f"{entry.action}\0{entry.target}" + f"\0{entry.seq}" * named
+    return normalized(
+        NewContext(
+            context_type=ContextType.KNOWLEDGE,
+            title=" ".join(f"{entry.action} {entry.target}".split())[:_TITLE_CHARACTERS],
+            text=entry.text,
+            importance=max(entry.importance, IMPORTANT),
+            event_time=entry.time,
+            metadata={"action": entry.action, "outcome": entry.outcome},
+            raw_type=PROMOTED,
+            raw_id=sha256(key.encode()).hexdigest(),
+            memory_layer=MemoryLayer.IMPORTANT,
+            session_id=entry.session_id,
+        )
+    )

@@ -1,0 +1,86 @@
+"""Statistics: how much is in each layer of memory, and what a consolidation would do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from storage.filters import identity_clause
+from storage.memory.layers import persistable
+from storage.memory.models import MemoryLayer
+from storage.memory.promotion import promotable
+from storage.memory.summaries import unsettled
+from storage.models import Identity
+
+__all__ = ["LayerStats", "MemoryStats", "statistics"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStats:
+    """How much a layer holds.
+
+    Attributes:
+        count: Entries or memories.
+        oldest: Unix seconds of the oldest; None where there is none.
+        newest: Unix seconds of the newest.
+    """
+
+    count: int
+    oldest: float | None
+    newest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """How much is in each layer, and what a consolidation would do.
+
+    Attributes:
+        layers: By layer.
+        sessions: How many there are entries of.
+        promotable: Important entries that no memory says yet.
+        unsummed: Sessions that ended without a summary, or went on since.
+        persistable: Memories of layer 2 that are much used, or not used for long.
+    """
+
+    layers: Mapping[MemoryLayer, LayerStats]
+    sessions: int
+    promotable: int
+    unsummed: int
+    persistable: int
+
+
+def statistics(connection: sqlite3.Connection, identity: Identity, session_id: str) -> MemoryStats:
+    """Counts what an identity sees.
+
+    Args:
+        connection: Of the record.
+        identity: Whose.
+        session_id: The session that goes on.
+    """
+    layers = {layer: LayerStats(0, None, None) for layer in MemoryLayer}
+    whose = identity_clause(identity, "e")
+    layers[MemoryLayer.RECENT] = LayerStats(
+        *connection.execute(
+            f"SELECT count(*), min(e.time), max(e.time) FROM entries e WHERE {whose.sql}",
+            whose.values,
+        ).fetchone()
+    )
+    whose = identity_clause(identity, "x")
+    for layer, *told in connection.execute(
+        "SELECT m.layer, count(*), min(x.event_time), max(x.event_time) FROM memories m"
+        f" JOIN contexts x ON x.seq = m.context_seq WHERE {whose.sql} GROUP BY m.layer",
+        whose.values,
+    ):
+        layers[MemoryLayer(layer)] = LayerStats(*told)
+    sessions = identity_clause(identity, "s")
+    counted = connection.execute(
+        f"SELECT count(*) FROM sessions s WHERE {sessions.sql}", sessions.values
+    ).fetchone()
+    return MemoryStats(
+        layers=layers,
+        sessions=int(counted[0]),
+        promotable=len(promotable(connection, identity_clause(identity, "e"), -1)),
+        unsummed=len(unsettled(connection, sessions, but=session_id)),
+        persistable=len(persistable(connection, whose)),
+    )
