@@ -54,7 +54,7 @@ def _number(value: float) -> str:
         value = math.copysign(math.inf, value)
     if value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
-    return format(value, ".15g")
+    return format(value, ".12g")
 
 
 def _folded(label: str) -> bytes:

@@ -8,11 +8,24 @@ CREATE TABLE labels (
 ) WITHOUT ROWID;
 CREATE INDEX labels_of_context ON labels (context_seq);
 
-CREATE VIEW labels_in_metadata AS
-    SELECT DISTINCT x.seq AS context_seq, x.user_id, each.key, CAST(leaf.atom AS TEXT) AS value
-    FROM contexts x, json_each(x.metadata) each,
-        json_each(CASE each.type WHEN 'array' THEN each.value ELSE json_array(each.value) END) leaf
-    WHERE each.type <> 'object' AND leaf.atom IS NOT NULL AND length(leaf.atom) <= 256;
+CREATE VIEW labels_in_metadata AS  -- storage.labels.label_of writes the same values
+    WITH plain AS (
+        SELECT x.seq AS context_seq, x.user_id, each.key,
+            iif(each.type = 'array', leaf.type, each.type) AS type,
+            iif(each.type = 'array', leaf.atom, each.atom) AS atom
+        FROM contexts x,
+            json_each(iif(json_valid(x.metadata), x.metadata, '{}')) each,
+            json_each(iif(each.type = 'array', each.value, '[0]')) leaf
+    )
+    SELECT context_seq, user_id, key,
+        CASE
+            WHEN type IN ('true', 'false') THEN type
+            WHEN typeof(atom) <> 'real' THEN atom
+            WHEN abs(atom) < 9e15 AND atom = CAST(atom AS INTEGER) THEN CAST(atom AS INTEGER)
+            ELSE printf('%.12g', atom)
+        END AS value
+    FROM plain
+    WHERE atom IS NOT NULL AND length(atom) <= 256;
 INSERT OR IGNORE INTO labels (user_id, key, value, context_seq)
     SELECT user_id, key, value, context_seq FROM labels_in_metadata;
 
@@ -21,7 +34,8 @@ CREATE TRIGGER contexts_labelled AFTER INSERT ON contexts WHEN new.metadata <> '
         SELECT user_id, key, value, context_seq FROM labels_in_metadata
         WHERE context_seq = new.seq;
 END;
-CREATE TRIGGER contexts_relabelled AFTER UPDATE OF metadata ON contexts BEGIN
+CREATE TRIGGER contexts_relabelled AFTER UPDATE OF metadata ON contexts
+WHEN new.metadata <> old.metadata BEGIN
     DELETE FROM labels WHERE context_seq = new.seq;
     INSERT OR IGNORE INTO labels (user_id, key, value, context_seq)
         SELECT user_id, key, value, context_seq FROM labels_in_metadata
