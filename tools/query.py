@@ -1,4 +1,4 @@
-"""One question over everything that is stored."""
+"""One question over memory and knowledge."""
 
 from __future__ import annotations
 
@@ -6,49 +6,78 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from storage.models import SearchFilter
+from storage.retrieval.inquiry import Inquiry, Scope
+from tools.core.answer import Answer
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.filters import FilterArguments, read_filters
 from tools.core.params import AgentId, DeviceId, TopK, UserId
-from tools.core.retrieved import Retrieved
 from tools.core.spec import Effect, ToolScope, tool
+from tools.core.tailoring import tailored
 
 __all__ = ["query"]
-
-
-class Answer(Retrieved):
-    """What was found, and where.
-
-    Attributes:
-        scope: Where it was looked for.
-    """
-
-    scope: str
 
 
 @tool(
     scope=ToolScope.CONTEXT,
     effects={Effect.READ},
-    tags=("context", "retrieval"),
+    tags=("context", "retrieval", "memory"),
     capabilities=("answer a question from what is stored", "recall"),
+    tailor=tailored,
 )
 def query(
     context: RequestContext,
     query: Annotated[str, Field(min_length=1, max_length=10_000, description="The question")],
     scope: Annotated[
-        Literal["auto", "knowledge", "all"],
-        Field(description="Where to look; knowledge is all there is"),
+        Literal["auto", "memory", "knowledge", "all"],
+        Field(description="Where to look; auto goes by the question"),
     ] = "auto",
+    intent: Annotated[
+        str, Field(max_length=64, description="What for, such as recall or troubleshooting")
+    ] = "",
+    source: Annotated[
+        str | None, Field(max_length=64, description="Only in this part of knowledge")
+    ] = None,
+    layer: Annotated[
+        Literal["auto", "l1", "l2", "l3", "l4"],
+        Field(description="Of memory: l1 this session, l2 important, l3 summaries, l4 facts"),
+    ] = "auto",
+    filters: Annotated[FilterArguments | None, Field(description="What narrows it")] = None,
     top_k: TopK = 5,
     user_id: UserId = None,
     device_id: DeviceId = None,
     agent_id: AgentId = None,
 ) -> Answer:
-    """Searches everything stored for this user: ask here first, before saying you do not know."""
+    """Searches all memory and knowledge of this user: ask here before saying you do not know."""
     if not query.strip():
         raise InvalidArgumentsError(
             f"query: {query!r} asks nothing.", next_actions=("Ask in words what you look for.",)
         )
-    shelf = context.shelf(user_id, device_id, agent_id)
-    found = Retrieved.of(shelf.search(query, SearchFilter(), top_k))
-    return Answer(scope="knowledge" if scope == "auto" else scope, **found.__dict__)
+    _check_together(scope, source, layer)
+    sources = context.holdings.sources
+    meant = None if source is None else context.holdings.source(source)
+    inquiry = Inquiry(
+        query=query,
+        top_k=top_k,
+        scope=Scope(scope),
+        intent=intent,
+        source=meant,
+        sources=sources,
+        layers=() if layer == "auto" else (int(layer[1:]),),
+        wanted=read_filters(filters, meant, sources),
+        session_id=context.session_id,
+    )
+    return Answer.of_findings(context.shelf(user_id, device_id, agent_id).ask(inquiry), query)
+
+
+def _check_together(scope: str, source: str | None, layer: str) -> None:
+    """Refuses what contradicts itself: sources are of knowledge, layers of memory."""
+    if layer != "auto" and source is not None:
+        wrong, drop = f"source {source!r} is knowledge, layer {layer} is memory", "source or layer"
+    elif layer != "auto" and scope == "knowledge":
+        wrong, drop = f"scope knowledge has no layers, and so no {layer}", "layer or scope"
+    elif source is not None and scope == "memory":
+        wrong, drop = f"scope memory has no sources, and so no {source!r}", "source or scope"
+    else:
+        return
+    raise InvalidArgumentsError(f"{wrong}.", next_actions=(f"Leave {drop} out.",))

@@ -57,6 +57,7 @@ class Finding:
             "events".
         layer: Its layer of memory, 1 to 4; 0 where it is no memory.
         score: How well it fits, 0 to 1.
+        lexical: BM25 of a passage; of an entry the share of the query's words that it has.
         hit: The passage, with its scores.
         entry: The entry of layer 1.
         also: Other origins that say the same.
@@ -65,6 +66,7 @@ class Finding:
     origin: str
     layer: int
     score: float
+    lexical: float
     hit: SearchHit | None = None
     entry: Entry | None = None
     also: tuple[str, ...] = ()

@@ -205,6 +205,7 @@ class UnifiedSearch:
                 origin="memory",
                 layer=MemoryLayer.RECENT,
                 score=min(1.0, share * scale),
+                lexical=share,
                 entry=entry,
             )
             for entry, share in entries
@@ -254,6 +255,7 @@ def _of_hit(hit: SearchHit, inquiry: Inquiry) -> Finding:
         origin=named or origin_of(hit.context, inquiry.sources),
         layer=hit.context.memory_layer,
         score=hit.score,
+        lexical=hit.lexical,
         hit=hit,
     )
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from pydantic import BaseModel, FiniteFloat
 
+from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
+from storage.retrieval.inquiry import Finding
+from storage.retrieval.unified import origin_of
+from storage.tokenize import terms_of, tokenize
 from tools.core.calendar import utc
 
 __all__ = ["Coverage", "Hit", "Retrieved"]
 
 NOTHING = "Nothing stored is close enough."
 
+KINDS = frozenset({"documents", "knowledge", "events"})
+"""Origins that are told by what a hit is anyway."""
+
 
 class Hit(BaseModel):
     """One found context and why it was found.
 
     Attributes:
-        id: Stable identifier of the context.
-        context_type: Its kind.
+        id: Stable identifier of the context, or "entry-" and a number.
+        context_type: Its kind; of what was called or said in this session "call" or "message".
+        origin: Where it comes from: "memory", a source's name, or "documents", "knowledge",
+            "events".
+        layer: Its layer of memory, "l1" to "l4"; absent where it is no memory.
         position: Which piece of its text this is, from 0.
         raw_type: Kind of its source.
         raw_id: Its source's own name.
@@ -30,7 +40,7 @@ class Hit(BaseModel):
         hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month.
         score: Fused score, 0 to 1.
         dense: Cosine similarity; absent while the chunk is not embedded.
-        lexical: BM25 score.
+        lexical: BM25 score; of a call or message the share of the query's words that it has.
         surroundings: How well the turns beside it, its session and its date fit, 0 to 1; absent
             where none of them counts.
         matched: The query's words that stand in it.
@@ -38,6 +48,8 @@ class Hit(BaseModel):
 
     id: str
     context_type: str
+    origin: str
+    layer: str | None
     position: int
     raw_type: str
     raw_id: str
@@ -61,6 +73,8 @@ class Hit(BaseModel):
         return cls(
             id=context.id,
             context_type=context.context_type,
+            origin=origin_of(context, ()),
+            layer=_layer(context.memory_layer),
             position=chunk.position,
             raw_type=context.raw_type,
             raw_id=context.raw_id,
@@ -76,6 +90,50 @@ class Hit(BaseModel):
             lexical=round(hit.lexical, 4),
             surroundings=None if hit.surroundings is None else round(hit.surroundings, 4),
             matched=list(hit.matched_terms),
+        )
+
+    @classmethod
+    def of_finding(cls, finding: Finding, asked: str) -> Hit:
+        """A passage, or an entry of the session, as a tool answers it.
+
+        Args:
+            finding: What was found.
+            asked: The query as it was put to the index, for the words that match.
+        """
+        if finding.hit is not None:
+            found = cls.of(finding.hit)
+            return found.model_copy(
+                update={"origin": finding.origin, "score": round(finding.score, 4)}
+            )
+        if finding.entry is None:
+            raise ValueError("A finding is a passage or an entry.")
+        return cls._of_entry(finding.entry, finding, asked)
+
+    @classmethod
+    def _of_entry(cls, entry: Entry, finding: Finding, asked: str) -> Hit:
+        title, _, content = entry.text.partition("\n")
+        terms = set(tokenize(entry.text))
+        matched = [word for term, word in terms_of(asked).items() if term in terms]
+        return cls(
+            id=f"entry-{entry.seq}",
+            context_type=entry.kind,
+            origin=finding.origin,
+            layer=_layer(finding.layer),
+            position=0,
+            raw_type="",
+            raw_id="",
+            title=title,
+            heading="",
+            content=content,
+            entities=[],
+            event_time=utc(entry.time).isoformat(),
+            time_bucket="",
+            hierarchy_level=0,
+            score=round(finding.score, 4),
+            dense=None,
+            lexical=round(finding.lexical, 4),
+            surroundings=None,
+            matched=list(dict.fromkeys(matched)),
         )
 
 
@@ -144,17 +202,25 @@ class Retrieved(BaseModel):
 
     def to_text(self) -> str:
         """The hits for the model, each with its source, its scores and its text."""
-        count = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
-        nothing = "Nothing stored fits." if self.mode == "listing" else NOTHING
         unknown = ", ".join(repr(name) for name in self.unknown_entities)
         head = [
-            count if self.hits else nothing,
+            self.summary(),
             f"No stored name is like {unknown}." if unknown else "",
             self.coverage.to_text(),
         ]
         blocks = [" ".join(filter(None, head))]
         blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
         return "\n\n".join(blocks)
+
+    def summary(self) -> str:
+        """How many hits there are, in a few words."""
+        if self.hits:
+            return f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
+        return "Nothing stored fits." if self.mode == "listing" else NOTHING
+
+
+def _layer(number: int) -> str | None:
+    return MemoryLayer(number).label if number else None
 
 
 def _block(rank: int, hit: Hit, mode: str) -> str:
@@ -171,7 +237,9 @@ def _block(rank: int, hit: Hit, mode: str) -> str:
 def _origin(hit: Hit) -> str:
     """How it is named in other calls, and where it comes from."""
     source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
+    kept = f"memory {hit.layer}" if hit.layer else ""
+    named = kept or ("" if hit.origin in KINDS else hit.origin)
     if hit.context_type == ContextType.DOCUMENT:
-        return f"({source})"
-    parts = (f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)
+        return f"({', '.join(filter(None, (named, source)))})"
+    parts = (named, f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)
     return f"({', '.join(filter(None, parts))})"
