@@ -15,7 +15,16 @@ from storage.memory.models import MemoryLayer
 from storage.models import Chunk, Context
 from storage.wholetext import whole_text
 
-__all__ = ["Memory", "by_ids", "by_numbers", "find", "made_from", "of_layer", "text_of"]
+__all__ = [
+    "Memory",
+    "by_ids",
+    "by_numbers",
+    "find",
+    "made_from",
+    "of_layer",
+    "of_session",
+    "text_of",
+]
 
 _OPENING_CHARACTERS = 200
 
@@ -64,7 +73,7 @@ def of_layer(  # noqa: PLR0913  # each narrows it
     """
     parts = [whose, Where("m.layer = ?", (layer,))]
     if session_id is not None:
-        parts.append(Where("m.session_id = ?", (session_id,)))
+        parts.append(of_session(session_id))
     if layer is not MemoryLayer.IMPORTANT:  # layer 4 grows without end, so SQLite sorts it
         return _memories(connection, _rows(connection, parts, limit, offset))
     rows = _rows(connection, parts)
@@ -85,6 +94,11 @@ def by_numbers(numbers: Sequence[int]) -> Where:
 def by_ids(ids: Sequence[str]) -> Where:
     """Those with these ids."""
     return Where("x.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+
+
+def of_session(session_id: str) -> Where:
+    """Those that come from this session."""
+    return Where("m.session_id = ?", (session_id,))
 
 
 def made_from(entries: Sequence[int]) -> Where:

@@ -134,6 +134,15 @@ class Memories:
             known = {each.number: (each, browsing.text_of(connection, each)) for each in found}
         return [known[number] for number in dict.fromkeys(numbers) if number in known]
 
+    def recent(self, session_id: str | None, limit: int) -> list[Entry]:
+        """The last entries of layer 1, newest first; session_id None means of all sessions."""
+        return self._entries.recent(self._identity, session_id, limit)
+
+    def entries(self, numbers: Sequence[int]) -> list[Entry]:
+        """The entries of layer 1 with these numbers; those that are not there are left out."""
+        found = {each.seq: each for each in self._entries.get(self._identity, numbers)}
+        return [found[number] for number in dict.fromkeys(numbers) if number in found]
+
     def stats(self, session_id: str = "") -> MemoryStats:
         """How much is in each layer, and what a consolidation would do.
 
@@ -203,25 +212,26 @@ class Memories:
         self,
         *,
         entries: Sequence[int] = (),
-        memories: Where | None = None,
+        numbers: Sequence[int] = (),
+        ids: Sequence[str] = (),
         session_id: str | None = None,
     ) -> Doomed:
-        """What would be forgotten; only entries and memories that the identity sees.
+        """What would be forgotten, of what the identity sees.
 
         Args:
-            entries: These entries.
-            memories: The memories under a condition on `contexts AS x` and `memories AS m`.
+            entries: These entries, and the memories that were made from them.
+            numbers: The memories with these numbers.
+            ids: The memories with these ids.
             session_id: All entries of this session and all memories that come from it.
         """
         found = {each.seq: each for each in self._entries.get(self._identity, entries)}
-        conditions = [] if memories is None else [memories]
+        conditions = [browsing.by_numbers(numbers), browsing.by_ids(ids)]
         if session_id is not None:
             count = self._entries.count(self._identity, session_id)
             of_session = self._entries.recent(self._identity, session_id, count)
             found |= {each.seq: each for each in of_session}
-            conditions.append(Where("m.session_id = ?", (session_id,)))
-        if found:
-            conditions.append(browsing.made_from(list(found)))
+            conditions.append(browsing.of_session(session_id))
+        conditions.append(browsing.made_from(list(found)))
         going: dict[int, Memory] = {}
         with self._database.read() as connection:
             for condition in conditions:

@@ -69,8 +69,9 @@ CREATE TRIGGER entries_unerased AFTER DELETE ON entries BEGIN
         ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1;
 END;
 
--- What was made from an entry that is forgotten goes with it; what the others say is told anew. No
--- entry that tells of a memory made from entries is part of one, so that this ends.
+-- What was made from an entry that is forgotten goes with it, and so does what tells of that; what
+-- the other entries say is told anew. A trigger does not set itself off, and need not: nothing is made
+-- from an entry that tells of what was made from entries.
 CREATE TRIGGER entries_untold AFTER UPDATE OF target, arguments, said ON entries BEGIN
     UPDATE sessions SET told_until = NULL WHERE user_id = new.user_id
         AND device_id = new.device_id AND agent_id = new.agent_id AND id = new.session_id
@@ -93,4 +94,8 @@ CREATE TRIGGER entries_unmade AFTER DELETE ON entries BEGIN
 END;
 CREATE TRIGGER parts_untold AFTER DELETE ON memory_parts WHEN old.is_copy BEGIN
     UPDATE entries SET target = '', arguments = '{}', said = '' WHERE seq = old.entry_seq;
+END;
+CREATE TRIGGER entities_untold AFTER DELETE ON entities BEGIN
+    UPDATE entries SET target = '', arguments = '{}', said = ''
+        WHERE user_id = old.user_id AND target = old.name COLLATE NOCASE;
 END;

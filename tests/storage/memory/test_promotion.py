@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from storage.library import Library
+from storage.memory.memories import Memories
+from storage.memory.models import MemoryLayer, NewEntry
+from storage.models import ContextType, Identity, NewContext, SearchFilter
+
+ANN = Identity(user_id="ann")
+PHONE = Identity(user_id="ann", device_id="phone")
+BOB = Identity(user_id="bob")
+
+
+@pytest.fixture
+def memories(library: Library) -> Memories:
+    return library.shelf(ANN).memories
+
+
+def record(library: Library, target: str, *, whose: Identity = ANN, **given: Any) -> int:
+    new = {
+        "session_id": "monday",
+        "kind": "call",
+        "time": time.time(),
+        "action": "write_file",
+        "target": target,
+        "said": f"Wrote {target}.",
+        "importance": 7.0,
+        **given,
+    }
+    return library.entries.record(whose, NewEntry(**new))
+
+
+def _said(memories: Memories) -> dict[str, str]:
+    found = memories.listed(MemoryLayer.IMPORTANT, 1000)
+    return {
+        each.context.title: memories.select([each.number], MemoryLayer.IMPORTANT)[0][1]
+        for each in found
+    }
+
+
+def test_important_entries_become_memories_once_and_stay(
+    library: Library, memories: Memories
+) -> None:
+    first = record(library, "a.md", arguments={"path": "a.md"}, importance=8.5)
+    record(library, "b.md", importance=5.9)
+    (made,) = memories.promote()
+    assert (made.memory_layer, made.importance, made.title) == (2, 8.5, "write_file a.md")
+    assert _said(memories) == {"write_file a.md": "write_file a.md\npath=a.md\nWrote a.md."}
+    assert memories.promote() == []
+    assert memories.promote([first]) == []
+    assert library.entries.count(ANN) == 2
+    (memory,) = memories.listed(MemoryLayer.IMPORTANT, 10, session_id="monday")
+    assert memory.context.id == made.id
+
+
+def test_what_only_looked_and_what_was_remembered_is_not_promoted(
+    library: Library, memories: Memories
+) -> None:
+    stored = memories.remember("Ann likes tea")
+    record(library, "tea", action="remember", context_ids=(stored.context.id,))
+    recall = record(library, "cups", action="query", is_recall=True)
+    assert memories.stats().promotable == 0
+    assert memories.promote() == []
+    (made,) = memories.promote([recall])  # by name
+    assert made.importance == 7.0
+
+
+def test_a_named_entry_is_kept_for_itself_however_little_it_matters(
+    library: Library, memories: Memories
+) -> None:
+    slight = [record(library, "a.md", importance=1.0, said=f"{n} lines.") for n in range(2)]
+    assert memories.promote() == []
+    made = memories.promote([*slight, slight[0], 10**9])
+    assert [each.importance for each in made] == [6.0, 6.0]
+    assert memories.promote(slight) == []
+
+
+def test_of_the_same_action_and_target_the_newest_speaks(
+    library: Library, memories: Memories
+) -> None:
+    for number in range(3):
+        record(library, "a.md", said=f"{number} lines.")
+    (first,) = memories.promote()
+    record(library, "a.md", said="9 lines.")
+    (again,) = memories.promote()
+    assert again.id == first.id
+    assert _said(memories) == {"write_file a.md": "write_file a.md\n9 lines."}
+    assert memories.promote() == []
+
+
+@pytest.mark.parametrize("targets", [("a b", "a  b"), ("x" * 999 + "1", "x" * 999 + "2")])
+def test_targets_that_are_merely_alike_are_promoted_apart_and_once(
+    library: Library, memories: Memories, targets: tuple[str, str]
+) -> None:
+    for target in targets:
+        record(library, target)
+    assert len(memories.promote()) == 2
+    assert memories.promote() == []
+
+
+def test_what_is_promoted_neither_merges_nor_is_merged_into(
+    library: Library, memories: Memories
+) -> None:
+    record(library, "a.md")
+    text = "write_file a.md\nWrote a.md."
+    remembered = memories.remember(text, title="write_file a.md")
+    (made,) = memories.promote()
+    assert made.id != remembered.context.id
+    assert memories.remember(text).context.id == remembered.context.id
+
+
+def test_each_device_and_user_has_its_own(library: Library, memories: Memories) -> None:
+    for whose in (ANN, PHONE, BOB):
+        record(library, "a.md", whose=whose)
+    bobs = record(library, "b.md", whose=BOB)
+    assert memories.promote([bobs]) == []
+    made = memories.promote()
+    assert {each.identity for each in made} == {ANN, PHONE}
+    assert library.shelf(BOB).count(SearchFilter(memory=True)) == 0
+    assert len(library.shelf(BOB).memories.promote()) == 2
+
+
+def test_what_was_made_from_a_forgotten_entry_goes_with_it(
+    library: Library, memories: Memories
+) -> None:
+    older = record(library, "a.md", said="old")
+    newer = record(library, "a.md", said="new")
+    memories.promote()
+    doomed = memories.doomed(entries=[newer])
+    assert (len(doomed.entries), len(doomed.memories)) == (1, 1)
+    assert memories.forget(doomed) == (1, 1)
+    assert _said(memories) == {}
+    memories.promote()
+    assert _said(memories) == {"write_file a.md": "write_file a.md\nold"}
+    library.entries.forget(ANN, [older])
+    assert _said(memories) == {}
+    assert memories.promote() == []
+
+
+def test_what_was_made_from_an_entry_about_a_forgotten_context_goes_too(
+    library: Library, memories: Memories
+) -> None:
+    shelf = library.shelf(ANN)
+    new = NewContext(context_type=ContextType.KNOWLEDGE, title="", text="Ann likes tea")
+    known = shelf.add(new).context.id
+    record(library, "tea", action="add_knowledge", context_ids=(known,))
+    (made,) = memories.promote()
+    teller = record(library, "", action="manage_memory", said="Ann, tea", context_ids=(made.id,))
+    assert shelf.forget([known]) == 1
+    assert shelf.count(SearchFilter()) == 0
+    assert [each.said for each in memories.entries([teller])] == [""]
+    assert memories.promote() == []
+
+
+def test_who_forgets_what_was_promoted_forgets_what_it_says(
+    library: Library, memories: Memories
+) -> None:
+    entry = record(library, "a.md")
+    (made,) = memories.promote()
+    memories.persist([memories.doomed(ids=[made.id]).memories[0].number])
+    assert memories.forget(memories.doomed(ids=[made.id])) == (0, 1)
+    (blank,) = memories.entries([entry])
+    assert (blank.target, blank.said, dict(blank.arguments)) == ("", "", {})
+    assert memories.promote() == []
+    assert memories.promote([entry]) == []
+
+
+def test_a_message_that_led_to_what_was_made_of_it_is_forgotten_with_it(
+    library: Library, memories: Memories
+) -> None:
+    message = record(library, "", kind="message", action="prompt:remember", said="tea")
+    (made,) = memories.promote()
+    record(library, "", action="manage_memory", context_ids=(made.id,))  # links the message too
+    assert memories.forget(memories.doomed(ids=[made.id])) == (0, 1)
+    assert [each.said for each in memories.entries([message])] == [""]
+    assert library.shelf(ANN).count(SearchFilter()) == 0
