@@ -110,7 +110,7 @@ def test_filters_add_up(library: Library, world: ModuleType) -> None:
                 raw_id, f"heron {raw_id}", raw_type=raw_type, event_time=when, entities=(name,)
             )
         )
-    assert _ids(library, raw_type="mail", time_range=TimeRange(0, 10), entities=("acme",)) == {
+    assert _ids(library, raw_types=("mail",), time_range=TimeRange(0, 10), entities=("acme",)) == {
         "yes"
     }
 
@@ -172,7 +172,7 @@ wanteds = st.builds(
     time_range=st.none()
     | st.builds(TimeRange, start=st.sampled_from([None, 0.0]), time_type=st.sampled_from(TimeType)),
     entities=st.sampled_from([(), ("Una",), ("una", "ann")]),
-    raw_type=st.sampled_from([None, "text"]),
+    raw_types=st.sampled_from([(), ("text",)]),
 )
 
 
