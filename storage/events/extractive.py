@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-__all__ = ["extract"]
+__all__ = ["EXTRACTIVE", "EXTRACT_CHARACTERS", "extract"]
+
+EXTRACTIVE = "extractive"
+"""The summarizer where no model wrote."""
+
+EXTRACT_CHARACTERS = 1_200
+"""Length of an extractive summary: it stays one chunk, and so one vector."""
 
 MOST_SENTENCES = 200
 """How many sentences are compared: about two seconds of embedding. Of more, every nth is."""

@@ -10,6 +10,7 @@ import time
 from itertools import groupby
 
 from storage.database import Database
+from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from storage.filters import Where
 from storage.index.embedders.protocol import Embedder
 from storage.memory.entries import Entries
@@ -18,13 +19,7 @@ from storage.memory.promotion import promotable, promote
 from storage.memory.summaries import SessionSummaries
 from storage.models import Identity
 
-__all__ = ["EXTRACTIVE", "EXTRACT_CHARACTERS", "Consolidation"]
-
-EXTRACTIVE = "extractive"
-"""The summarizer where no model wrote."""
-
-EXTRACT_CHARACTERS = 1_200
-"""Length of an extractive summary: it stays one chunk, and so one vector."""
+__all__ = ["Consolidation"]
 
 PROMOTED_AT_ONCE = 20
 
