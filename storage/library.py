@@ -7,6 +7,8 @@ from pathlib import Path
 
 from storage.contexts import ContextRepository
 from storage.database import Database
+from storage.directory.directories import Directories
+from storage.directory.roster import Rosters
 from storage.events.events import Events
 from storage.index.chroma import chroma_home
 from storage.index.embedders.protocol import Embedder
@@ -93,6 +95,7 @@ class Library:
         self._embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, models, self.engine)
+        self._rosters = Rosters(self.database)
         self._max_document_bytes = max_document_bytes
 
     def shelf(self, identity: Identity) -> Shelf:
@@ -120,6 +123,13 @@ class Library:
                 entries=self.entries,
                 embedder=self._embedder,
                 indexer=self.indexer,
+            ),
+            directories=Directories(
+                identity,
+                database=self.database,
+                engine=self.engine,
+                indexer=self.indexer,
+                rosters=self._rosters,
             ),
             max_document_bytes=self._max_document_bytes,
         )

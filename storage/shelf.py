@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from storage.contexts import ContextRepository
+from storage.directory.directories import Directories
 from storage.errors import StorageUnavailableError
 from storage.events.events import Events
 from storage.index.indexer import Indexer
@@ -51,6 +52,7 @@ class Shelf:
         events: The identity's events.
         entries: The identity's recorded calls and messages.
         memories: The identity's memories.
+        directories: The identity's directories.
         max_document_bytes: Largest document that is taken.
     """
 
@@ -67,12 +69,14 @@ class Shelf:
         events: Events,
         entries: OwnEntries,
         memories: Memories,
+        directories: Directories,
         max_document_bytes: int,
     ) -> None:
         self.identity = identity
         self.events = events
         self.entries = entries
         self.memories = memories
+        self.directories = directories
         self.people = people
         self.max_document_bytes = max_document_bytes
         self._contexts = contexts

@@ -32,6 +32,7 @@ __all__ = [
     "record_chunks",
     "record_context",
     "record_digest",
+    "values_of",
 ]
 
 OWNER = "owner"
@@ -108,6 +109,12 @@ def item_chunks(item: Item) -> list[PreparedChunk]:
     """What an item is found by: its citation, and its abstract where it brings one."""
     running = (pair for pair in item.details.items() if len(pair[1]) >= _RUNNING_TEXT)
     return list(_chunks(item.title, [("", item.text), *running]))
+
+
+def values_of(metadata: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """The values that a context's metadata has in a list under a field."""
+    values = metadata.get(field)
+    return tuple(map(str, values)) if isinstance(values, list) else ()
 
 
 def _in_short(record: Record) -> str:

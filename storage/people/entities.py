@@ -24,6 +24,7 @@ __all__ = [
     "delete_entities",
     "entity_of",
     "folded_names",
+    "index_entity",
     "matches_of",
     "save_entity",
     "sure_matches",
@@ -107,7 +108,7 @@ def save_entity(
         ),
     )
     entity = entity_of(_row(connection, earlier.id))
-    _index(connection, entity)
+    index_entity(connection, entity)
     return entity, created
 
 
@@ -262,7 +263,7 @@ def _merged_aliases(entity: Entity, given: Iterable[str]) -> list[str]:
     return aliases
 
 
-def _index(connection: sqlite3.Connection, entity: Entity) -> None:
+def index_entity(connection: sqlite3.Connection, entity: Entity) -> None:
     """Brings the names and words that an entity is found by to what it says now."""
     for table in ("entity_names", "entity_terms"):
         connection.execute(f"DELETE FROM {table} WHERE entity_seq = ?", (entity.id,))

@@ -8,7 +8,16 @@ from typing import Literal
 
 from storage.tokenize import is_spaceless
 
-__all__ = ["FUZZY_FLOOR", "NEAR_FLOOR", "Likeness", "likely", "nearest"]
+__all__ = [
+    "FUZZY_FLOOR",
+    "NEAR_FLOOR",
+    "Likeness",
+    "abbreviates",
+    "letters",
+    "likely",
+    "nearest",
+    "plain_name",
+]
 
 FUZZY_FLOOR = 0.82
 """Similarity under which two spellings are two names: one typo in six letters, two in twelve."""
@@ -20,7 +29,7 @@ _TITLES = frozenset(
     """
     dr prof professor mr mrs ms miss mx sir dame lord lady rev hon
     herr frau dipl ing monsieur mme mlle senor senora sr sra dott ir
-    phd md msc bsc mba esq jr ii iii
+    phd dphil md mph msc bsc mba pharmd dvm dds frcp facs esq jr ii iii emeritus emerita
     """.split()  # noqa: SIM905  # titles read best as text
 )
 """Words beside a name that say nothing of whose it is, folded."""
@@ -54,8 +63,8 @@ def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
         asked: The folded name as it was asked for.
         names: The folded names that are known.
     """
-    plain = {name: _plain(name) for name in names}
-    meant = _plain(asked)
+    plain = {name: plain_name(name) for name in names}
+    meant = plain_name(asked)
     if not meant:
         return []
     return _partial(meant, plain) or _fuzzy(meant, plain, FUZZY_FLOOR)
@@ -63,8 +72,8 @@ def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
 
 def nearest(asked: str, names: Iterable[str]) -> list[Likeness]:
     """The names that come nearest, best first, also those that are probably not meant."""
-    plain = {name: _plain(name) for name in names}
-    meant = _plain(asked)
+    plain = {name: plain_name(name) for name in names}
+    meant = plain_name(asked)
     if not meant:
         return []
     best = {
@@ -73,14 +82,17 @@ def nearest(asked: str, names: Iterable[str]) -> list[Likeness]:
     return _ranked(best.values())
 
 
-def _plain(folded: str) -> str:
+def plain_name(folded: str) -> str:
     """A folded name without titles, unless it is nothing else."""
-    if is_spaceless(folded):
-        joined = folded.replace(" ", "")
-        bare = next((joined.removesuffix(end) for end in _HONORIFICS if joined.endswith(end)), "")
-        return bare or joined
     words = folded.split()
-    return " ".join(word for word in words if word not in _TITLES) or " ".join(words)
+    bare = [word for word in words if word not in _TITLES] or words
+    if not is_spaceless("".join(bare)):
+        return " ".join(bare)
+    joined = "".join(bare)
+    return (
+        next((joined.removesuffix(end) for end in _HONORIFICS if joined.endswith(end)), "")
+        or joined
+    )
 
 
 def _partial(meant: str, plain: Mapping[str, str]) -> list[Likeness]:
@@ -108,7 +120,7 @@ def _word_share(meant: str, name: str) -> float:
     if len(fewer) == 1 and fewer == name.split() and more != fewer:
         return 0.0  # "Anna Schmidt" is not meant by a mere "Anna"
     shared = _shared_letters(fewer, more)
-    return shared / max(_letters(fewer), _letters(more))
+    return shared / max(letters(fewer), letters(more))
 
 
 def _shared_letters(fewer: list[str], more: list[str]) -> int:
@@ -124,19 +136,21 @@ def _shared_letters(fewer: list[str], more: list[str]) -> int:
     if not any(len(word) > 1 for word in same):
         return 0  # initials alone name nobody
     for word in lonely:
-        partner = next((other for other in left if _abbreviates(word, other)), None)
+        partner = next((other for other in left if abbreviates(word, other)), None)
         if partner is None:
             return 0
         left.remove(partner)
-    return _letters(same) + len(lonely)
+    return letters(same) + len(lonely)
 
 
-def _abbreviates(word: str, other: str) -> bool:
+def abbreviates(word: str, other: str) -> bool:
+    """Whether one of two words is the initial of the other."""
     shorter, longer = sorted((word, other), key=len)
     return len(shorter) == 1 and shorter.isalpha() and longer.startswith(shorter)
 
 
-def _letters(words: Iterable[str]) -> int:
+def letters(words: Iterable[str]) -> int:
+    """How many letters words have together."""
     return sum(map(len, words))
 
 
@@ -168,7 +182,7 @@ def _fuzzy_words(meant: str, plain: Mapping[str, str], floor: float) -> dict[str
         best = [max((near.get(word, 0.0) for word in words), default=0.0) for near in similar]
         if all(best):
             shared = sum(len(word) * score for word, score in zip(asked, best, strict=True))
-            scores[folded] = shared / max(_letters(asked), _letters(words))
+            scores[folded] = shared / max(letters(asked), letters(words))
     return scores
 
 

@@ -1,0 +1,108 @@
+"""Whether a plain query asks for a name or for a topic.
+
+The names that are known decide first: a query that is one, or some words of one, asks for it. Then
+the form: "who is …" and "papers by …" stand before a name, "who studies …" and "papers on …" before
+a topic. A query that is merely like a name asks for a topic if its words stand in the texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from storage.directory.results import Kind
+from storage.people.nameindex import NameIndex
+from storage.people.names import fold
+from storage.people.questions import name_in
+
+__all__ = ["Verdict", "classify"]
+
+_SURE = ("exact", "alias", "folded")
+_LONGEST_NAME = 6
+"""Words that a name has at most, without those around it."""
+
+_TOPIC = re.compile(
+    r"""\b(?:stud(?:y|ies|ying)|work(?:s|ing)?\ (?:on|in|with)|research(?:es|ing)
+        |speciali[sz](?:e[sd]?|ing)|focus(?:es|ed|ing)?\ on|interested\ in|investigat(?:es|ing)
+        |publish(?:es|ed)|expert(?:s|ise)?|specialists?|knows?\ about|develop(?:s|ing)
+        |has\ experience|leads?|runs?|treats?)\b
+    |\b(?:papers?|publications?|articles?|stud(?:y|ies)|grants?|work|research|projects?|labs?
+        |people|someone|anyone|researchers?|scientists?|professors?|investigators?|faculty|groups?)
+        \ (?:on|about|in|into|doing|using|for|with|who|that)\b
+    |\b(?:related\ to|the\ role\ of|effects?\ of|treatment\ of|mechanisms?\ of)\b
+    |\u8c01(?:\u5728|\u662f)?(?:\u7814\u7a76|\u505a)  # who does research on
+    |\u7814\u7a76.{1,20}(?:\u7684\u4eba|\u8005|\u4e13\u5bb6|\u5b66\u8005|\u6559\u6388)  # those who do
+    |\u65b9\u5411|\u76f8\u5173|\u9886\u57df|\u8bba\u6587$""",  # field, related, papers
+    re.IGNORECASE | re.VERBOSE,
+)
+_OF_A_NAME = re.compile(
+    r"""^\W*what\ (?:does|do|did|has|is)\s+(?P<name>.+?)\s+
+        (?:work(?:ing)?(?:\ on)?|stud(?:y|ying|ied)|research(?:ing|ed)?|do(?:ing)?|publish(?:ed)?
+        |written)\W*$
+    |^\W*(?:papers?|publications?|articles?|works?|research|grants?|books?)\ (?:by|of|from)\s+
+        (?P<author>.+?)\W*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TITLED = re.compile(
+    r"^\W*(?:dr|prof|professor|doctor|mr|mrs|ms|miss|mx|sir|dame)\b\.?\s+\w|"
+    r"(?:\u6559\u6388|\u535a\u58eb|\u8001\u5e08|\u5148\u751f|\u5973\u58eb)\W*$|,\s*(?:ph\.?d|m\.?d)\b",
+    re.IGNORECASE,
+)
+_WHO_IS = re.compile(
+    r"^\W*(?:who(?:['\u2019]?s| is| was)|whos|wer ist|qui est|\u8c01\u662f)"
+    r"(?!\s+(?:an?|the|in|on|at)\b)|\u662f\u8c01",
+    re.IGNORECASE,
+)
+_INITIALED = re.compile(
+    r"^\W*(?:[^\W\d_]\.\s*){1,3}[^\W\d_]{2,}\W*$"
+    r"|^\W*[^\W\d_]{2,},?\s+(?:[^\W\d_]\.\s?){1,3}\W*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a query was taken for.
+
+    Attributes:
+        kind: A name or a topic.
+        reason: Why, in a few words.
+        asked: The query without the words around a name.
+    """
+
+    kind: Kind
+    reason: str
+    asked: str
+
+
+def classify(  # noqa: PLR0911  # one way out for each reason
+    query: str, names: NameIndex, is_said: Callable[[str], bool]
+) -> Verdict:
+    """What a query asks for.
+
+    Args:
+        query: As it was asked.
+        names: The names that are known.
+        is_said: Whether all words of a query stand in one text; asked where a name is uncertain.
+    """
+    framed = _OF_A_NAME.match(query)
+    asked = name_in((framed["name"] or framed["author"]) if framed else query)
+    best = next(iter(names.find(asked, 1)), None)
+    if best is not None and best.how in _SURE:
+        return Verdict("name", "it is a name that is known", asked)
+    if framed and best is not None:
+        return Verdict("name", "it asks for the work of a name that is known", asked)
+    if not framed and _TOPIC.search(query):
+        return Verdict("topic", "it asks who works on something", query)
+    if best is not None and best.how == "partial":
+        return Verdict("name", "its words are those of a name that is known", asked)
+    if _TITLED.search(asked):
+        return Verdict("name", "it has a title as people have", asked)
+    if len(fold(asked).split()) <= _LONGEST_NAME:
+        if _INITIALED.match(asked):
+            return Verdict("name", "it has initials as names have", asked)
+        if _WHO_IS.search(query) and not is_said(asked):
+            return Verdict("name", "it asks who somebody is", asked)
+        if best is not None and not is_said(asked):
+            return Verdict("name", "it is like a name that is known", asked)
+    return Verdict("topic", "no name that is known is like it", query)

@@ -1,0 +1,157 @@
+"""Groups of a directory: who belongs to which, and which one a name means."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from storage.directory.results import GroupSize, Match
+from storage.people.names import fold
+from storage.tokenize import tokenize
+
+__all__ = ["Groups"]
+
+_GENERIC = frozenset(
+    tokenize(
+        "department dept division program programme school faculty institute center centre section"
+        " group unit office"
+    )
+)
+"""Words that say what kind of group it is, not which."""
+
+_SIMILAR = 0.8
+_NEAR = 45.0  # of 100, from which a name is worth suggesting
+_NEAREST = 5
+_PREFIX = 3
+"""Letters from which a word's beginning stands for it: "neuro"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group.
+
+    Attributes:
+        value: As most of its members write it.
+        own: Who belongs to it.
+        associated: Who is only associated with it.
+        terms: The words that tell which it is.
+    """
+
+    value: str
+    own: tuple[int, ...]
+    associated: tuple[int, ...]
+    terms: frozenset[str]
+
+
+class Groups:
+    """The groups of one field.
+
+    Args:
+        values: For each member, a number with his own values and those he is associated with.
+    """
+
+    def __init__(self, values: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:
+        spellings: dict[str, Counter[str]] = defaultdict(Counter)
+        members: tuple[dict[str, dict[int, None]], ...] = (defaultdict(dict), defaultdict(dict))
+        for number, own, associated in values:
+            for into, names in zip(members, (own, associated), strict=True):
+                for name in names:
+                    spellings[fold(name)][name] += 1
+                    into[fold(name)][number] = None
+        self._groups: dict[str, _Group] = {}
+        for folded, written in sorted(spellings.items()):
+            own_ones = members[0].get(folded, {})
+            others = [each for each in members[1].get(folded, {}) if each not in own_ones]
+            value = written.most_common(1)[0][0]
+            self._groups[folded] = _Group(value, tuple(own_ones), tuple(others), _telling(value))
+
+    def sizes(self) -> list[GroupSize]:
+        """Every group by name, with how many are in it."""
+        return [
+            GroupSize(group.value, len(group.own), len(group.associated))
+            for group in self._groups.values()
+        ]
+
+    def find(self, value: str) -> tuple[Match, list[str]]:
+        """The groups that a name means, folded, the likeliest first."""
+        folded = fold(value)
+        if folded in self._groups:
+            return "exact", [folded]
+        partial = self._partial(_telling(value))
+        if partial:
+            return "partial", partial
+        fuzzy = self._fuzzy(folded)
+        return ("fuzzy", fuzzy) if fuzzy else ("none", [])
+
+    def nearest(self, value: str) -> list[str]:
+        """The groups whose names come nearest, as they are written."""
+        from rapidfuzz import fuzz, process  # noqa: PLC0415  # imported on first use
+
+        found = process.extract(
+            fold(value), list(self._groups), scorer=fuzz.WRatio, score_cutoff=_NEAR, limit=_NEAREST
+        )
+        return [self._groups[folded].value for folded, _, _ in found]
+
+    def value(self, folded: str) -> str:
+        """How a group is written."""
+        return self._groups[folded].value
+
+    def members(self, folded: Iterable[str]) -> tuple[list[int], list[int]]:
+        """Who belongs to any of some groups, and who is only associated with them."""
+        groups = [self._groups[each] for each in folded]
+        own = dict.fromkeys(number for group in groups for number in group.own)
+        associated = dict.fromkeys(number for group in groups for number in group.associated)
+        return list(own), [number for number in associated if number not in own]
+
+    def _partial(self, asked: frozenset[str]) -> list[str]:
+        """Groups with all the words asked for, or whose words were all asked for."""
+        same = [folded for folded, group in self._groups.items() if group.terms == asked]
+        if same or not asked:
+            return same
+        shares = {
+            folded: _overlap(asked, group.terms)
+            for folded, group in self._groups.items()
+            if asked <= group.terms or (group.terms and group.terms <= asked)
+        }
+        return _ranked(shares)
+
+    def _fuzzy(self, asked: str) -> list[str]:
+        """Groups a typo away as a whole, or in each word."""
+        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+
+        words = [word for word in asked.split() if not _GENERIC.issuperset(tokenize(word))]
+        shares = {}
+        for folded in self._groups:
+            whole = OSA.normalized_similarity(asked, folded)
+            each = [max(_like(word, other) for other in folded.split()) for word in words]
+            score = max(
+                whole if whole >= _SIMILAR else 0.0,
+                sum(each) / len(each) - 0.01 * len(folded.split()) if each and all(each) else 0.0,
+            )
+            if score > 0:
+                shares[folded] = score
+        return _ranked(shares)
+
+
+def _telling(value: str) -> frozenset[str]:
+    """The words that tell which group it is; all where there are no others."""
+    terms = frozenset(tokenize(value))
+    return terms - _GENERIC or terms
+
+
+def _overlap(asked: frozenset[str], terms: frozenset[str]) -> float:
+    return len(asked & terms) / len(asked | terms)
+
+
+def _like(word: str, other: str) -> float:
+    """How alike two words are; 0 where they are two."""
+    from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+
+    if len(word) >= _PREFIX and other.startswith(word):
+        return 0.9
+    return float(OSA.normalized_similarity(word, other, score_cutoff=_SIMILAR))
+
+
+def _ranked(shares: Mapping[str, float]) -> list[str]:
+    return sorted(shares, key=lambda folded: (-shares[folded], folded))

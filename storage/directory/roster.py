@@ -1,0 +1,170 @@
+"""Who is in a directory: names and groups of one identity's records, read once and kept.
+
+What is kept is compared with the record at each use: by the library's version, and where that grew,
+by how many records there are and which was written last.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+
+from storage.database import Database
+from storage.directory.groups import Groups
+from storage.directory.models import Directory
+from storage.directory.shelving import values_of
+from storage.filters import Where, identity_clause
+from storage.models import ContextType, Identity
+from storage.people.nameindex import NameIndex
+
+__all__ = ["Listed", "Roster", "Rosters"]
+
+MOST_KEPT = 8
+"""Rosters in memory; one of 8,000 people takes some 15 MB."""
+
+_State = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A record in a roster.
+
+    Attributes:
+        seq: Of its context.
+        key: What tells it apart for ever.
+        name: Its name.
+        aliases: Its further names.
+        groups: Its values of each group field, and of those with further ones.
+        link: Its address on the web; empty where there is none.
+    """
+
+    seq: int
+    key: str
+    name: str
+    aliases: tuple[str, ...]
+    groups: dict[str, tuple[str, ...]]
+    link: str
+
+
+class Roster:
+    """The records of a directory as they are listed.
+
+    Args:
+        directory: Which.
+        listed: Its records, each key once.
+    """
+
+    def __init__(self, directory: Directory, listed: list[Listed]) -> None:
+        self.directory = directory
+        self.listed = listed
+        self.places = {each.key: place for place, each in enumerate(listed)}
+        self._groups: dict[str, Groups] = {}
+
+    @cached_property
+    def names(self) -> NameIndex:
+        """The index of names; an owner is a place in `listed`."""
+        return NameIndex(
+            (place, name, at > 0)
+            for place, each in enumerate(self.listed)
+            for at, name in enumerate((each.name, *each.aliases))
+        )
+
+    def groups(self, field: str) -> Groups:
+        """The groups of a field; a member is a place in `listed`."""
+        if field not in self._groups:
+            further = self.directory.groups[field]
+            self._groups[field] = Groups(
+                (
+                    place,
+                    each.groups.get(field, ()),
+                    [value for name in further for value in each.groups.get(name, ())],
+                )
+                for place, each in enumerate(self.listed)
+            )
+        return self._groups[field]
+
+
+class Rosters:
+    """The rosters of all identities, as they are asked for.
+
+    Args:
+        database: The record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Identity, str], tuple[int, _State, Roster]] = OrderedDict()
+
+    def of(self, identity: Identity, directory: Directory) -> Roster:
+        """The roster of what an identity sees of a directory, as it is stored now."""
+        where = _records(identity, directory)
+        place = (identity, directory.name)
+        with self._database.read() as connection:
+            version = _version(connection, identity)
+            with self._lock:
+                kept = self._kept.get(place)
+            if kept is not None and kept[0] == version and kept[2].directory == directory:
+                return kept[2]
+            state = _state(connection, where)
+            if kept is not None and kept[1] == state and kept[2].directory == directory:
+                roster = kept[2]
+            else:
+                roster = Roster(directory, _listed(connection, where, directory))
+        with self._lock:
+            self._kept[place] = (version, state, roster)
+            self._kept.move_to_end(place)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return roster
+
+
+def _records(identity: Identity, directory: Directory) -> Where:
+    whose = identity_clause(identity, "x")
+    return Where(
+        f"{whose.sql} AND x.raw_type = ? AND x.context_type = '{ContextType.DOCUMENT}'",
+        (*whose.values, directory.name),
+    )
+
+
+def _version(connection: sqlite3.Connection, identity: Identity) -> int:
+    row = connection.execute(
+        "SELECT coalesce(sum(version), 0) FROM versions WHERE user_id IN (?, '')",
+        (identity.user_id,),
+    ).fetchone()
+    return int(row[0])
+
+
+def _state(connection: sqlite3.Connection, where: Where) -> _State:
+    row = connection.execute(
+        "SELECT count(*), coalesce(max(x.seq), 0), coalesce(sum(x.seq), 0) FROM contexts x"
+        f" WHERE {where.sql}",
+        where.values,
+    ).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])
+
+
+def _listed(connection: sqlite3.Connection, where: Where, directory: Directory) -> list[Listed]:
+    """The records, by name; of several with one key, of several devices, the newest."""
+    rows = connection.execute(
+        f"SELECT x.seq, x.raw_id, x.title, x.metadata FROM contexts x WHERE {where.sql}"
+        " ORDER BY x.seq",
+        where.values,
+    )
+    by_key = {}
+    for row in rows:
+        known = json.loads(row["metadata"])
+        groups = {field: values_of(known, field) for field in directory.group_fields}
+        by_key[row["raw_id"]] = Listed(
+            seq=row["seq"],
+            key=row["raw_id"],
+            name=row["title"],
+            aliases=values_of(known, directory.aliases),
+            groups={field: values for field, values in groups.items() if values},
+            link=str(known.get(directory.link, "")),
+        )
+    return sorted(by_key.values(), key=lambda each: (each.name.casefold(), each.key))

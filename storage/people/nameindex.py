@@ -1,0 +1,296 @@
+"""An index of many names: which of them one that is asked for means.
+
+It finds what `storage.people.names.resolve` finds, among thousands in a few milliseconds, by the
+words that names consist of, and never says that nobody is meant while somebody's name is a typo
+away. A name may be asked for by some of its words, in any order, by initials, with or without
+titles, and with what others write as one word as two: "van der Berg", "Mary-Ann".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from storage.people.likeness import abbreviates, letters, plain_name
+from storage.people.names import How, fold
+from storage.tokenize import is_spaceless
+
+__all__ = ["IndexedName", "NameIndex"]
+
+_PARTICLES = frozenset(
+    """
+    al bin da dal de degli del della den der des di dos du el ibn la las le los mac mc o saint san
+    santa st te ten ter van vande vander ver von vom zu zum zur
+    """.split()  # noqa: SIM905  # particles read best as text
+)
+"""Words that others write together with the one that follows, folded."""
+
+_HYPHENS = re.compile("[\u2010-\u2015-]")
+_SHORTLIST = 400
+"""Names that are compared word by word."""
+
+_WHOLE_FLOOR = 0.8
+"""Similarity under which two whole names are two: one typo in five letters, blanks among them."""
+
+_INITIALS = range(2, 4)
+"""Letters that several initials in one word have: "Boyle TM"."""
+
+_WAYS: tuple[How, ...] = ("exact", "alias", "folded", "partial", "fuzzy")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedName:
+    """A name that was found.
+
+    Attributes:
+        owner: Whose it is, as it was given.
+        spelling: As it is written there.
+        score: How alike it is to the one asked for, 0 to 1.
+        how: What it took to find it.
+    """
+
+    owner: int
+    spelling: str
+    score: float
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A spelling of a name, or what it is when particles are written with what follows."""
+
+    owner: int
+    spelling: str
+    is_alias: bool
+    plain: str
+    words: tuple[str, ...]
+
+
+class NameIndex:
+    """Finds names.
+
+    Args:
+        names: Each with its owner, and whether it is an alias of his.
+    """
+
+    def __init__(self, names: Iterable[tuple[int, str, bool]]) -> None:
+        self._names: list[_Name] = []
+        self._folded: dict[str, list[int]] = defaultdict(list)
+        self._plain: dict[str, list[int]] = defaultdict(list)
+        self._joined: dict[str, list[int]] = defaultdict(list)
+        self._holding: dict[str, list[int]] = defaultdict(list)
+        for owner, spelling, is_alias in names:
+            folded = fold(spelling)
+            for plain in _forms(spelling, folded):
+                number = len(self._names)
+                words = tuple(plain.split())
+                self._names.append(_Name(owner, spelling, is_alias, plain, words))
+                self._folded[folded].append(number)
+                self._plain[plain].append(number)
+                self._joined["".join(words)].append(number)
+                for word in set(words):
+                    self._holding[word].append(number)
+        self._vocabulary = list(self._holding)
+        self._spaceless = [word for word in self._vocabulary if is_spaceless(word)]
+
+    def find(self, asked: str, limit: int) -> list[IndexedName]:
+        """The names that are meant, the surest first, each owner once; empty where there is none.
+
+        Where a name is found as it is asked for, those that are only a typo away are left out.
+        """
+        folded = fold(asked)
+        plain = plain_name(folded)
+        words = tuple(plain.split())
+        if not words or not any(len(word) > 1 or is_spaceless(word) for word in words):
+            return []  # initials alone name nobody
+        found = [self._sure(number, asked) for number in self._folded.get(folded, ())]
+        found += self._partial(plain, words)
+        ways = {each.how for each in found}
+        if ways <= {"partial", "fuzzy"} and ("partial" not in ways or len(words) > 1):
+            found += self._fuzzy(plain, words)
+        return _best(found, limit)
+
+    def has_word(self, word: str) -> bool:
+        """Whether a folded word is one of some name."""
+        return word in self._holding
+
+    def _sure(self, number: int, asked: str) -> IndexedName:
+        name = self._names[number]
+        same = name.spelling == asked
+        how: How = "alias" if name.is_alias else "exact" if same else "folded"
+        return IndexedName(name.owner, name.spelling, 1.0, how)
+
+    def _found(self, number: int, score: float, how: How) -> IndexedName:
+        name = self._names[number]
+        return IndexedName(name.owner, name.spelling, score, how)
+
+    def _partial(self, plain: str, words: Sequence[str]) -> list[IndexedName]:
+        """Names with the words asked for, or of which all were asked for."""
+        numbers = {*self._plain.get(plain, ()), *self._joined.get("".join(words), ())}
+        found = [self._found(number, 1.0, "partial") for number in numbers]
+        near = {word: self._alike(word) for word in words}
+        return found + [
+            self._found(number, score, "partial" if is_whole else "fuzzy")
+            for number, score, is_whole in self._aligned(words, near)
+        ]
+
+    def _alike(self, word: str) -> dict[str, float]:
+        """The word itself, or in scripts without spaces words that it is a part of."""
+        alike = {word: 1.0} if word in self._holding else {}
+        if self._spaceless and len(word) > 1 and is_spaceless(word):
+            holding = (each for each in self._spaceless if word in each)
+            alike |= {each: len(word) / len(each) for each in holding}
+        return alike
+
+    def _fuzzy(self, plain: str, words: Sequence[str]) -> list[IndexedName]:
+        near = {word: self._alike(word) | self._typos(word, len(words)) for word in words}
+        found = {number: score for number, score, _ in self._aligned(words, near)}
+        for number, score in self._whole(plain, words, near):
+            found[number] = max(score, found.get(number, 0.0))
+        return [self._found(number, score, "fuzzy") for number, score in found.items()]
+
+    def _typos(self, word: str, among: int) -> dict[str, float]:
+        """Words of names that are a typo or two away."""
+        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+        from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+
+        edits = _edits(word, among)
+        if not edits:
+            return {}
+        near = extract(word, self._vocabulary, scorer=OSA.distance, score_cutoff=edits, limit=None)
+        return {each: 1 - distance / max(len(word), len(each)) for each, distance, _ in near}
+
+    def _aligned(
+        self, words: Sequence[str], near: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[tuple[int, float, bool]]:
+        """Names in which the words asked for have partners, as `_share` has it."""
+        shared: dict[int, float] = defaultdict(float)
+        for word in words:
+            best: dict[int, float] = {}
+            for partner, score in near[word].items():
+                for number in self._holding[partner]:
+                    if score > best.get(number, 0.0):
+                        best[number] = score
+            for number, score in best.items():
+                shared[number] += score * len(word)
+        shortlist = sorted(shared, key=shared.__getitem__, reverse=True)[:_SHORTLIST]
+        for number in shortlist:
+            score, is_whole = _share(words, self._names[number].words, near)
+            if score:
+                yield number, score, is_whole
+
+    def _whole(
+        self, plain: str, words: Sequence[str], near: Mapping[str, Mapping[str, float]]
+    ) -> Iterator[tuple[int, float]]:
+        """Names that are a typo away as a whole, also where it is a blank."""
+        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+        from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+
+        alike = {
+            number for word in words for partner in near[word] for number in self._holding[partner]
+        }
+        choices = {self._names[number].plain for number in alike}
+        scorer = OSA.normalized_similarity
+        found = extract(plain, choices, scorer=scorer, score_cutoff=_WHOLE_FLOOR, limit=_SHORTLIST)
+        for name, score, _ in found:
+            for number in self._plain[name]:
+                yield number, score
+        if not found:
+            joined = "".join(words)
+            for name, score, _ in extract(
+                joined, self._joined.keys(), scorer=scorer, score_cutoff=_WHOLE_FLOOR, limit=20
+            ):
+                for number in self._joined[name]:
+                    yield number, score
+
+
+def _forms(spelling: str, folded: str) -> list[str]:
+    """A name's plain forms: as it is, and with what others write as one word in one."""
+    plain = plain_name(folded)
+    forms = {plain: None}
+    if _HYPHENS.search(spelling):
+        forms[plain_name(fold(_HYPHENS.sub("", spelling)))] = None
+    words, together = plain.split(), ""
+    glued = []
+    for place, word in enumerate(words):
+        together += word
+        if word not in _PARTICLES or place == len(words) - 1:
+            glued.append(together)
+            together = ""
+    forms[" ".join(glued)] = None
+    return [form for form in forms if form]
+
+
+def _edits(word: str, among: int) -> int:
+    """How many typos a word asked for may have, among so many."""
+    if is_spaceless(word):
+        return int(len(word) > 2)  # noqa: PLR2004  # of two characters one is half the name
+    if len(word) < (3 if among > 1 else 4):
+        return 0
+    return 1 if len(word) < 8 else 2  # noqa: PLR2004  # a quarter of the letters at most
+
+
+def _share(
+    asked: Sequence[str], name: Sequence[str], near: Mapping[str, Mapping[str, float]]
+) -> tuple[float, bool]:
+    """How well two names agree, word by word.
+
+    Returns:
+        The letters of words that are partners, of those of the longer name: 0 where a word asked
+        for has no partner and the name is not all of the others. And whether each has one.
+    """
+    left = list(name)
+    shared, lonely = 0.0, []
+    for word in sorted(asked, key=len, reverse=True):
+        partners = near[word]
+        partner = max(left, key=lambda each: partners.get(each, 0.0), default="")  # used at once
+        score = partners.get(partner, 0.0)
+        if score and (len(word) > 1 or is_spaceless(word)):
+            left.remove(partner)
+            shared += len(word) * score
+        else:
+            lonely.append(word)
+    if not shared:
+        return 0.0, False  # initials alone name nobody
+    is_whole = True
+    for word in lonely:
+        taken = _abbreviated(word, left)
+        shared += len(taken)
+        for each in taken:
+            left.remove(each)
+        is_whole = is_whole and bool(taken)
+    if not is_whole and (len(name) == 1 or any(len(each) > 1 for each in left)):
+        return 0.0, False
+    return min(1.0, shared / max(letters(asked), letters(name))), is_whole
+
+
+def _abbreviated(word: str, left: Sequence[str]) -> list[str]:
+    """The words that a word is the initial of, or the initials; or the initial that it begins with.
+
+    An initial in a name stands for a word asked for only where nothing else of the name is left.
+    """
+    for each in left:
+        is_initial = len(word) == 1 or all(len(other) == 1 for other in left)
+        if is_initial and abbreviates(word, each):
+            return [each]
+    if len(word) in _INITIALS:
+        for start in range(len(left) - len(word) + 1):
+            run = left[start : start + len(word)]
+            if all(each.startswith(letter) for letter, each in zip(word, run, strict=True)):
+                return list(run)
+    return []
+
+
+def _best(found: Collection[IndexedName], limit: int) -> list[IndexedName]:
+    """Each owner once, by his best match; the surest way first."""
+    best: dict[int, IndexedName] = {}
+    for each in sorted(found, key=_rank):
+        best.setdefault(each.owner, each)
+    return list(best.values())[:limit]
+
+
+def _rank(found: IndexedName) -> tuple[int, float, str, int]:
+    sure = min(_WAYS.index(found.how), 3) if found.how != "fuzzy" else 4
+    return sure, -found.score, fold(found.spelling), found.owner

@@ -1,0 +1,41 @@
+"""Questions that are put around a name, such as "who is …", in some languages."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["name_in"]
+
+_BEFORE = re.compile(
+    r"""^\W*(?:please|pls|hi|hey|hello|can\ you|could\ you|do\ you\ know|i\ need|i'm\ looking\ for
+    |who['\u2019]?s|who\ (?:is|was|are)|whos|where\ is|what\ (?:is|about)|how\ about
+    |tell\ me(?:\ (?:more|something))?\ about|what\ do\ you\ know\ (?:about|of)
+    |what\ does|give\ me|show(?:\ me)?|find(?:\ me)?|look(?:ing)?\ (?:up|for)|search(?:\ for)?
+    |get(?:\ me)?|any(?:thing|one)?\ (?:about|on|named|called)|someone\ (?:named|called)
+    |(?:the\ )?(?:profile|page|bio|biography|cv|contact|contacts|e-?mail|details?|info|information
+        |publications|papers|work|research|record)(?:\ (?:details|info|information))?
+        \ (?:of|for|on|about|by)
+    |(?:a|the)\ (?:person|researcher|professor|scientist)\ (?:named|called)|named|called|about|by
+    |wer\ ist|qui\ est|qui[e\u00e9]n\ es|chi\ \u00e8|quem\ \u00e9
+    |\u8c01\u662f|\u8bf7\u95ee|\u4ecb\u7ecd\u4e00\u4e0b|\u67e5\u627e|\u627e\u4e00\u4e0b)(?:\b|(?<=[\u4e00-\u9fff]))\W*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_AFTER = re.compile(
+    r"""(?:['\u2019]s?\ (?:profile|page|bio|cv|contact|e-?mail|details?|publications|papers|work
+        |research|lab|group|department)
+    |\ (?:work\ on|works\ on|do|please|profile|bio|contact|e-?mail|publications|papers)
+    |(?:\u662f\u8c01|\u662f\u4ec0\u4e48\u4eba|\u7684(?:\u8bba\u6587|\u8d44\u6599|\u7814\u7a76)))?[\s?!.\uff1f\uff01\u3002"'\u201d]*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def name_in(question: str) -> str:
+    """What is left of a question without the words around a name; a mere name is left as it is."""
+    asked = question.strip()
+    while True:
+        bare = _BEFORE.sub("", asked, count=1)
+        if bare == asked or not bare.strip():
+            break
+        asked = bare
+    bare = _AFTER.sub("", asked, count=1).strip()
+    return bare or asked
