@@ -51,7 +51,7 @@ def _number(value: float) -> str:
     try:
         value = float(value)
     except OverflowError:
-        value = math.copysign(math.inf, value)
+        value = math.inf if value > 0 else -math.inf
     if value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
     return format(value, ".12g")

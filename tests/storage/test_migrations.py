@@ -77,3 +77,15 @@ def test_numbers_of_texts_that_are_gone_are_not_given_again(
     with library.database.read() as connection:
         assert connection.execute("SELECT max(seq) FROM chunks").fetchone()[0] == 100
     library.close()
+
+
+def test_what_older_schemas_kept_is_found_by_its_metadata(
+    tmp_path: Path, world: ModuleType
+) -> None:
+    _first_schema(tmp_path / "data" / "toolcrib.db", world)
+    library = Library(tmp_path / "data", world.HashEmbedder())
+    shelf = library.shelf(ANN)
+    (found,) = shelf.contexts(SearchFilter(labels=(("a", ("1",)),)), 10)
+    assert found.raw_id == "n"
+    assert shelf.contexts(SearchFilter(labels=(("a", ("2",)),)), 10) == []
+    library.close()
