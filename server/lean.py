@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import mcp_types as types
@@ -14,10 +15,11 @@ __all__ = ["lean"]
 SELDOM = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
-        *("include_summaries", "keywords", "metadata", "raw_id", "raw_type", "summary", "timezone"),
+        *("include_summaries", "intent", "keywords", "layer", "metadata", "raw_id", "raw_type"),
+        *("summary", "time_type", "timezone"),
     }
 )
-"""Parameters that few calls give."""
+"""Parameters, and keys within them, that few calls give."""
 
 LENGTHS = frozenset({"maxItems", "maxLength", "minLength"})
 """Bounds that hardly any call oversteps, and that whoever does is told of."""
@@ -77,12 +79,13 @@ def _short(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
     left_out = {*LENGTHS, "additionalProperties", "description"}
     if "minItems" in schema:
         left_out.discard("maxItems")
-    return {key: _part(key, value) for key, value in schema.items() if key not in left_out}
+    seldom = SELDOM.difference(schema.get("required", ()))
+    return {key: _part(key, value, seldom) for key, value in schema.items() if key not in left_out}
 
 
-def _part(key: str, value: Any) -> Any:  # noqa: ANN401  # the same
+def _part(key: str, value: Any, seldom: AbstractSet[str]) -> Any:  # noqa: ANN401  # the same
     if key in {"default", "enum"}:
         return value
     if key == "properties":
-        return {name: _short(each) for name, each in value.items()}
+        return {name: _short(each) for name, each in value.items() if name not in seldom}
     return _short(value)

@@ -19,12 +19,14 @@ from server.shown import (
 )
 from storage.errors import ContextNotFoundError
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
+from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, SearchFilter, TimeRange
+from storage.retrieval.inquiry import Inquiry
 from storage.shelf import Shelf
 from storage.wholetext import whole_text
+from tools.core.answer import Answer
 from tools.core.errors import NotFoundError
 from tools.core.periods import Period
-from tools.core.retrieved import Retrieved
 
 __all__ = ["PAGE", "VIEW_CHARACTERS", "happenings", "relevant", "view"]
 
@@ -41,8 +43,9 @@ RELEVANT_HITS = 10
 RELEVANT_ENTITIES = 3
 NEWEST = 10
 MOST_IMPORTANT = 5
+LATEST_SESSIONS = 3
 LOOKED_THROUGH = 200
-"""Newest pieces of knowledge among which the important ones are looked for."""
+"""Newest memories, or pieces of knowledge, among which the important ones are looked for."""
 
 HAPPENINGS = 50
 """Summaries and events of one period that are told."""
@@ -88,7 +91,8 @@ def relevant(shelf: Shelf, topic: str = "") -> str:
 
     Args:
         shelf: Whose.
-        topic: What it is about; without one it is the profile, the important and the newest.
+        topic: What it is about; without one it is the profile, the important of memory and of
+            knowledge, how the latest sessions went, and the newest.
     """
     parts = _about(shelf, topic) if topic.strip() else _standing(shelf)
     return fitted("\n\n".join(parts) or "Nothing is stored yet.", VIEW_CHARACTERS)
@@ -120,19 +124,29 @@ def _is_mostly_in(period: Period, summary: Context) -> bool:
 
 def _about(shelf: Shelf, topic: str) -> list[str]:
     entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
-    found = Retrieved.of(shelf.search(topic, SearchFilter(), RELEVANT_HITS))
-    return [*_section("Entities", entity_line, entities), found.to_text()]
+    found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS))
+    told = Answer.of_findings(found, topic).to_text()
+    return [*_section("Entities", entity_line, entities), told]
 
 
 def _standing(shelf: Shelf) -> list[str]:
     profile = shelf.people.profile()
-    knowledge = shelf.contexts(SearchFilter(context_types=(ContextType.KNOWLEDGE,)), LOOKED_THROUGH)
-    important = sorted(knowledge, key=lambda each: -each.importance)[:MOST_IMPORTANT]
+    remembered = SearchFilter(memory_layers=(MemoryLayer.IMPORTANT,))
+    known = SearchFilter(context_types=(ContextType.KNOWLEDGE,), memory=False)
+    summaries = SearchFilter(memory_layers=(MemoryLayer.SUMMARY,))
+    told = partial(_told, shelf)
     return [
         *([] if profile is None else [f"## The user\n\n{profile_text(profile)}"]),
-        *_section("Important", lambda each: _told(shelf, each), important),
+        *_section("Remembered", told, _most_important(shelf, remembered)),
+        *_section("Important", told, _most_important(shelf, known)),
+        *_section("Latest sessions", told, shelf.contexts(summaries, LATEST_SESSIONS)),
         *_section("Newest", partial(_line, shelf), shelf.contexts(SearchFilter(), NEWEST)),
     ]
+
+
+def _most_important(shelf: Shelf, wanted: SearchFilter) -> list[Context]:
+    newest = shelf.contexts(wanted, LOOKED_THROUGH)
+    return sorted(newest, key=lambda each: -each.importance)[:MOST_IMPORTANT]
 
 
 def _contexts(shelf: Shelf, title: str, wanted: SearchFilter, address: Address) -> str:

@@ -40,12 +40,15 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
     note = Coverage.model_validate(coverage).to_text()
     if note:
         console.print(Text(visible(note), "yellow"))
+    if looked := _looked(retrieved):
+        console.print(Text(visible(looked), "dim"))
     if not retrieved["hits"]:
         empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
-        console.print(empty)
+        narrowed = retrieved.get("scope", "all") != "all"
+        console.print(f"{empty} Try --scope all, or other words." if narrowed else empty)
     for number, hit in enumerate(retrieved["hits"], start=1):
         console.print(Text.assemble((f"{number:>2}  ", "dim"), (_place(hit), "bold")))
-        source = Text(source_of(hit["raw_type"], hit["raw_id"]), "cyan", overflow="fold")
+        source = Text(visible(_origin(hit)), "cyan", overflow="fold")
         for line in (source, _scores(hit), _excerpt(hit)):
             console.print(Padding(line, (0, 0, 0, INDENT)))
         console.print()
@@ -54,6 +57,29 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
 def source_of(raw_type: str, raw_id: str) -> str:
     """A source as it is shown and as `toolcrib delete` takes it: a file's name, or KIND: NAME."""
     return visible(raw_id if raw_type == "file" else f"{raw_type}: {raw_id}")
+
+
+def _looked(answer: Mapping[str, Any]) -> str:
+    """Where it was looked for, and how, where that is not plain."""
+    parts = []
+    if answer.get("scope", "all") != "all" or "; " in answer.get("why", ""):
+        parts.append(f"Looked in {answer['scope']}: {answer['why']}.")
+    if answer.get("asked"):
+        parts.append(f"Asked as {answer['asked']!r}.")
+    if answer.get("cached"):
+        parts.append(f"Unchanged since {answer['cached']!r} was asked.")
+    return " ".join(parts)
+
+
+def _origin(hit: Mapping[str, Any]) -> str:
+    """Where a hit comes from: its memory or the source of the settings, and its own source."""
+    if hit["layer"] == "l1":
+        return f"memory l1, {hit['event_time'][:19].replace('T', ' ')} UTC"
+    named = f"memory {hit['layer']}" if hit["layer"] else hit["origin"]
+    if not hit["raw_type"]:
+        return named
+    own = source_of(hit["raw_type"], hit["raw_id"])
+    return own if named in {"documents", "events", "knowledge"} else f"{named}, {own}"
 
 
 def _place(hit: Mapping[str, Any]) -> str:

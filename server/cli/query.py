@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import anyio
 import typer
@@ -16,6 +16,26 @@ __all__ = ["query"]
 
 def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     text: Annotated[str, typer.Argument(help="What to look for.")],
+    scope: Annotated[
+        Literal["auto", "memory", "knowledge", "all"],
+        typer.Option(help="Where to look; auto goes by the question."),
+    ] = "auto",
+    source: Annotated[
+        str | None, typer.Option(help="Only in this source of the settings.", metavar="NAME")
+    ] = None,
+    layer: Annotated[
+        Literal["auto", "l1", "l2", "l3", "l4"],
+        typer.Option(help="Only in this layer of memory: important, summaries, facts."),
+    ] = "auto",
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            help="Only what has this in its metadata, or is of this entity, kind or source;"
+            " repeat it for further values or keys.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
     top_k: Annotated[int, typer.Option(help="Most results.", min=1, max=100)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     root: RootOption = None,
@@ -26,8 +46,12 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.cli.hits import print_hits  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.opened import opened  # noqa: PLC0415  # the same
 
+    asked: dict[str, Any] = {"query": text, "scope": scope, "layer": layer, "top_k": top_k}
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
-        asked = {"query": text, "top_k": top_k}
+        if filters:
+            asked["filters"] = _filters(filters, has_sources=bool(app.settings.sources))
+        if source is not None:
+            asked["source"] = source
         result = anyio.run(app.manager.execute, "query", asked, app.context)
     if result.is_error:
         typer.echo(result.text, err=True)
@@ -36,3 +60,24 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.echo(json.dumps(result.structured, indent=2, ensure_ascii=False))
     else:
         print_hits(result.structured)
+
+
+def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
+    """What the pairs mean to the tool; keys of metadata have a place of their own without sources.
+
+    Raises:
+        BadParameter: If one is no pair.
+    """
+    from tools.core.filters import STANDARD_FILTERS  # noqa: PLC0415  # `--help` does not wait
+
+    values: dict[str, list[str]] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"{pair!r} is no KEY=VALUE.", param_hint="--filter")
+        values.setdefault(key.strip(), []).append(value.strip())
+    plain = {key: each[0] if len(each) == 1 else each for key, each in values.items()}
+    if has_sources:
+        return plain
+    metadata = {key: plain.pop(key) for key in list(plain) if key not in STANDARD_FILTERS}
+    return {**plain, "metadata": metadata} if metadata else plain

@@ -27,10 +27,14 @@ class Window(BaseModel):
     Attributes:
         start: The first moment.
         end: The last one.
+        timezone: Whose days.
+        summary: In words.
     """
 
     start: float
     end: float | None = None
+    timezone: str = "UTC"
+    summary: str
 
 
 class Step(BaseModel):
@@ -84,8 +88,12 @@ def test_a_lean_tool_has_what_most_calls_need() -> None:
             },
             "window": {
                 "type": "object",
-                "properties": {"start": {"type": "number"}, "end": {"type": "number"}},
-                "required": ["start"],
+                "properties": {
+                    "start": {"type": "number"},
+                    "end": {"type": "number"},
+                    "summary": {"type": "string"},
+                },
+                "required": ["start", "summary"],
                 "description": "When. From start to end.",
             },
         },

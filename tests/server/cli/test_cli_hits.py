@@ -14,6 +14,8 @@ from server.cli.terminal import visible
 
 def hit(**given: Any) -> dict[str, Any]:
     return {
+        "origin": "documents",
+        "layer": None,
         "raw_type": "file",
         "raw_id": "a.md",
         "title": "Title",
@@ -27,7 +29,13 @@ def hit(**given: Any) -> dict[str, Any]:
     }
 
 
-def shown(*hits: dict[str, Any], width: int = 80, color: bool = False, **coverage: Any) -> str:
+def shown(
+    *hits: dict[str, Any],
+    width: int = 80,
+    color: bool = False,
+    answer: dict[str, Any] | None = None,
+    **coverage: Any,
+) -> str:
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -35,7 +43,7 @@ def shown(*hits: dict[str, Any], width: int = 80, color: bool = False, **coverag
         color_system="standard" if color else None,
     )
     status = {"total": 3, "embedded": 3, "problem": "", **coverage}
-    print_hits({"hits": hits, "coverage": status}, console)
+    print_hits({"hits": hits, "coverage": status, **(answer or {})}, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -86,3 +94,30 @@ def test_a_visible_text_is_one_line_that_can_be_written(text: str) -> None:
     assert len(line.splitlines()) <= 1
     assert line.encode().decode() == line
     assert visible(line) == line
+
+
+def test_memories_and_findings_of_a_source_say_where_they_come_from() -> None:
+    entry = hit(origin="memory", layer="l1", raw_type="", event_time="2026-11-22T09:30:05.5+00:00")
+    text = shown(
+        entry,
+        hit(origin="memory", layer="l2", raw_type="", raw_id=""),
+        hit(origin="manuals"),
+        hit(origin="documents"),
+    )
+    assert [line.strip() for line in text.splitlines()[1::5]] == [
+        "memory l1, 2026-11-22 09:30:05 UTC",
+        "memory l2",
+        "manuals, a.md",
+        "a.md",
+    ]
+
+
+def test_what_is_not_plain_of_a_search_is_said_first() -> None:
+    everywhere = {"scope": "all", "why": "nothing in the question says where"}
+    assert shown(hit(), answer=everywhere).splitlines()[0].strip() == "1  Title"
+    told = {"scope": "memory", "why": "as asked", "asked": "tyres and why", "cached": "tyres why"}
+    assert shown(hit(), answer=told, width=200).splitlines()[0] == (
+        "Looked in memory: as asked. Asked as 'tyres and why'."
+        " Unchanged since 'tyres why' was asked."
+    )
+    assert "Try --scope all" in shown(answer=told)
