@@ -20,6 +20,7 @@ from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
+from server.sessions import Sessions
 from server.settings import Settings
 from server.surface import Surface
 from storage.library import Library
@@ -29,6 +30,7 @@ from tools.core.context import RequestContext
 from tools.core.functions.files import FunctionFiles
 from tools.core.holdings import Holdings
 from tools.core.manager import SandboxToolManager
+from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
@@ -57,9 +59,11 @@ class App:
         library: What is stored.
         registry: The tools.
         manager: The call path.
-        personal: The call path of the person at the keyboard, whose files are the root.
+        personal: The call path of the person at the keyboard, to whom every file is open; what it
+            does is not recorded.
         functions: The function files, whose tools are there while it is running.
         identity: Whose calls these are when a call does not say.
+        sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
     """
 
@@ -70,12 +74,18 @@ class App:
     personal: SandboxToolManager
     functions: FunctionFiles
     identity: Identity
+    sessions: Sessions
     server: Server[Any]
 
     @property
     def context(self) -> RequestContext:
         """The context of a call from the command line."""
-        return RequestContext(self.identity, sampler=_sampler(self.settings))
+        return RequestContext(
+            self.identity,
+            sampler=_sampler(self.settings),
+            session_id=self.sessions.own,
+            client="toolcrib",
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -104,6 +114,7 @@ def build(settings: Settings) -> App:
         surface.check(registry)
     library = _open_library(settings)
     functions = function_files(settings, registry)
+    recording = Recording(library.recorder) if settings.memory.record else None
     manager, personal = (
         SandboxToolManager(
             registry,
@@ -111,11 +122,13 @@ def build(settings: Settings) -> App:
             library=library,
             text_budget=settings.limits.text_budget,
             holdings=holdings,
+            recording=kept,
             find_more=functions.refresh,
         )
-        for root in (settings.root, Path(settings.root.anchor))
+        for root, kept in ((settings.root, recording), (Path(settings.root.anchor), None))
     )
     identity = Identity(**settings.identity.model_dump())
+    sessions = Sessions()
     resources = ContextResources(library, identity)
     server = build_server(
         registry,
@@ -126,11 +139,14 @@ def build(settings: Settings) -> App:
         identity=identity,
         surface=surface,
         resources=resources,
-        prompts=Prompts(resources, registry),
+        prompts=Prompts(resources, registry, sessions, recording),
+        sessions=sessions,
         ready=functions.loaded,
         sampler=_sampler(settings),
     )
-    return App(settings, library, registry, manager, personal, functions, identity, server)
+    return App(
+        settings, library, registry, manager, personal, functions, identity, sessions, server
+    )
 
 
 def discover_tools(holdings: Holdings) -> ToolRegistry:

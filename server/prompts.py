@@ -13,12 +13,16 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.resources import ContextResources, answered
+from server.sessions import Sessions
 from server.views import happenings, relevant
 from server.wire import utf8_text
+from storage.models import Identity
 from storage.shelf import Shelf
 from tools.core.calendar import zone_of
 from tools.core.cards import parameters
+from tools.core.context import RequestContext as CallContext
 from tools.core.periods import PHRASES, Period
+from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
 
 __all__ = ["Prompts"]
@@ -79,11 +83,21 @@ class Prompts:
     Args:
         resources: The stored context, by whoever asks.
         registry: The tools that `remember` asks for.
+        sessions: Tells which conversation a request belongs to.
+        recording: Records what people say by prompts; None records nothing.
     """
 
-    def __init__(self, resources: ContextResources, registry: ToolRegistry) -> None:
+    def __init__(
+        self,
+        resources: ContextResources,
+        registry: ToolRegistry,
+        sessions: Sessions,
+        recording: Recording | None = None,
+    ) -> None:
         self._resources = resources
         self._registry = registry
+        self._sessions = sessions
+        self._recording = recording
 
     async def list_prompts(
         self, _ctx: RequestContext, _params: types.PaginatedRequestParams | None
@@ -105,6 +119,7 @@ class Prompts:
         given = _checked(prompt, params.arguments or {})
         shelf = self._resources.shelf_of(ctx)
         text = await answered("prompts/get", partial(self._text, shelf, prompt.name, given))
+        await self._hear(ctx, shelf.identity, prompt, given)
         content = types.TextContent(text=utf8_text(text))
         return types.GetPromptResult(
             description=prompt.description,
@@ -124,6 +139,23 @@ class Prompts:
             values=fit[:COMPLETIONS], total=len(fit), has_more=len(fit) > COMPLETIONS
         )
         return types.CompleteResult(completion=completion)
+
+    async def _hear(
+        self,
+        ctx: RequestContext,
+        identity: Identity,
+        prompt: types.Prompt,
+        given: Mapping[str, str],
+    ) -> None:
+        """Records what a person said by a prompt: its first argument."""
+        if self._recording is None:
+            return
+        conversation = self._sessions.of(ctx, identity)
+        speaker = CallContext(
+            identity, session_id=conversation.session_id, client=conversation.client
+        )
+        said = next((given.get(each.name, "") for each in prompt.arguments or ()), "")
+        await self._recording.hear(speaker, f"prompt:{prompt.name}", said)
 
     def _text(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> str:
         match name:

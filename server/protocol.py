@@ -19,6 +19,7 @@ from server.lean import lean
 from server.prompts import Prompts
 from server.resources import ContextResources
 from server.sampling import RoundSampler, sampler_of
+from server.sessions import Sessions
 from server.surface import Surface
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
@@ -50,6 +51,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     surface: Surface,
     resources: ContextResources,
     prompts: Prompts,
+    sessions: Sessions,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
 ) -> Server[Any]:
@@ -69,10 +71,11 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         surface: Which tools are listed.
         resources: The stored context that clients can browse.
         prompts: What people can start a conversation with.
+        sessions: Tells which conversation a request belongs to.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
     """
-    bridge = _ToolBridge(registry, manager, identity, surface, ready, sampler)
+    bridge = _ToolBridge(registry, manager, identity, surface, sessions, ready, sampler)
     return Server(
         name,
         version=version,
@@ -103,6 +106,7 @@ class _ToolBridge:
         manager: SandboxToolManager,
         identity: Identity,
         surface: Surface,
+        sessions: Sessions,
         ready: Callable[[], Awaitable[None]],
         sampler: Sampler | None,
     ) -> None:
@@ -110,6 +114,7 @@ class _ToolBridge:
         self._manager = manager
         self._identity = identity
         self._surface = surface
+        self._sessions = sessions
         self._ready = ready
         self._sampler = sampler
         self._listed: list[types.Tool] | None = None
@@ -144,8 +149,14 @@ class _ToolBridge:
         """
         speaker = speaker_of(ctx, self._identity)
         sampler = sampler_of(ctx, params) or self._sampler
+        conversation = self._sessions.of(ctx, speaker.identity)
         context = RequestContext(
-            speaker.identity, _progress_reporter(ctx), bound=speaker.bound, sampler=sampler
+            speaker.identity,
+            _progress_reporter(ctx),
+            bound=speaker.bound,
+            sampler=sampler,
+            session_id=conversation.session_id,
+            client=conversation.client,
         )
         result = await self._manager.execute(params.name, params.arguments or {}, context)
         if isinstance(sampler, RoundSampler) and sampler.awaited is not None:

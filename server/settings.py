@@ -35,6 +35,7 @@ __all__ = [
     "IdentitySettings",
     "LimitSettings",
     "LogSettings",
+    "MemorySettings",
     "SearchSettings",
     "Settings",
     "SettingsError",
@@ -196,6 +197,16 @@ class SearchSettings(SettingsGroup):
     )
 
 
+class MemorySettings(SettingsGroup):
+    """What is remembered by itself."""
+
+    record: bool = Field(
+        default=True,
+        description="Whether tool calls and fetched prompts are recorded, redacted and cut, in the "
+        "memory of whom they were about.",
+    )
+
+
 class SummarySettings(SettingsGroup):
     """Which model sums up events where the client offers none."""
 
@@ -250,6 +261,7 @@ class Settings(SettingsGroup):
     search: SearchSettings = Field(SearchSettings(), description="Search.")
     embedder: EmbedderSettings = Field(EmbedderSettings(), description="Embedder.")
     chroma: ChromaSettings = Field(ChromaSettings(), description="Vector index.")
+    memory: MemorySettings = Field(MemorySettings(), description="Memory.")
     summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
     functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(

@@ -71,6 +71,7 @@ class Toolcrib:
         from server.prompts import Prompts  # noqa: PLC0415  # each system loads its own only
         from server.protocol import build_server  # noqa: PLC0415  # the same
         from server.resources import ContextResources  # noqa: PLC0415  # the same
+        from server.sessions import Sessions  # noqa: PLC0415  # the same
         from server.surface import FULL, Surface  # noqa: PLC0415  # the same
         from storage.models import Identity  # noqa: PLC0415  # the same
         from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
@@ -84,6 +85,7 @@ class Toolcrib:
         registry.add(spec)
         sandbox = Sandbox(self._directory)
         resources = ContextResources(self._library, Identity())
+        sessions = Sessions()
         return build_server(
             registry,
             SandboxToolManager(registry, sandbox=sandbox, library=self._library),
@@ -93,7 +95,8 @@ class Toolcrib:
             identity=Identity(),
             surface=Surface([FULL]),
             resources=resources,
-            prompts=Prompts(resources, registry),
+            prompts=Prompts(resources, registry, sessions),
+            sessions=sessions,
             ready=anyio.lowlevel.checkpoint,
         )
 

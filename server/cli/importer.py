@@ -125,7 +125,7 @@ class Importer:
 
     async def _add(self, file: Path, stored: Context | None) -> None:
         arguments: dict[str, Any] = {"path": self._name(file)}
-        manager = self._app.manager
+        manager = self._app.manager.unrecorded()
         if not file.is_relative_to(self._app.settings.root):
             manager = self._app.personal
             arguments["raw_id"] = str(file)

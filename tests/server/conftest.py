@@ -14,6 +14,7 @@ import tools
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
+from server.sessions import Sessions
 from server.surface import FULL, Surface
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
@@ -45,6 +46,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             registry.add(FunctionToMCP.convert(function))
         manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library)
         resources = ContextResources(library, IDENTITY)
+        sessions = Sessions()
         return build_server(
             registry,
             manager,
@@ -54,7 +56,8 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             identity=IDENTITY,
             surface=Surface([FULL]),
             resources=resources,
-            prompts=Prompts(resources, registry),
+            prompts=Prompts(resources, registry, sessions),
+            sessions=sessions,
             ready=anyio.lowlevel.checkpoint,
         )
 

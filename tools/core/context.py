@@ -102,11 +102,24 @@ class RequestContext:
         """
         if self._library is None:
             raise PermissionDeniedError("This tool's scope grants no access to stored context.")
+        return self._library.shelf(self.about(user_id, device_id, agent_id))
+
+    def about(
+        self,
+        user_id: str | None = None,
+        device_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> Identity:
+        """Whose context the call is about, where it names another user, device or agent.
+
+        Raises:
+            PermissionDeniedError: If the call is bound to its identity and another is named.
+        """
         given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
         named = {key: value for key, value in given.items() if value is not None}
         if self.bound:
             self._check_own(named)
-        return self._library.shelf(replace(self.identity, **named))
+        return replace(self.identity, **named)
 
     @property
     def holdings(self) -> Holdings:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -14,10 +16,12 @@ from storage.library import Library
 from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
-from tools.core.failures import as_tool_error
+from tools.core.failures import as_tool_error, only_cause
 from tools.core.holdings import Holdings
 from tools.core.index import ToolIndex
+from tools.core.recording import BegunCall, Recording
 from tools.core.registry import ToolRegistry
+from tools.core.sampling import AnswersAwaitedError
 from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
@@ -47,6 +51,7 @@ class SandboxToolManager:
         library: The stored context that the scope context is granted.
         text_budget: Characters of text that one result may have, at least 1,000.
         holdings: The sources and directories that the settings name.
+        recording: Records each call; None records none.
         find_more: Awaited when no tool has the called name, for those that came to be just now.
     """
 
@@ -58,6 +63,7 @@ class SandboxToolManager:
         library: Library,
         text_budget: int = 24_000,
         holdings: Holdings | None = None,
+        recording: Recording | None = None,
         find_more: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self._registry = registry
@@ -65,6 +71,7 @@ class SandboxToolManager:
         self._library = library
         self._text_budget = text_budget
         self._holdings = holdings or Holdings()
+        self._recording = recording
         self._find_more = find_more
         self._turns = Turns()
         self._index = ToolIndex(registry)
@@ -72,7 +79,7 @@ class SandboxToolManager:
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one call.
+        """Runs one call, and records it before it is answered.
 
         Every failure of the call is a result; only cancellation passes through.
 
@@ -84,10 +91,20 @@ class SandboxToolManager:
         Returns:
             The tool's result with its text within the budget, or a ToolFailure.
         """
+        if not context.session_id:
+            context = replace(context, session_id=uuid.uuid4().hex)
+        call = BegunCall(name, arguments, context)
+        result: ToolResult | None = None
+        is_final = True
         try:
-            return await self._take_path(name, arguments, context)
+            result = await self._take_path(name, arguments, context)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
-            return ToolResult.failure(as_tool_error(error, name))
+            is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
+            result = ToolResult.failure(as_tool_error(error, name))
+        finally:  # a cancelled call is recorded too
+            if self._recording is not None and is_final:
+                await self._recording.keep(call.finished(self._registry.get(name), result))
+        return result
 
     async def execute_batch(
         self, calls: Sequence[ToolCall], context: RequestContext
@@ -112,6 +129,12 @@ class SandboxToolManager:
             else:
                 results += await self._side_by_side(list(group), context)
         return results
+
+    def unrecorded(self) -> SandboxToolManager:
+        """The same path for whoever keeps very many things at once: its calls are no entries."""
+        path = copy(self)
+        path._recording = None  # noqa: SLF001  # it is of this very class
+        return path
 
     async def _take_path(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext

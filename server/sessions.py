@@ -1,0 +1,96 @@
+"""Sessions: which conversation a request belongs to, and with which client.
+
+A process that serves stdio has one. With the older protocols over HTTP it is what the transport
+calls one: the SDK gives out its id and answers nobody else under it. Protocol 2026-07-28 knows none
+over HTTP: there it is what one client asks for one identity, until it asks nothing for half an
+hour.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+from storage.models import Identity
+
+__all__ = ["Conversation", "Sessions"]
+
+IDLE_SECONDS = 1_800.0
+"""How long a client may ask nothing before what it asks next is another conversation."""
+
+MOST = 1_000
+"""Conversations that are kept in mind; those that were silent longest give way."""
+
+CLIENT_CHARACTERS = 100
+HTTP_HEADER = "mcp-session-id"
+SSE_PARAMETER = "session_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a request belongs to.
+
+    Attributes:
+        session_id: Which conversation.
+        client: Name of the client, as it says it; empty if it does not.
+    """
+
+    session_id: str
+    client: str
+
+
+class Sessions:
+    """Tells conversations apart.
+
+    Args:
+        clock: Seconds that only grow.
+
+    Attributes:
+        own: The one of this process, where there is but one.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.own = uuid.uuid4().hex
+        self._clock = clock
+        self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
+
+    def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
+        """The conversation of a request.
+
+        Args:
+            ctx: The request.
+            identity: As whom it is answered.
+        """
+        params = ctx.session.client_params
+        client = "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
+        if not isinstance(ctx.request, Request):
+            return Conversation(self.own, client)
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return Conversation(self._stateless(identity, client), client)
+        given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)
+        return Conversation(self._named(given or "", identity), client)
+
+    def _named(self, transport_id: str, identity: Identity) -> str:
+        """A session of the transport, under a name that opens nothing and is nobody else's."""
+        whose = (identity.user_id, identity.device_id, identity.agent_id)
+        said = "\0".join((self.own, transport_id, *whose))
+        return sha256(said.encode(errors="replace")).hexdigest()[:32]
+
+    def _stateless(self, identity: Identity, client: str) -> str:
+        now, key = self._clock(), (identity, client)
+        session_id, last = self._open.pop(key, ("", now))
+        if not session_id or now - last > IDLE_SECONDS:
+            session_id = uuid.uuid4().hex
+        self._open[key] = (session_id, now)
+        if len(self._open) > MOST:
+            self._open.popitem(last=False)
+        return session_id

@@ -1,0 +1,143 @@
+"""Redaction: what is recorded of arguments and answers, without secrets and in few characters."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["REDACTED", "clipped", "redacted", "redacted_text"]
+
+REDACTED = "[redacted]"
+"""What stands in a secret's place."""
+
+CUT = "…"
+LEVELS = 6
+"""Levels of nesting that are kept."""
+
+ITEMS = 20
+"""Entries of a list or an object that are kept."""
+
+KEY_CHARACTERS = 64
+WORTH = 16
+"""Characters that a value costs at least: a list of a thousand zeros is cut too."""
+
+MOST_BITS = 128
+"""A longer number is kept as its length: to write one out takes quadratic time."""
+
+_SECRET_KEY = re.compile(
+    r"passw|passcode|passphrase|pwd|token|secret|apikey|accesskey|privatekey|signingkey"
+    r"|authorization|cookie|credential|bearer|^auth$|^pin$|^otp$"
+)
+_NO_LETTER = re.compile(r"[\W_]+")
+
+_NAMED = (  # a word that holds one of these; looked at once, from its beginning
+    r"(?<![\w-])(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
+    r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
+)
+_SECRETS = re.compile(
+    r"(?P<header>\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
+    r"|(?P<cookie>\b(?:set-)?cookie\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
+    r"|(?P<scheme>\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*"
+    rf"|(?P<named>{_NAMED}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}})"
+    r"(?:\\?\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s,;&\"']+)"
+    r"|(?P<url>\b[a-z][\w+.-]{1,20}://)[^\s/@]+@"
+    r"|\b(?:sk|pk|rk)[-_][\w-]{16,}"
+    r"|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}"
+    r"|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{30,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # a JSON web token, RFC 7519
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    re.IGNORECASE,
+)
+
+
+def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
+    """An object as it may be recorded: JSON without secrets, of about so many characters.
+
+    What a key calls a secret is replaced whole, whatever its type and depth; in texts what looks
+    like one is. What is nested too deeply, or comes after the budget is spent, is left out, and an
+    ellipsis stands in its place.
+
+    Args:
+        value: Decoded JSON, or whatever else a caller had at hand.
+        budget: Characters of JSON, at least.
+    """
+    return _Purse(budget).mapping(value, LEVELS)
+
+
+def redacted_text(text: str, limit: int) -> str:
+    """A text as it may be recorded: its first characters, without what looks like a secret."""
+    looked_at = text[: 2 * limit]
+    if len(looked_at) < len(text):  # without the last word: half a secret looks like none
+        looked_at = looked_at.rpartition(" ")[0] or looked_at
+    return clipped(_SECRETS.sub(_replaced, looked_at), limit)
+
+
+def clipped(text: str, limit: int) -> str:
+    """The text, or its first characters and an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + CUT
+
+
+def _replaced(found: re.Match[str]) -> str:
+    kept = found["header"] or found["cookie"] or found["scheme"] or found["named"] or found["url"]
+    return f"{kept or ''}{REDACTED}{'@' if found['url'] else ''}"
+
+
+class _Purse:
+    """Copies values while there are characters left to pay with."""
+
+    def __init__(self, budget: int) -> None:
+        self._left = budget
+
+    def mapping(self, value: Mapping[str, Any], levels: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for number, (key, inner) in enumerate(value.items()):
+            if number == ITEMS or self._left <= 0:
+                kept[CUT] = CUT
+                break
+            given = key if isinstance(key, str) else type(key).__name__
+            name = redacted_text(given, KEY_CHARACTERS)
+            self._left -= len(name) + WORTH
+            kept[name] = REDACTED if _is_secret(given, inner) else self._value(inner, levels - 1)
+        return kept
+
+    def _value(self, value: object, levels: int) -> Any:  # noqa: ANN401  # JSON
+        if isinstance(value, str):
+            text = redacted_text(value, max(self._left, WORTH))
+            self._left -= len(text)
+            return text
+        if value is None or isinstance(value, int | float):
+            return _plain(value)
+        spent = levels <= 0 or self._left <= 0
+        if isinstance(value, Mapping):
+            return CUT if spent else self.mapping(value, levels)
+        if isinstance(value, list | tuple):
+            return CUT if spent else self._list(value, levels)
+        return type(value).__name__
+
+    def _list(self, value: list[Any] | tuple[Any, ...], levels: int) -> list[Any]:
+        kept: list[Any] = []
+        for number, inner in enumerate(value):
+            if number == ITEMS or self._left <= 0:
+                kept.append(CUT)
+                break
+            self._left -= WORTH
+            kept.append(self._value(inner, levels - 1))
+        return kept
+
+
+def _plain(value: float | None) -> float | str | None:
+    """A number as JSON has it, or else what is to be said of it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return f"a number of {value.bit_length()} bits"
+    return value
+
+
+def _is_secret(key: str, value: object) -> bool:
+    """Whether a key calls its value a secret; nothing and yes or no are none."""
+    if value is None or isinstance(value, bool) or value == "":
+        return False
+    return _SECRET_KEY.search(_NO_LETTER.sub("", key[:256]).lower()) is not None
