@@ -27,12 +27,12 @@ _TOPIC = re.compile(
         |speciali[sz](?:e[sd]?|ing)|focus(?:es|ed|ing)?\ on|interested\ in|investigat(?:es|ing)
         |publish(?:es|ed)|expert(?:s|ise)?|specialists?|knows?\ about|develop(?:s|ing)
         |has\ experience|leads?|runs?|treats?)\b
-    |\b(?:papers?|publications?|articles?|stud(?:y|ies)|grants?|work|research|projects?|labs?
-        |people|someone|anyone|researchers?|scientists?|professors?|investigators?|faculty|groups?)
+    |\b(?:papers?|publications?|articles?|stud(?:y|ies)|grants?|work|research
+        |projects?|labs?|people|someone|anyone|researchers?|scientists?|professors?|investigators?|faculty|groups?)
         \ (?:on|about|in|into|doing|using|for|with|who|that)\b
     |\b(?:related\ to|the\ role\ of|effects?\ of|treatment\ of|mechanisms?\ of)\b
     |\u8c01(?:\u5728|\u662f)?(?:\u7814\u7a76|\u505a)  # who does research on
-    |\u7814\u7a76.{1,20}(?:\u7684\u4eba|\u8005|\u4e13\u5bb6|\u5b66\u8005|\u6559\u6388)  # those who do
+    |\u7814\u7a76.{1,20}(?:\u7684\u4eba|\u8005|\u4e13\u5bb6|\u5b66\u8005|\u6559\u6388)
     |\u65b9\u5411|\u76f8\u5173|\u9886\u57df|\u8bba\u6587$""",  # field, related, papers
     re.IGNORECASE | re.VERBOSE,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from storage.directory.results import GroupSize, Match
 from storage.people.names import fold
@@ -12,11 +13,9 @@ from storage.tokenize import tokenize
 
 __all__ = ["Groups"]
 
-_GENERIC = frozenset(
-    tokenize(
-        "department dept division program programme school faculty institute center centre section"
-        " group unit office"
-    )
+_GENERIC = (
+    "department dept division program programme school faculty institute center centre section"
+    " group unit office"
 )
 """Words that say what kind of group it is, not which."""
 
@@ -120,7 +119,7 @@ class Groups:
         """Groups a typo away as a whole, or in each word."""
         from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
 
-        words = [word for word in asked.split() if not _GENERIC.issuperset(tokenize(word))]
+        words = [word for word in asked.split() if not _generic().issuperset(tokenize(word))]
         shares = {}
         for folded in self._groups:
             whole = OSA.normalized_similarity(asked, folded)
@@ -137,7 +136,12 @@ class Groups:
 def _telling(value: str) -> frozenset[str]:
     """The words that tell which group it is; all where there are no others."""
     terms = frozenset(tokenize(value))
-    return terms - _GENERIC or terms
+    return terms - _generic() or terms
+
+
+@cache
+def _generic() -> frozenset[str]:
+    return frozenset(tokenize(_GENERIC))
 
 
 def _overlap(asked: frozenset[str], terms: frozenset[str]) -> float:

@@ -228,10 +228,8 @@ def _items_of(
     connection: sqlite3.Connection, identity: Identity, directory: Directory, keys: Collection[str]
 ) -> dict[ItemKey, _Row]:
     """The items that belong to some records."""
-    rows = _owned(
-        connection, identity, directory, keys, "x.raw_type, x.raw_id, x.seq, x.sha256,"
-        " x.create_time, x.metadata"
-    )  # fmt: skip
+    columns = "x.raw_type, x.raw_id, x.seq, x.sha256, x.create_time, x.metadata"
+    rows = _owned(connection, identity, directory, keys, columns)
     return {(row[0], row[1]): _Row(row[2], row[3], row[4], json.loads(row[5])) for row in rows}
 
 
