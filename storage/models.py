@@ -254,6 +254,7 @@ class SearchHit:
         lexical: BM25 score, 0 and up.
         surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
             where none of them counts.
+        surroundings_weight: How much they count; the chunk's own score has the weight 1.
         matched_terms: The query's words that stand in it, as the query wrote them.
     """
 
@@ -263,6 +264,7 @@ class SearchHit:
     dense: float | None
     lexical: float
     surroundings: float | None
+    surroundings_weight: float
     matched_terms: tuple[str, ...]
 
 

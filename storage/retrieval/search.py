@@ -150,6 +150,13 @@ class SearchEngine:
         mode = "lexical" if vector is None else "hybrid"
         return SearchResult(hits, mode, question.status)
 
+    def reads(self, query: str) -> bool:
+        """Whether there is an embedder that understands the query's language."""
+        try:
+            return _reads(self._models.current()[1], query)
+        except StorageUnavailableError:
+            return False
+
     def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
         """The chunks of the newest contexts of one identity that fit a filter."""
         with self._database.read() as connection:
@@ -189,7 +196,7 @@ class SearchEngine:
         """The weight of the dense score for a query, and the floor of similarity."""
         if alpha is not None:
             return alpha, embedder.floor
-        if is_spaceless(query) and not embedder.cjk:
+        if not _reads(embedder, query):
             return min(self._alpha, CJK_ALPHA), math.inf  # what it cannot read it cannot find
         return self._alpha, embedder.floor
 
@@ -248,6 +255,10 @@ class SearchEngine:
         if len(near) < min(count, embedded):  # it is damaged, or behind the record
             self._indexer.check()
         return np.array(near, dtype=np.int64)
+
+
+def _reads(embedder: Embedder, query: str) -> bool:
+    return embedder.cjk or not is_spaceless(query)
 
 
 def fuse(
@@ -362,6 +373,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
                 surroundings=None if surroundings is None else surroundings.score,
+                surroundings_weight=0.0 if surroundings is None else surroundings.weight,
                 matched_terms=tuple(matched.get(seq, ())),
             )
         )
