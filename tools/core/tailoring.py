@@ -86,8 +86,11 @@ def _filters_schema(schema: Mapping[str, Any], sources: Sequence[Source]) -> dic
     standard = {
         name: {**resolve(each, schema), **_texts(each)}
         for name, each in whole["properties"].items()
-        if name != "metadata" or not sources
     }
+    if sources:
+        del standard["metadata"]
+    else:
+        standard["metadata"]["additionalProperties"] = _VALUES
     supported = {
         key: {"$ref": f"#/$defs/{_VALUE}", "description": f"Metadata of {', '.join(names)}"}
         for key, names in supported_filters(sources).items()
