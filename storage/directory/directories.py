@@ -148,7 +148,7 @@ class Directories:
         Args:
             directory: Where.
             items: The field of the list, such as "publications".
-            topic: What they are about.
+            topic: What they are about; empty lists the newest.
             top_k: How many at most.
             since: The first year that fits; None leaves this end open.
             until: The last year that fits; None leaves this end open. With either, items without a

@@ -115,7 +115,7 @@ class Searches:
     def items(
         self, field: str, topic: str, top_k: int, since: int | None, until: int | None
     ) -> FoundItems:
-        """The items of a list that are about a topic, best first."""
+        """The items of a list that are about a topic, best first; without one the newest."""
         years: tuple[str, ...] = ()
         if since is not None or until is not None:
             first = EARLIEST if since is None else max(since, EARLIEST)
@@ -155,10 +155,13 @@ class Searches:
         alpha: float,
         years: tuple[str, ...] = (),
     ) -> SearchResult:
+        wanted = SearchFilter(raw_types=raw_types, labels=((YEAR, years),) if years else ())
+        if not query:
+            return self._engine.newest(self._identity, wanted, top_k)
         return self._engine.search(
             self._identity,
             query,
-            SearchFilter(raw_types=raw_types, labels=((YEAR, years),) if years else ()),
+            wanted,
             top_k,
             alpha=None if is_spaceless(query) else alpha,  # the engine knows what it can read
             surroundings=False,
