@@ -5,7 +5,7 @@ so that a change anywhere needs no invalidation: nobody asks under the old key a
 other words takes it over only where the difference can find nothing:
 
 - at least .6 of all terms are in both (Jaccard), and those stand in the same order;
-- the other terms are in no chunk of the user and in no entry of the session;
+- the other terms are in no chunk of the user, and no entry of the session has any of the terms;
 - of the words that are no terms only some that say nothing differ ("the", "is");
 - both have the same numbers, negations and dates, and are of scripts of one kind.
 """

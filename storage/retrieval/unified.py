@@ -18,13 +18,14 @@ from storage.models import Context, ContextType, Identity, SearchFilter, SearchH
 from storage.retrieval.cache import AnswerCache, Wording
 from storage.retrieval.duplicates import distinct
 from storage.retrieval.inquiry import Finding, Findings, Inquiry
+from storage.retrieval.rerank import Candidate, candidates_of, rerank
 from storage.retrieval.rewriting import leans, rewrite
 from storage.retrieval.routing import Route, route
 from storage.retrieval.search import SearchEngine
 from storage.retrieval.sources import Source
 from storage.tokenize import terms_of
 
-__all__ = ["Resolve", "UnifiedSearch", "origin_of", "words_scale"]
+__all__ = ["Resolve", "UnifiedSearch", "origin_of", "with_entries"]
 
 SPARE = 3
 """Candidates for each finding that is wanted: some say the same."""
@@ -39,6 +40,8 @@ EARLIER = 20
 
 WORKERS = 4
 """Searches of layer 1 at a time: each takes less than a millisecond."""
+
+MEMORY = "memory"
 
 ORIGINS = {
     ContextType.DOCUMENT: "documents",
@@ -143,12 +146,16 @@ class UnifiedSearch:
         )
 
     def _finds_nothing(self, asked: _Asked, terms: Mapping[str, str]) -> bool:
-        """Whether terms stand in nothing that the user could find."""
-        session_id, words = asked.inquiry.session_id, " ".join(terms.values())
-        if session_id and self._recent.search(asked.identity, session_id, words, 1):
+        """Whether terms stand in nothing that the user could find.
+
+        An entry's score depends on all words of a query, so no entry may have any.
+        """
+        identity, inquiry = asked.identity, asked.inquiry
+        words = " ".join((inquiry.query, *terms.values()))
+        if self._recent.search(identity, inquiry.session_id, words, 1):
             return False
         with self._database.read() as connection:
-            index = UserIndex(connection, asked.identity.user_id)
+            index = UserIndex(connection, identity.user_id)
             return next(index.holders(list(terms)), None) is None
 
     def _search(self, asked: _Asked, way: Route) -> Findings:
@@ -196,22 +203,16 @@ class UnifiedSearch:
         entries: Sequence[tuple[Entry, float]],
     ) -> list[Finding]:
         """Both in one order, nothing twice."""
-        stored = [_of_hit(hit, inquiry) for hit in hits]
-        if not entries:
-            return distinct(stored)
-        scale = words_scale(inquiry.query, hits)
-        recent = [
-            Finding(
-                origin="memory",
-                layer=MemoryLayer.RECENT,
-                score=min(1.0, share * scale),
-                lexical=share,
-                entry=entry,
-            )
-            for entry, share in entries
+        found = [
+            *(_of_hit(hit, inquiry) for hit in hits),
+            *(_of_entry(entry, share) for entry, share in entries),
         ]
-        ordered = sorted([*stored, *recent], key=lambda each: -each.score)
-        return distinct(ordered, self._told_of(ordered))
+        origins = [each.origin for each in found[: len(hits)]]
+        by_meaning = self._engine.reads(inquiry.query)
+        passages = candidates_of(hits, origins, by_meaning=by_meaning)
+        among = with_entries(inquiry.query, hits, passages, entries)
+        ordered = [replace(found[index], score=score) for index, score in rerank(among)]
+        return distinct(ordered, self._told_of(ordered) if entries else ())
 
     def _told_of(self, findings: Sequence[Finding]) -> list[frozenset[str]]:
         """The contexts that each entry tells of."""
@@ -231,22 +232,42 @@ class UnifiedSearch:
 def origin_of(context: Context, sources: Sequence[Source]) -> str:
     """Where a context comes from: memory, the first source that it is in, or its kind."""
     if context.memory_layer:
-        return "memory"
+        return MEMORY
     named = (source.name for source in sources if source.holds(context))
     return next(named, ORIGINS[context.context_type])
 
 
-def words_scale(query: str, hits: Sequence[SearchHit]) -> float:
-    """What a share of a query's words is worth, so that entries compare with passages.
+def with_entries(
+    query: str,
+    hits: Sequence[SearchHit],
+    passages: Sequence[Candidate],
+    entries: Sequence[tuple[Entry, float]],
+) -> list[Candidate]:
+    """The candidates of one order: passages, and entries as good as a passage of the same words.
 
-    An entry is known by its words alone. It gets what the passage with the most of the words got,
-    in proportion: with the same words the same. Where no passage has any, its share is its score.
+    An entry is known by its words alone. It counts as the passage with the most of the query's
+    words does, in proportion to its own share of them; where no passage has any, by its share.
     """
     words = len(set(terms_of(query).values()))
-    most = max(hits, key=lambda hit: (len(hit.matched_terms), hit.score), default=None)
-    if most is None or not most.matched_terms:
-        return 1.0
-    return most.score * words / len(most.matched_terms)
+    most = max(
+        range(len(hits)), key=lambda at: (len(hits[at].matched_terms), hits[at].score), default=None
+    )
+    twin, scale = None, 1.0
+    if most is not None and hits[most].matched_terms:
+        twin, scale = passages[most], words / len(hits[most].matched_terms)
+    return [*passages, *(_as_candidate(entry, share * scale, twin) for entry, share in entries)]
+
+
+def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candidate:
+    """An entry like a passage that has all words, of which it has a share."""
+    similarity = None if twin is None else twin.similarity
+    words = 1.0 if twin is None else twin.words
+    return Candidate(
+        similarity=None if similarity is None else min(share * similarity, 1.0),
+        words=min(share * words, 1.0),
+        origin=MEMORY,
+        length=len(entry.text),
+    )
 
 
 def _of_hit(hit: SearchHit, inquiry: Inquiry) -> Finding:
@@ -258,6 +279,10 @@ def _of_hit(hit: SearchHit, inquiry: Inquiry) -> Finding:
         lexical=hit.lexical,
         hit=hit,
     )
+
+
+def _of_entry(entry: Entry, share: float) -> Finding:
+    return Finding(origin=MEMORY, layer=MemoryLayer.RECENT, score=share, lexical=share, entry=entry)
 
 
 def _asked_by(entry: Entry) -> str:
