@@ -193,6 +193,17 @@ class Entries:
             ).fetchone()
         return int(row[0])
 
+    def tally(self, identity: Identity) -> dict[str, int]:
+        """How many entries there are of each tool or prompt, those of most first."""
+        whose = identity_clause(identity, "e")
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT e.action, count(*) FROM entries e WHERE {whose.sql}"
+                " GROUP BY e.action ORDER BY count(*) DESC, e.action",
+                whose.values,
+            )
+            return {row[0]: int(row[1]) for row in rows}
+
     def _select(self, parts: Sequence[Where], limit: int, offset: int = 0) -> list[Entry]:
         with self._database.read() as connection:
             rows = connection.execute(
@@ -216,6 +227,7 @@ class OwnEntries:
         self.find = partial(entries.find, identity)
         self.sessions = partial(entries.sessions, identity)
         self.count = partial(entries.count, identity)
+        self.tally = partial(entries.tally, identity)
 
 
 def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int, str]]:
