@@ -54,9 +54,9 @@ _WHO_IS = re.compile(
     r"(?!\s+(?:an?|the|in|on|at)\b)|\u662f\u8c01",
     re.IGNORECASE,
 )
-_INITIALED = re.compile(
-    r"^\W*(?:[^\W\d_]\.\s*){1,3}[^\W\d_]{2,}\W*$"
-    r"|^\W*[^\W\d_]{2,},?\s+(?:[^\W\d_]\.\s?){1,3}\W*$"
+_INITIALED = re.compile(  # "T. Boyle", but not "E. coli"
+    r"^\W*(?:[^\W\d_]\.\s*){1,3}(?![a-z])[^\W\d_]{2,}\W*$"
+    r"|^\W*[^\W\d_]{2,},?\s+(?:[^\W\d_]\.\s?){1,3}$"
 )
 
 
@@ -99,7 +99,7 @@ def classify(  # noqa: PLR0911  # one way out for each reason
     if _TITLED.search(asked):
         return Verdict("name", "it has a title as people have", asked)
     if len(fold(asked).split()) <= _LONGEST_NAME:
-        if _INITIALED.match(asked):
+        if _INITIALED.match(query):
             return Verdict("name", "it has initials as names have", asked)
         if _WHO_IS.search(query) and not is_said(asked):
             return Verdict("name", "it asks who somebody is", asked)

@@ -114,8 +114,8 @@ class Directories:
         """
         roster = self._roster(directory)
         searches = self._searches(directory, roster)
-        asked = name_in(name)
-        matches = roster.names.find(name, top_k) or roster.names.find(asked, top_k)
+        asked = name if roster.names.knows(name) else name_in(name)
+        matches = roster.names.find(asked, top_k)
         return searches.named(matches, "") if matches else searches.said(asked, top_k, "name", "")
 
     def search_topics(self, directory: Directory, topic: str, top_k: int) -> Found:

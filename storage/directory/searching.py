@@ -15,7 +15,7 @@ from storage.index.indexer import Indexer
 from storage.models import Identity, SearchFilter, SearchHit, SearchResult
 from storage.people.nameindex import IndexedName
 from storage.retrieval.search import SearchEngine
-from storage.tokenize import is_spaceless
+from storage.tokenize import is_spaceless, tokenize
 
 __all__ = ["NAME_ALPHA", "TOPIC_ALPHA", "Searches"]
 
@@ -31,11 +31,14 @@ CHUNKS = 100
 SNIPPETS = 3
 """Snippets of a record at most."""
 
+IS_SAID_BY = 10
+"""Chunks that are looked at for all words of a query."""
+
 AGAIN = 0.3
 """What a record's next best chunk counts, beside its best: who says a thing often comes first."""
 
-EARLIEST = 1000
-LATEST = 2200
+EARLIEST, LATEST = 1000, 2200
+"""Years that a range with an open end is asked for."""
 
 
 class Searches:
@@ -135,17 +138,15 @@ class Searches:
         return FoundItems(items=items, status=found.status)
 
     def is_said(self, query: str) -> bool:
-        """Whether all words of a query stand in one text that is no mere name."""
-        found = self._engine.search(
-            self._identity,
-            query,
-            SearchFilter(raw_types=self._directory.raw_types),
-            SNIPPETS,
-            alpha=0.0,
-            surroundings=False,
+        """Whether all words of a query stand in one running text or item."""
+        raw_types = self._directory.raw_types
+        found = self._search(query, raw_types, IS_SAID_BY, 0.0)
+        terms = set(tokenize(query))
+        return any(
+            terms <= set(tokenize(hit.chunk.content))
+            for hit in found.hits
+            if hit.chunk.heading or hit.context.raw_type != self._directory.name
         )
-        words = len(query.split())
-        return any(len(hit.matched_terms) >= words for hit in found.hits)
 
     def _search(
         self,
@@ -163,7 +164,7 @@ class Searches:
             query,
             wanted,
             top_k,
-            alpha=None if is_spaceless(query) else alpha,  # the engine knows what it can read
+            alpha=None if alpha and is_spaceless(query) else alpha,  # it knows what it can read
             surroundings=False,
         )
 

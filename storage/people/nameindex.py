@@ -112,9 +112,9 @@ class NameIndex:
             found += self._fuzzy(plain, words)
         return _best(found, limit)
 
-    def has_word(self, word: str) -> bool:
-        """Whether a folded word is one of some name."""
-        return word in self._holding
+    def knows(self, asked: str) -> bool:
+        """Whether a name is known just so, but for case, accents and marks."""
+        return fold(asked) in self._folded
 
     def _sure(self, number: int, asked: str) -> IndexedName:
         name = self._names[number]
@@ -291,6 +291,5 @@ def _best(found: Collection[IndexedName], limit: int) -> list[IndexedName]:
     return list(best.values())[:limit]
 
 
-def _rank(found: IndexedName) -> tuple[int, float, str, int]:
-    sure = min(_WAYS.index(found.how), 3) if found.how != "fuzzy" else 4
-    return sure, -found.score, fold(found.spelling), found.owner
+def _rank(found: IndexedName) -> tuple[int, float, int]:
+    return _WAYS.index(found.how), -found.score, found.owner
