@@ -191,6 +191,7 @@ def _open_library(settings: Settings) -> Library:
         chroma_url=settings.chroma.url,
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
+        consolidate=settings.memory.consolidate,
     )
 
 

@@ -205,6 +205,11 @@ class MemorySettings(SettingsGroup):
         description="Whether tool calls and fetched prompts are recorded, redacted and cut, in the "
         "memory of whom they were about.",
     )
+    consolidate: bool = Field(
+        default=True,
+        description="Whether what is important is promoted, sessions that ended are summed up, and "
+        "what is known for long is persisted, in the background.",
+    )
 
 
 class SummarySettings(SettingsGroup):

@@ -24,6 +24,7 @@ __all__ = [
     "of_layer",
     "of_session",
     "text_of",
+    "unused",
 ]
 
 _OPENING_CHARACTERS = 200
@@ -81,14 +82,24 @@ def of_layer(  # noqa: PLR0913  # each narrows it
     return _memories(connection, rows[offset : offset + limit])
 
 
-def find(connection: sqlite3.Connection, *parts: Where) -> list[Memory]:
-    """The memories under some conditions on `contexts AS x` and `memories AS m`, newest first."""
-    return _memories(connection, _rows(connection, parts))
+def find(connection: sqlite3.Connection, whose: Where, wanted: Where) -> list[Memory]:
+    """The memories under two conditions on `contexts AS x` and `memories AS m`, newest first."""
+    return _memories(connection, _rows(connection, [whose, wanted]))
 
 
-def by_numbers(numbers: Sequence[int]) -> Where:
-    """Those with these numbers."""
-    return Where("x.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),))
+def by_numbers(numbers: Sequence[int], layer: MemoryLayer | None = None) -> Where:
+    """Those with these numbers, of a layer."""
+    numbered = Where("x.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),))
+    if layer is None:
+        return numbered
+    return Where(f"m.layer = ? AND {numbered.sql}", (layer, *numbered.values))
+
+
+def unused(layer: MemoryLayer, since: float) -> Where:
+    """Those of a layer that were neither changed nor used since."""
+    return Where(
+        "m.layer = ? AND max(coalesce(m.last_used, 0), x.update_time) <= ?", (layer, since)
+    )
 
 
 def by_ids(ids: Sequence[str]) -> Where:

@@ -128,9 +128,9 @@ class Memories:
 
         Those that are not there are left out.
         """
-        wanted = (browsing.by_numbers(numbers), Where("m.layer = ?", (layer,)))
+        wanted = browsing.by_numbers(numbers, layer)
         with self._database.read() as connection:
-            found = browsing.find(connection, self._whose("x"), *wanted)
+            found = browsing.find(connection, self._whose("x"), wanted)
             known = {each.number: (each, browsing.text_of(connection, each)) for each in found}
         return [known[number] for number in dict.fromkeys(numbers) if number in known]
 
@@ -211,25 +211,34 @@ class Memories:
     def doomed(
         self,
         *,
-        entries: Sequence[int] = (),
+        layer: MemoryLayer | None = None,
         numbers: Sequence[int] = (),
         ids: Sequence[str] = (),
         session_id: str | None = None,
+        unused_since: float | None = None,
     ) -> Doomed:
-        """What would be forgotten, of what the identity sees.
+        """What would be forgotten, of what the identity sees, with what was made from it.
 
         Args:
-            entries: These entries, and the memories that were made from them.
-            numbers: The memories with these numbers.
-            ids: The memories with these ids.
+            layer: That the numbers are of, and what is unused; numbers without one are of any but
+                layer 1.
+            numbers: Entries or memories with these numbers.
+            ids: Memories with these ids.
             session_id: All entries of this session and all memories that come from it.
+            unused_since: What is in the layer and was neither changed nor used since, Unix seconds.
         """
-        found = {each.seq: each for each in self._entries.get(self._identity, entries)}
-        conditions = [browsing.by_numbers(numbers), browsing.by_ids(ids)]
+        found: dict[int, Entry] = {}
+        conditions = [browsing.by_ids(ids)]
+        if layer is MemoryLayer.RECENT:
+            found |= _by_seq(self._entries.get(self._identity, numbers))
+            if unused_since is not None:
+                found |= _by_seq(self._all_entries(until=unused_since))
+        else:
+            conditions.append(browsing.by_numbers(numbers, layer))
+            if layer is not None and unused_since is not None:
+                conditions.append(browsing.unused(layer, unused_since))
         if session_id is not None:
-            count = self._entries.count(self._identity, session_id)
-            of_session = self._entries.recent(self._identity, session_id, count)
-            found |= {each.seq: each for each in of_session}
+            found |= _by_seq(self._all_entries(session_id=session_id))
             conditions.append(browsing.of_session(session_id))
         conditions.append(browsing.made_from(list(found)))
         going: dict[int, Memory] = {}
@@ -261,3 +270,13 @@ class Memories:
 
     def _whose(self, alias: str) -> Where:
         return identity_clause(self._identity, alias)
+
+    def _all_entries(
+        self, *, session_id: str | None = None, until: float | None = None
+    ) -> list[Entry]:
+        count = self._entries.count(self._identity)
+        return self._entries.find(self._identity, session_id=session_id, until=until, limit=count)
+
+
+def _by_seq(entries: Sequence[Entry]) -> dict[int, Entry]:
+    return {each.seq: each for each in entries}

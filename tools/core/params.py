@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from storage.memory.models import MemoryLayer
 from storage.models import TimeRange, TimeType
 from tools.core.calendar import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
@@ -19,14 +20,18 @@ __all__ = [
     "DeviceId",
     "Grade",
     "Instant",
+    "Layer",
     "Metadata",
     "Names",
+    "Numbers",
     "RawId",
     "RawType",
+    "SessionId",
     "TimeWindow",
     "TopK",
     "UserId",
     "instant",
+    "layer_of",
 ]
 
 MAX_METADATA = 65_536
@@ -82,6 +87,12 @@ Content = Annotated[str, Field(max_length=20_000), AfterValidator(_with_words)]
 Grade = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
 RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
 RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
+SessionId = Annotated[str, Field(min_length=1, max_length=256)]
+Numbers = Annotated[list[Annotated[int, Field(ge=1, lt=2**53)]], Field(max_length=1000)]
+Layer = Annotated[
+    Literal["l1", "l2", "l3", "l4"],
+    Field(description="l1 recent calls, l2 important, l3 session summaries, l4 long-term"),
+]
 
 Instant = float | str
 """Unix seconds or ISO 8601."""
@@ -121,6 +132,11 @@ class TimeWindow(BaseModel):
                 next_actions=("Swap them.",),
             )
         return TimeRange(start, end, TimeType(self.time_type))
+
+
+def layer_of(name: str) -> MemoryLayer:
+    """The layer of memory that tools name "l1" to "l4"."""
+    return MemoryLayer(int(name[1:]))
 
 
 def instant(

@@ -130,7 +130,7 @@ def test_what_was_made_from_a_forgotten_entry_goes_with_it(
     older = record(library, "a.md", said="old")
     newer = record(library, "a.md", said="new")
     memories.promote()
-    doomed = memories.doomed(entries=[newer])
+    doomed = memories.doomed(layer=MemoryLayer.RECENT, numbers=[newer])
     assert (len(doomed.entries), len(doomed.memories)) == (1, 1)
     assert memories.forget(doomed) == (1, 1)
     assert _said(memories) == {}

@@ -1,0 +1,318 @@
+"""Memory: keep something in one call, and look through what is kept, an index first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, FiniteFloat
+
+from storage.memory.browsing import Memory
+from storage.memory.memories import Memories
+from storage.memory.models import IMPORTANT, Entry, MemoryLayer
+from storage.models import Stored
+from tools.core.calendar import utc
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.params import (
+    AgentId,
+    Content,
+    DeviceId,
+    Grade,
+    Layer,
+    Metadata,
+    Names,
+    Numbers,
+    SessionId,
+    UserId,
+    layer_of,
+)
+from tools.core.spec import Effect, ToolScope, tool
+
+__all__ = ["browse_memory", "remember"]
+
+LINE_CHARACTERS = 120
+
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+"""Seconds and names of what ages are told in."""
+
+
+class Remembered(BaseModel):
+    """What remembering did.
+
+    Attributes:
+        id: The memory that holds it now.
+        layer: "l2", the working set of what is important, or "l4", what is known for long.
+        outcome: "added" or "merged".
+        merge_count: How often it took in what said nearly the same.
+        merged_into: How what it was merged into begins; empty where it was added.
+        similarity: How near the two were; absent where it was added.
+    """
+
+    id: str
+    layer: str
+    outcome: str
+    merge_count: int
+    merged_into: str
+    similarity: FiniteFloat | None
+
+    @classmethod
+    def of(cls, stored: Stored, merged_into: str) -> Remembered:
+        """The outcome as a tool answers it."""
+        near = stored.similarity
+        return cls(
+            id=stored.context.id,
+            layer=MemoryLayer(stored.context.memory_layer).label,
+            outcome=stored.outcome,
+            merge_count=stored.context.merge_count,
+            merged_into=merged_into,
+            similarity=None if near is None else round(near, 4),
+        )
+
+    def to_text(self) -> str:
+        """One line for the model."""
+        if self.outcome == "merged":
+            return (
+                f"Merged into memory {self.id} ({self.layer}), which said nearly the same"
+                f" (similarity {self.similarity}): {self.merged_into}"
+            )
+        return f"Remembered as {self.id} ({self.layer})."
+
+
+class BrowsedItem(BaseModel):
+    """An entry or a memory.
+
+    Attributes:
+        number: What selects it; it names the same for ever.
+        id: Of a memory, as other tools know it; empty of an entry.
+        time: When it happened, or when what it says was last changed; ISO 8601, UTC.
+        age: How long ago that was.
+        importance: 0 to 10.
+        weight: What layer 2 is ordered by; absent elsewhere.
+        session: The session it comes from.
+        line: What it is, in one line.
+        content: All of it, where it was selected; else empty.
+    """
+
+    number: int
+    id: str
+    time: str
+    age: str
+    importance: FiniteFloat
+    weight: FiniteFloat | None
+    session: str
+    line: str
+    content: str
+
+    @classmethod
+    def of_entry(cls, entry: Entry, *, content: str = "") -> BrowsedItem:
+        """An entry of layer 1."""
+        failed = "" if entry.outcome == "ok" else f"({entry.outcome})"
+        return cls(
+            number=entry.seq,
+            id="",
+            time=utc(entry.time).isoformat(timespec="seconds"),
+            age=_age(entry.time),
+            importance=entry.importance,
+            weight=None,
+            session=entry.session_id,
+            line=_line(f"{entry.action} {entry.target} {failed} {entry.said}"),
+            content=content,
+        )
+
+    @classmethod
+    def of_memory(cls, memory: Memory, *, content: str = "") -> BrowsedItem:
+        """A memory of layer 2 to 4."""
+        context = memory.context
+        is_weighed = context.memory_layer == MemoryLayer.IMPORTANT
+        is_summary = context.memory_layer == MemoryLayer.SUMMARY
+        when = context.event_time if is_summary else context.update_time
+        title = f"{context.title}: " if context.title else ""
+        return cls(
+            number=memory.number,
+            id=context.id,
+            time=utc(when).isoformat(timespec="seconds"),
+            age=_age(when),
+            importance=context.importance,
+            weight=round(memory.weight, 2) if is_weighed else None,
+            session=memory.session_id,
+            line=_line(title + memory.opening),
+            content=content,
+        )
+
+    def to_text(self) -> str:
+        """One line, or the head and all of it."""
+        head = f"[{self.number}] {self.age} ago, importance {self.importance:g}"
+        if self.id:
+            head += f", {self.id}"
+        return f"{head}: {self.line}" if not self.content else f"{head}\n{self.content}"
+
+
+class BrowsedMemory(BaseModel):
+    """What was looked through.
+
+    Attributes:
+        action: "list" or "select".
+        layer: Which layer.
+        items: Of layer 1 the newest first; of layer 2 by weight; else the newest first; those that
+            were selected in the order asked for.
+        more: Whether the layer has more than `limit`.
+        missing: Numbers that were asked for and name nothing in the layer.
+    """
+
+    action: str
+    layer: str
+    items: list[BrowsedItem]
+    more: bool
+    missing: list[int]
+
+    def to_text(self) -> str:
+        """The index, or the contents."""
+        lines = [each.to_text() for each in self.items] or [f"Nothing in {self.layer}."]
+        if self.more:
+            lines.append("There is more: raise limit.")
+        elif self.action == "list" and self.items:
+            lines.append("action=select with indices shows all of some.")
+        if self.missing:
+            told = ", ".join(map(str, self.missing))
+            lines.append(f"Not in {self.layer}: {told}. action=list shows what is.")
+        return ("\n" if self.action == "list" else "\n\n").join(lines)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    tags=("context", "memory"),
+    capabilities=("remember a fact, a preference or a decision across sessions",),
+)
+def remember(
+    context: RequestContext,
+    content: Annotated[Content, Field(description="What to keep")],
+    importance: Annotated[Grade, Field(description="0 to 10; from 6 on it is kept at hand")] = (
+        IMPORTANT
+    ),
+    title: Annotated[str, Field(max_length=512, description="In a few words")] = "",
+    entities: Annotated[Names | None, Field(description="Names it is about")] = None,
+    keywords: Annotated[Names | None, Field(description="What it is about")] = None,
+    metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> Remembered:
+    """Keeps something for this and every later session; what says nearly the same merges."""
+    memories = context.shelf(user_id, device_id, agent_id).memories
+    stored = memories.remember(
+        content,
+        title=" ".join(title.split()),
+        importance=importance,
+        entities=tuple(entities or ()),
+        keywords=tuple(keywords or ()),
+        session_id=context.session_id,
+        metadata=metadata,
+    )
+    if stored.outcome == "added":
+        return Remembered.of(stored, "")
+    found = memories.doomed(ids=[stored.context.id]).memories
+    return Remembered.of(stored, _line("".join(each.opening for each in found)))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("context", "memory"),
+    capabilities=(
+        "look through recent calls and messages, important memories, session summaries and facts",
+    ),
+)
+def browse_memory(
+    context: RequestContext,
+    action: Annotated[
+        Literal["list", "select"],
+        Field(description="list: one line each; select: all of those in indices"),
+    ],
+    layer: Layer,
+    limit: Annotated[int, Field(ge=1, le=1000, description="Most items of a list")] = 10,
+    indices: Annotated[
+        Numbers | None, Field(description="The numbers that a list shows; they stay valid")
+    ] = None,
+    session: Annotated[
+        SessionId | None,
+        Field(description="this, all, or an id; default: this in l1, else all"),
+    ] = None,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> BrowsedMemory:
+    """Looks through a layer of memory: l1 recent, l2 important, l3 summaries, l4 long-term."""
+    memories = context.shelf(user_id, device_id, agent_id).memories
+    if action == "select":
+        return _selected(memories, layer_of(layer), _given(indices))
+    if indices:
+        raise InvalidArgumentsError(
+            "indices: only action=select takes them.",
+            next_actions=("Call it with action=select, or leave indices out.",),
+        )
+    wanted = session or ("this" if layer == "l1" else "all")
+    of_session = {"this": context.session_id, "all": None}.get(wanted, wanted)
+    return _listed(memories, layer_of(layer), limit, of_session)
+
+
+def _listed(
+    memories: Memories, layer: MemoryLayer, limit: int, session_id: str | None
+) -> BrowsedMemory:
+    if layer is MemoryLayer.RECENT:
+        items = [BrowsedItem.of_entry(each) for each in memories.recent(session_id, limit + 1)]
+    else:
+        found = memories.listed(layer, limit + 1, session_id=session_id)
+        items = [BrowsedItem.of_memory(each) for each in found]
+    return BrowsedMemory(
+        action="list", layer=layer.label, items=items[:limit], more=len(items) > limit, missing=[]
+    )
+
+
+def _selected(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) -> BrowsedMemory:
+    if layer is MemoryLayer.RECENT:
+        items = [
+            BrowsedItem.of_entry(each, content=each.text) for each in memories.entries(numbers)
+        ]
+    else:
+        items = [
+            BrowsedItem.of_memory(each, content=text)
+            for each, text in memories.select(numbers, layer)
+        ]
+    found = {each.number for each in items}
+    return BrowsedMemory(
+        action="select",
+        layer=layer.label,
+        items=items,
+        more=False,
+        missing=[each for each in dict.fromkeys(numbers) if each not in found],
+    )
+
+
+def _given(indices: Sequence[int] | None) -> Sequence[int]:
+    """The numbers.
+
+    Raises:
+        InvalidArgumentsError: If there are none.
+    """
+    if not indices:
+        raise InvalidArgumentsError(
+            "indices: action=select needs at least one.",
+            next_actions=("Call it with action=list, and take the numbers from there.",),
+        )
+    return indices
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 2]} …"
+
+
+def _age(moment: float) -> str:
+    seconds = max(time.time() - moment, 0.0)
+    for span, name in _SPANS:
+        if seconds >= span:
+            return f"{seconds // span:.0f} {name}"
+    return f"{seconds:.0f} s"

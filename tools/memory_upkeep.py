@@ -1,0 +1,212 @@
+"""Upkeep of memory: what is in its layers, what moves between them, and what is forgotten."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated
+
+import anyio.to_thread
+from pydantic import Field
+
+from storage.memory.layers import UNUSED_SECONDS
+from storage.memory.memories import Doomed, Memories
+from storage.memory.models import MemoryLayer
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.managed import Action, Counts, ManagedMemory, Touched
+from tools.core.params import AgentId, DeviceId, Layer, Numbers, SessionId, UserId, layer_of
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+from tools.session_summaries import SessionBuild
+
+__all__ = ["manage_memory"]
+
+DAY_SECONDS = 86_400.0
+
+TAKEN: dict[Action, set[str]] = {
+    "stats": set(),
+    "promote": {"indices"},
+    "aggregate": {"session"},
+    "persist": {"indices", "ids", "older_than"},
+    "forget": {"layer", "indices", "ids", "session", "older_than"},
+}
+"""What each action takes, whose context and dry_run aside."""
+
+Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a call is about.
+
+    Attributes:
+        layer: Of what is to be forgotten.
+        indices: Numbers of entries or memories.
+        ids: Ids of memories.
+        session: A session's id.
+        older_than: Seconds without use.
+    """
+
+    layer: MemoryLayer | None
+    indices: tuple[int, ...]
+    ids: tuple[str, ...]
+    session: str | None
+    older_than: float | None
+
+    @property
+    def named(self) -> set[str]:
+        """What of it was given."""
+        return {each.name for each in fields(self) if getattr(self, each.name) not in {None, ()}}
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    confirmation=Confirmation.RECOMMENDED,
+    tags=("context", "memory"),
+    capabilities=(
+        "count what is in memory",
+        "promote, sum up and persist memories",
+        "forget memories, recorded calls or a whole session",
+    ),
+    timeout=600,
+)
+async def manage_memory(
+    context: RequestContext,
+    action: Annotated[
+        Action,
+        Field(
+            description="stats; promote: entries of l1 to l2; aggregate: ended sessions to l3;"
+            " persist: l2 to l4; forget"
+        ),
+    ],
+    layer: Annotated[Layer | None, Field(description="Of what is to be forgotten")] = None,
+    indices: Annotated[
+        Numbers | None,
+        Field(description="Numbers that browse_memory shows: of l1 to promote, l2 to persist"),
+    ] = None,
+    ids: Annotated[Ids | None, Field(description="Memories to persist or forget")] = None,
+    session: Annotated[
+        SessionId | None, Field(description="this, or an id: to aggregate or forget")
+    ] = None,
+    older_than: Annotated[
+        float | None,
+        Field(ge=0, le=36_500, description="Days: to persist or forget what is unused for longer"),
+    ] = None,
+    dry_run: Annotated[bool, Field(description="Of forget: only show what would go")] = True,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> ManagedMemory:
+    """Counts what is in memory, moves it between the layers, or forgets it.
+
+    Without indices, ids or session, promote, aggregate and persist do what it is time for, as also
+    happens by itself. Call forget with dry_run first, and show the user what would go.
+    """
+    memories = context.shelf(user_id, device_id, agent_id).memories
+    asked = _Asked(
+        layer=None if layer is None else layer_of(layer),
+        indices=tuple(indices or ()),
+        ids=tuple(ids or ()),
+        session=context.session_id if session == "this" else session,
+        older_than=None if older_than is None else older_than * DAY_SECONDS,
+    )
+    _check(action, asked)
+    match action:
+        case "stats":
+            stats = await anyio.to_thread.run_sync(memories.stats, context.session_id)
+            return ManagedMemory(action=action, counts=Counts.of(stats))
+        case "promote":
+            made = await anyio.to_thread.run_sync(memories.promote, asked.indices or None)
+            return ManagedMemory.of(action, [Touched.of(each) for each in made])
+        case "aggregate":
+            return await _aggregate(context, memories, asked.session)
+        case "persist":
+            return await anyio.to_thread.run_sync(_persist, memories, asked)
+        case "forget":
+            return await anyio.to_thread.run_sync(
+                partial(_forget, memories, asked, dry_run=dry_run)
+            )
+
+
+def _check(action: Action, asked: _Asked) -> None:
+    """Refuses what the action does not take, and to take nothing for everything.
+
+    Raises:
+        InvalidArgumentsError: If something is given that the action does not take, or forget is
+            not told what.
+    """
+    if refused := sorted(asked.named - TAKEN[action]):
+        taken = ", ".join(sorted(TAKEN[action])) or "nothing else"
+        raise InvalidArgumentsError(
+            f"{', '.join(refused)}: action={action} takes {taken}.",
+            next_actions=("Leave out what the action does not take.",),
+        )
+    in_layer = bool(asked.named & {"indices", "older_than"})
+    if action == "forget" and (not asked.named or in_layer != ("layer" in asked.named)):
+        raise InvalidArgumentsError(
+            "forget takes ids, a session, or a layer with indices or older_than.",
+            next_actions=("Say what is to go: browse_memory lists what there is.",),
+        )
+
+
+async def _aggregate(
+    context: RequestContext, memories: Memories, session: str | None
+) -> ManagedMemory:
+    build = SessionBuild(memories, context.sampler, context.report_progress)
+    named = () if session is None else (session,)
+    written, left = await build.run(named, context.session_id)
+    notes = []
+    if build.refusals:
+        notes.append("The model refused or failed: extractive summaries took its place.")
+    if left:
+        notes.append(f"{left} more are due: call it again.")
+    return ManagedMemory(action="aggregate", summaries=written, note=" ".join(notes))
+
+
+def _persist(memories: Memories, asked: _Asked) -> ManagedMemory:
+    numbers = None
+    if asked.indices or asked.ids:
+        by_id = memories.doomed(ids=asked.ids).memories
+        numbers = [*asked.indices, *(each.number for each in by_id)]
+    unused = UNUSED_SECONDS if asked.older_than is None else asked.older_than
+    moved = memories.persist(numbers, unused)
+    return ManagedMemory.of("persist", [Touched.of(each.context, each.opening) for each in moved])
+
+
+def _forget(memories: Memories, asked: _Asked, *, dry_run: bool) -> ManagedMemory:
+    doomed = memories.doomed(
+        layer=asked.layer,
+        numbers=asked.indices,
+        ids=asked.ids,
+        session_id=asked.session,
+        unused_since=None if asked.older_than is None else time.time() - asked.older_than,
+    )
+    if not dry_run:
+        memories.forget(doomed)
+    return ManagedMemory.of(
+        "forget",
+        [Touched.of(each.context, each.opening) for each in doomed.memories],
+        entry_count=len(doomed.entries),
+        dry_run=dry_run,
+        note=_note(doomed, asked, dry_run=dry_run),
+    )
+
+
+def _note(doomed: Doomed, asked: _Asked, *, dry_run: bool) -> str:
+    is_entries = asked.layer is MemoryLayer.RECENT
+    found: set[int | str] = {each.context.id for each in doomed.memories}
+    found |= {each.seq for each in doomed.entries} if is_entries else set()
+    found |= set() if is_entries else {each.number for each in doomed.memories}
+    missing = [str(each) for each in (*asked.indices, *asked.ids) if each not in found]
+    notes = []
+    if missing:
+        notes.append(
+            f"No memory is {', '.join(missing)}: documents, knowledge and events go with forget."
+        )
+    if dry_run and (doomed.entries or doomed.memories):
+        notes.append("Nothing was deleted: call again with dry_run=false.")
+    return " ".join(notes)
