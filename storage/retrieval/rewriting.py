@@ -16,7 +16,7 @@ __all__ = ["leans", "rewrite"]
 FEW_TERMS = 2
 """A query with more terms says what it is about, whatever it begins with."""
 
-FEW_CHARACTERS = 6
+FEW_CHARACTERS = 8
 """The same for scripts without spaces, in characters beside those that lean."""
 
 LONGEST = 300
