@@ -353,7 +353,7 @@ def _known(
 
 
 def _among(column: str, values: Sequence[str]) -> Where:
-    return Where(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(list(values)),))
+    return Where(f"{column} IN ({', '.join('?' * len(values))})", tuple(map(_whole, values)))
 
 
 def _is(column: str, value: str) -> Where:
