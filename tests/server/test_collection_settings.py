@@ -17,6 +17,7 @@ from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
 from tools.core.holdings import Holdings
 from tools.core.manager import ToolCall
+from tools.core.tailoring import LONGEST_DESCRIPTION
 
 SOURCES = """
 [sources.product_docs]
@@ -248,6 +249,23 @@ async def test_a_question_can_be_put_to_a_source(tmp_path: Path) -> None:
         wrong = await asked(source="product_doc")
         assert wrong["error_type"] == "invalid_arguments"
         assert wrong["suggestions"] == ["product_docs"]
+
+
+@pytest.mark.anyio
+async def test_what_the_list_cuts_of_many_sources_is_described(tmp_path: Path) -> None:
+    named = {f"group_{number}": {"description": "Papers " * 20} for number in range(20)}
+    environ = {
+        "TOOLCRIB_SOURCES": json.dumps(named),
+        "TOOLCRIB_DATA_DIR": str(tmp_path / "data"),
+        "TOOLCRIB_ROOT": str(tmp_path),
+    }
+    app = build(load(environ=environ))
+    async with app.running():
+        described = await app.manager.execute("describe_tool", {"name": "query"}, app.context)
+    whole = described.structured["description"]
+    listed = app.registry.find("query").description
+    assert whole.count("Papers") == 400
+    assert len(listed) <= LONGEST_DESCRIPTION < len(whole)
 
 
 @pytest.mark.anyio
