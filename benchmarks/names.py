@@ -32,89 +32,102 @@ SHOWN = 5
 
 ENGLISH = (
     (
-        "Theresa James Mary Robert Patricia John Jennifer Michael Linda David Elizabeth William"
-        " Barbara Richard Susan Joseph Jessica Thomas Sarah Charles Karen Christopher Nancy Daniel Lisa"
-        " Matthew Betty Anthony Margaret Mark Sandra Donald Ashley Steven Kimberly Andrew Emily Paul Donna"
-        " Joshua Michelle Kenneth Carol Kevin Amanda Brian Melissa George Deborah Timothy Stephanie"
-        " Ronald Rebecca Edward Laura Jason Helen Jeffrey Sharon Ryan Cynthia Jacob Kathleen Gary Amy"
+        "Theresa James Mary Robert Patricia John Jennifer Michael Linda David Elizabeth "
+        "William Barbara Richard Susan Joseph Jessica Thomas Sarah Charles Karen "
+        "Christopher Nancy Daniel Lisa Matthew Betty Anthony Margaret Mark Sandra Donald "
+        "Ashley Steven Kimberly Andrew Emily Paul Donna Joshua Michelle Kenneth Carol "
+        "Kevin Amanda Brian Melissa George Deborah Timothy Stephanie Ronald Rebecca "
+        "Edward Laura Jason Helen Jeffrey Sharon Ryan Cynthia Jacob Kathleen Gary Amy"
     ),
     (
-        "Smith Johnson Williams Brown Jones Miller Davis Wilson Anderson Taylor Thomas Moore Jackson"
-        " Martin Lee Thompson White Harris Clark Lewis Robinson Walker Young Allen King Wright Scott"
-        " Hill Green Adams Baker Nelson Hall Campbell Mitchell Carter Roberts Phillips Evans Turner"
-        " Parker Collins Edwards Stewart Morris Murphy Cook Rogers Morgan Cooper Peterson Bailey Reed"
-        " Kelly Howard Ward Cox Richardson Wood Watson Brooks Bennett Gray Hughes Price Myers Long"
-        " Foster Sanders Ross Powell Sullivan Russell Fisher Boyle O'Brien O'Neill McDonald Grant May"
-        " Hartley-Jones Winthrop Ashworth Blackwood Carrington Delacroix Fairfax Holloway Kingsley"
+        "Smith Johnson Williams Brown Jones Miller Davis Wilson Anderson Taylor Thomas "
+        "Moore Jackson Martin Lee Thompson White Harris Clark Lewis Robinson Walker Young "
+        "Allen King Wright Scott Hill Green Adams Baker Nelson Hall Campbell Mitchell "
+        "Carter Roberts Phillips Evans Turner Parker Collins Edwards Stewart Morris "
+        "Murphy Cook Rogers Morgan Cooper Peterson Bailey Reed Kelly Howard Ward Cox "
+        "Richardson Wood Watson Brooks Bennett Gray Hughes Price Myers Long Foster "
+        "Sanders Ross Powell Sullivan Russell Fisher Boyle O'Brien O'Neill McDonald Grant "
+        "May Hartley-Jones Winthrop Ashworth Blackwood Carrington Delacroix Fairfax "
+        "Holloway Kingsley"
     ),
 )
 SPANISH = (
     (
-        "María José Antonio Carmen Manuel Ana Francisco Isabel Juan Dolores Pedro Pilar Jesús Teresa"
-        " Ángel Rosa Miguel Lucía Rafael Elena Sofía Martín Íñigo Concepción Álvaro Begoña Nicolás"
+        "María José Antonio Carmen Manuel Ana Francisco Isabel Juan Dolores Pedro Pilar "
+        "Jesús Teresa Ángel Rosa Miguel Lucía Rafael Elena Sofía Martín Íñigo Concepción "
+        "Álvaro Begoña Nicolás"
     ),
     (
-        "García González Rodríguez Fernández López Martínez Sánchez Pérez Gómez Martín Jiménez Ruiz"
-        " Hernández Díaz Moreno Muñoz Álvarez Romero Alonso Gutiérrez Navarro Torres Domínguez Vázquez"
-        " Ramos Gil Ramírez Serrano Blanco Molina Suárez Ortega Delgado Castro Ibáñez Núñez Peña"
+        "García González Rodríguez Fernández López Martínez Sánchez Pérez Gómez Martín "
+        "Jiménez Ruiz Hernández Díaz Moreno Muñoz Álvarez Romero Alonso Gutiérrez Navarro "
+        "Torres Domínguez Vázquez Ramos Gil Ramírez Serrano Blanco Molina Suárez Ortega "
+        "Delgado Castro Ibáñez Núñez Peña"
     ),
 )
 GERMAN = (
     (
-        "Jürgen Wolfgang Sabine Petra Klaus Heike Günter Ursula Dieter Monika Björn Käthe Uwe Renate"
-        " Matthias Annegret Karl-Heinz Hans-Peter Anna-Lena Ruprecht Friederike Götz"
+        "Jürgen Wolfgang Sabine Petra Klaus Heike Günter Ursula Dieter Monika Björn Käthe "
+        "Uwe Renate Matthias Annegret Karl-Heinz Hans-Peter Anna-Lena Ruprecht Friederike "
+        "Götz"
     ),
     (
-        "Müller Schmidt Schneider Fischer Weber Meyer Wagner Becker Schulz Hoffmann Schäfer Koch Bauer"
-        " Richter Klein Wolf Schröder Neumann Schwarz Zimmermann Braun Krüger Hofmann Hartmann Lange"
-        " Weiß Böhm Jäger Groß Köhler Maier Förster Gößmann Lüdenscheid-Weiß"
+        "Müller Schmidt Schneider Fischer Weber Meyer Wagner Becker Schulz Hoffmann "
+        "Schäfer Koch Bauer Richter Klein Wolf Schröder Neumann Schwarz Zimmermann Braun "
+        "Krüger Hofmann Hartmann Lange Weiß Böhm Jäger Groß Köhler Maier Förster Gößmann "
+        "Lüdenscheid-Weiß"
     ),
 )
 DUTCH = (
-    "Jan Pieter Willem Hendrik Anneke Marijke Joost Femke Daan Sanne Bram Lotte Thijs Maaike",
+    ("Jan Pieter Willem Hendrik Anneke Marijke Joost Femke Daan Sanne Bram Lotte Thijs Maaike"),
     (
-        "de~Vries van~den~Berg van~der~Meer de~Jong Bakker Janssen Visser van~Dijk de~Boer Mulder"
-        " van~der~Linden Dekker van~Leeuwen de~Graaf van~'t~Hof ter~Horst Vermeulen"
+        "de~Vries van~den~Berg van~der~Meer de~Jong Bakker Janssen Visser van~Dijk "
+        "de~Boer Mulder van~der~Linden Dekker van~Leeuwen de~Graaf van~'t~Hof ter~Horst "
+        "Vermeulen"
     ),
 )
 CHINESE = (
     (
-        "Wei Fang Min Jing Li Lei Qiang Yan Juan Jie Tao Xin Hua Ming Hao Yu Xiaoming Xiaoyan Zhiwei"
-        " Jianguo Haoran Zixuan Yichen Mengyao Ruoxi Tianyu Shuang Bo Peng Rui"
+        "Wei Fang Min Jing Li Lei Qiang Yan Juan Jie Tao Xin Hua Ming Hao Yu Xiaoming "
+        "Xiaoyan Zhiwei Jianguo Haoran Zixuan Yichen Mengyao Ruoxi Tianyu Shuang Bo Peng "
+        "Rui"
     ),
     (
-        "Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Xu Sun Ma Zhu Hu Guo He Lin Gao Luo Zheng"
-        " Liang Xie Song Tang Han Feng Deng Cao Peng Zeng Xiao Tian Dong Pan Yuan Cai Jiang Yu Du Ye"
+        "Wang Li Zhang Liu Chen Yang Huang Zhao Wu Zhou Xu Sun Ma Zhu Hu Guo He Lin Gao "
+        "Luo Zheng Liang Xie Song Tang Han Feng Deng Cao Peng Zeng Xiao Tian Dong Pan "
+        "Yuan Cai Jiang Yu Du Ye"
     ),
 )
 INDIAN = (
     (
-        "Aarav Priya Rahul Ananya Sanjay Deepika Vikram Kavita Arjun Meera Rajesh Sunita Anil Lakshmi"
-        " Suresh Pooja Venkatesh Divya Harish Shreya Ramesh Nandini Karthik Swathi"
+        "Aarav Priya Rahul Ananya Sanjay Deepika Vikram Kavita Arjun Meera Rajesh Sunita "
+        "Anil Lakshmi Suresh Pooja Venkatesh Divya Harish Shreya Ramesh Nandini Karthik "
+        "Swathi"
     ),
     (
-        "Sharma Patel Singh Kumar Gupta Reddy Iyer Nair Mehta Joshi Rao Desai Chatterjee Mukherjee"
-        " Banerjee Krishnamurthy Subramanian Agarwal Verma Mishra Pillai Bhattacharya Kulkarni"
+        "Sharma Patel Singh Kumar Gupta Reddy Iyer Nair Mehta Joshi Rao Desai Chatterjee "
+        "Mukherjee Banerjee Krishnamurthy Subramanian Agarwal Verma Mishra Pillai "
+        "Bhattacharya Kulkarni"
     ),
 )
 SLAVIC = (
     (
-        "Agnieszka Tomasz Małgorzata Paweł Łukasz Zofia Jiří Kateřina Dmitri Olga Sergei Natalia"
-        " Władysław Bożena Andrej Željko Ivana Marek Šárka"
+        "Agnieszka Tomasz Małgorzata Paweł Łukasz Zofia Jiří Kateřina Dmitri Olga Sergei "
+        "Natalia Władysław Bożena Andrej Željko Ivana Marek Šárka"
     ),
     (
-        "Nowak Kowalski Wiśniewski Wójcik Kamiński Lewandowski Zieliński Szymański Novák Dvořák Černý"
-        " Ivanov Petrov Sokolov Volkov Kuznetsov Horvat Kovačević Đorđević Wałęsa Jabłoński"
+        "Nowak Kowalski Wiśniewski Wójcik Kamiński Lewandowski Zieliński Szymański Novák "
+        "Dvořák Černý Ivanov Petrov Sokolov Volkov Kuznetsov Horvat Kovačević Đorđević "
+        "Wałęsa Jabłoński"
     ),
 )
 ARABIC = (
-    "Ahmed Fatima Mohammed Aisha Omar Layla Hassan Zainab Yusuf Maryam Khalid Noor Ibrahim Huda",
-    "al-Rashid Hassan el-Sayed Abdullah bin~Khalid Haddad Nasser Mansour al-Masri Khoury Saleh",
+    ("Ahmed Fatima Mohammed Aisha Omar Layla Hassan Zainab Yusuf Maryam Khalid Noor Ibrahim Huda"),
+    ("al-Rashid Hassan el-Sayed Abdullah bin~Khalid Haddad Nasser Mansour al-Masri Khoury Saleh"),
 )
 HAN = (
     (
-        "伟 芳 娜 敏 静 丽 强 磊 军 洋 勇 艳 杰 娟 涛 明 超 秀英 建国 晓明"
-        " 志强 雨桐 子涵 浩然 梓萱 思远 佳怡 文博"
+        "伟 芳 娜 敏 静 丽 强 磊 军 洋 勇 艳 杰 娟 涛 明 超 秀英 建国 晓明 志强 "
+        "雨桐 子涵 浩然 梓萱 思远 佳怡 文博"
     ),
     "王 李 张 刘 陈 杨 黄 赵 吴 周 徐 孙 马 朱 胡 郭 何 林 高 罗 欧阳 司马",
 )
