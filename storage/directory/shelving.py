@@ -91,7 +91,7 @@ def item_context(items_type: str, item: Item, owners: Iterable[str], digest: str
         metadata[YEAR] = item.year
     year = item.year
     return NewContext(
-        title=item.title or _cut(item.text),
+        title=_shown_title(item),
         event_time=None if year is None else datetime(year, 1, 1, tzinfo=UTC).timestamp(),
         metadata=metadata,
         raw_type=items_type,
@@ -108,7 +108,7 @@ def record_chunks(record: Record) -> list[PreparedChunk]:
 def item_chunks(item: Item) -> list[PreparedChunk]:
     """What an item is found by: its citation, and its abstract where it brings one."""
     running = (pair for pair in item.details.items() if len(pair[1]) >= _RUNNING_TEXT)
-    return list(_chunks(item.title, [("", item.text), *running]))
+    return list(_chunks(_shown_title(item), [("", item.text), *running]))
 
 
 def values_of(metadata: Mapping[str, Any], field: str) -> tuple[str, ...]:
@@ -142,8 +142,11 @@ def _chunks(title: str, fields: Iterable[tuple[str, str]]) -> Iterator[PreparedC
         start += len(text) + 2  # the empty line between two fields
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_TITLE else f"{text[: _SHOWN_TITLE - 1].rstrip()}…"
+def _shown_title(item: Item) -> str:
+    """An item's title, or how its citation begins."""
+    if item.title or len(item.text) <= _SHOWN_TITLE:
+        return item.title or item.text
+    return f"{item.text[: _SHOWN_TITLE - 1].rstrip()}…"
 
 
 def _digest(value: Mapping[str, Any]) -> str:
