@@ -24,6 +24,9 @@ QUESTIONS = (
 )
 """What the project's own documents answer."""
 
+TOPIC = "Which immune cells are kept out of a tumour?"
+"""What the made-up researchers are asked."""
+
 MOST_FILES = 100
 WAIT_SECONDS = 60.0
 LOOK_EVERY = 0.1
@@ -48,11 +51,25 @@ def demo(
     documents = folder.resolve() if folder else _bundled_documents()
     # A server that is stopped in the middle may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
+        if folder is None:
+            _import_sample(Path(data))
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
         typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
         sys.exit(1)
     _print_clients(documents if folder else settings.root)
+
+
+def _import_sample(data_dir: Path) -> None:
+    """Brings in made-up researchers, which the server embeds while it adds documents."""
+    from server.cli.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
+    from server.cli.opened import opened  # noqa: PLC0415  # the same
+    from storage.directory.models import RESEARCHERS  # noqa: PLC0415  # the same
+    from storage.directory.reading import read_records  # noqa: PLC0415  # the same
+
+    with opened(data_dir=data_dir) as app:
+        shelf = app.library.shelf(app.identity)
+        shelf.directories.add(RESEARCHERS, read_records(SAMPLE, RESEARCHERS))
 
 
 def _bundled_documents() -> Path:
@@ -87,6 +104,8 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
             if added:
                 for question in questions or _questions(folder, added):
                     await _ask(client, question)
+                if folder == _bundled_documents():
+                    await _find_people(client)
             return bool(added)
     except* (MCPError, OSError) as errors:
         raise UnavailableError(
@@ -181,6 +200,17 @@ async def _ask(client: Client, question: str) -> None:
         console.print(Text(answer["message"], "red"))
     else:
         print_hits(answer, console)
+
+
+async def _find_people(client: Client) -> None:
+    from rich.console import Console  # noqa: PLC0415  # imported on first use
+    from rich.text import Text  # noqa: PLC0415  # the same
+
+    console = Console()
+    console.rule(Text(f"{TOPIC} (asked of 40 made-up researchers)", "bold"), align="left")
+    result = await client.call_tool("researcher_search", {"topic": TOPIC, "top_k": 2})
+    for content in result.content:
+        console.print(Text(getattr(content, "text", "")))
 
 
 def _print_clients(root: Path) -> None:

@@ -1,10 +1,11 @@
-"""`toolcrib import`: folders, notes and chats into the library."""
+"""`toolcrib import`: folders, notes, chats and directories of people into the library."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,63 +20,152 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from server.app import App
+    from server.cli.directory_importer import RecordTally
     from server.cli.tally import Outcome, Tally
     from server.cli.walk import Folder
+    from storage.directory.models import Directory
 
 __all__ = ["import_"]
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
+HINT = "'PATH...'"
+RESEARCHERS = "researchers"
+"""The directory that has a sample."""
+
 MOST_SAID = 10
 """Skipped files that are named, of those with one cause; the rest are counted."""
 
 
 def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
-    paths: Annotated[
-        list[Path],
+    names: Annotated[
+        list[str],
         typer.Argument(
-            metavar="PATH",
-            help="Folders, Markdown vaults, files, and exports of ChatGPT or Claude (zip or JSON).",
-            exists=True,
+            metavar="PATH...",
+            help="Folders, Markdown vaults, files, and exports of ChatGPT or Claude (zip or JSON);"
+            " or a directory, such as researchers, and files with its records"
+            " (JSON, JSONL or CSV).",
         ),
     ],
     prune: Annotated[
         bool,
         typer.Option(
-            "--prune", help="Delete documents imported from a folder that lacks them now."
+            "--prune",
+            help="Delete what was imported from a folder, or into a directory, and is not there"
+            " now.",
         ),
+    ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="researchers: import 40 who are made up.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Import folders, notes and chats; what is stored already stays as it is.
+    """Import folders, notes, chats and directories; what is stored already stays as it is.
 
     Exits with 1 if nothing or a named file cannot be stored.
     """
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
-    from server.cli.progress import bars, embed_all  # noqa: PLC0415  # the same
     from server.cli.tally import Tally  # noqa: PLC0415  # the same
-    from server.cli.terminal import console, say  # noqa: PLC0415  # the same
 
-    tally = Tally()
+    directory = _directory(names[0], config)
+    paths = _paths(names, directory, sample=sample)
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
-        try:
-            with bars(console()) as progress:
-                anyio.run(partial(_import_all, app, paths, tally, progress, prune=prune))
-                embed_all(app.library, app.library.shelf(app.identity), progress)
-        except KeyboardInterrupt:
-            say(console(), "Stopped. What was stored is kept; the same command goes on from there.")
-            sys.exit(INTERRUPTED)
-        finally:
-            if as_json:
-                typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))
-            else:
-                typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
+        if directory is not None:
+            _import_records(app, directory, paths, prune=prune, as_json=as_json)
+            return
+        tally = Tally()
+        with _told(app, tally, as_json=as_json) as progress:
+            anyio.run(partial(_import_all, app, paths, tally, progress, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
+
+
+def _directory(name: str, config: Path | None) -> Directory | None:
+    """The directory of that name; None where it is a path, as ./name always is."""
+    from server.collection_settings import holdings_of  # noqa: PLC0415  # imported on first use
+    from server.settings_sources import load  # noqa: PLC0415  # the same
+
+    directories = holdings_of(load({}, config_file=config)).directories
+    return next((each for each in directories if each.name == name), None)
+
+
+def _paths(names: list[str], directory: Directory | None, *, sample: bool) -> list[Path]:
+    """The files and folders that are named.
+
+    Raises:
+        BadParameter: If one does not exist, or none is named.
+    """
+    from server.cli.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
+
+    if sample:
+        if names != [RESEARCHERS]:
+            raise typer.BadParameter(
+                f"it goes with `toolcrib import {RESEARCHERS}` alone.", param_hint="'--sample'"
+            )
+        return [SAMPLE]
+    paths = [Path(name) for name in (names if directory is None else names[1:])]
+    if not paths:
+        raise _no_file(names[0])
+    for path in paths:
+        if not path.exists():
+            raise typer.BadParameter(f"Path {str(path)!r} does not exist.", param_hint=HINT)
+        if directory is not None and path.is_dir():
+            raise typer.BadParameter(
+                f"{str(path)!r} is a folder; a file with records is needed.", param_hint=HINT
+            )
+    return paths
+
+
+def _no_file(name: str) -> typer.BadParameter:
+    sample = f", or --sample for {RESEARCHERS} who are made up" if name == RESEARCHERS else ""
+    path = f" The path of that name is ./{name}." if Path(name).exists() else ""
+    return typer.BadParameter(
+        f"{name} is a directory of records: name the file to import into it{sample}.{path}",
+        param_hint=HINT,
+    )
+
+
+@contextmanager
+def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Progress]:
+    """Shows how far an import is, has embedded what it stored, and sums it up."""
+    from server.cli.progress import bars, embed_all  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal import console, say  # noqa: PLC0415  # the same
+
+    try:
+        with bars(console()) as progress:
+            yield progress
+            embed_all(app.library, app.library.shelf(app.identity), progress)
+    except KeyboardInterrupt:
+        say(console(), "Stopped. What was stored is kept; the same command goes on from there.")
+        sys.exit(INTERRUPTED)
+    finally:
+        if as_json:
+            typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))
+        else:
+            typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
+
+
+def _import_records(
+    app: App, directory: Directory, files: list[Path], *, prune: bool, as_json: bool
+) -> None:
+    from server.cli.directory_importer import (  # noqa: PLC0415  # imported on first use
+        SAMPLE,
+        DirectoryImporter,
+        RecordTally,
+    )
+    from server.cli.terminal import console, say  # noqa: PLC0415  # the same
+
+    if files == [SAMPLE]:
+        say(console(), f"Nobody in {SAMPLE} exists: they are made up.")
+    tally = RecordTally(directory)
+    importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
+    records = importer.read(files)
+    with _told(app, tally, as_json=as_json) as progress:
+        importer.store(records, progress, prune=prune)
 
 
 async def _import_all(

@@ -18,8 +18,10 @@ import tools
 from server.app import App, build
 from server.settings import Settings
 from storage.database import Database
+from storage.directory.models import RESEARCHERS, Item, Record
 from storage.models import Identity
 from tools.core.context import RequestContext
+from tools.core.holdings import Holdings
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolScope
 
@@ -28,6 +30,7 @@ BOB = Identity(user_id="bob")
 SECRET = "ultramarine"  # noqa: S105  # stands in everything of Ann's, and in no argument of Bob's
 DAY = "2026-03-02"
 NAME = "Zelda Quist"
+SESSION = "monday"
 
 SEEDS: list[tuple[str, dict[str, Any]]] = [
     ("add_document", {"text": f"The {SECRET} kite", "title": "Kites", "entities": [NAME]}),
@@ -35,6 +38,10 @@ SEEDS: list[tuple[str, dict[str, Any]]] = [
     ("add_knowledge", {"content": f"Zelda likes {SECRET} kites", "entities": [NAME]}),
     ("add_event", {"content": f"Flew the {SECRET} kite", "event_time": f"{DAY}T10:00:00Z"}),
     ("build_event_summaries", {}),
+    ("remember", {"content": f"Kites are {SECRET}", "title": "Kites"}),
+    ("remember", {"content": f"Zelda once flew {SECRET} kites in Ely", "importance": 3}),
+    ("manage_memory", {"action": "promote", "indices": [1, 2, 3, 4]}),
+    ("manage_memory", {"action": "aggregate", "session": SESSION}),
     ("save_profile", {"summary": f"Flies {SECRET} kites", "facts": {"colour": SECRET}}),
     ("save_entity", {"entity_name": NAME, "entity_type": "person", "summary": SECRET}),
     ("save_entity", {"entity_name": f"{SECRET} club", "entity_type": "team"}),
@@ -44,14 +51,34 @@ SEEDS: list[tuple[str, dict[str, Any]]] = [
     ),
 ]
 
+PEOPLE = {
+    ANN: Record(
+        key="quist",
+        name=NAME,
+        groups={"department": (f"{SECRET} club",), "program": (f"{SECRET} kites",)},
+        texts={"overview": f"Flies {SECRET} kites"},
+        items={"publications": (Item(text=f"On {SECRET} kites", year=2021),)},
+    ),
+    BOB: Record(
+        key="quinn",
+        name="Zelda Quinn",
+        groups={"department": ("Chess club",), "program": ("Kites",)},
+        texts={"overview": "Flies kites"},
+        items={"publications": (Item(text="On kites", year=2021),)},
+    ),
+}
+"""What is in each one's directory of researchers."""
+
 SOME_ID = "id:"
 GUESSES = ["kite", "Kites", "n", "text", NAME, "Zelda", "zelda qvist", "club", DAY, "2026-03", "*"]
+GUESSES += [SESSION, "list", "Quist, Zelda"]
 GUESSES += [f"{SOME_ID}{number}" for number in range(6)]
 
 
 def _registry() -> ToolRegistry:
     registry = ToolRegistry()
     registry.discover(tools)
+    registry.tailor(Holdings())  # whose names are then values to choose from
     return registry
 
 
@@ -66,9 +93,11 @@ def _values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
         case "boolean":
             return st.booleans()
         case "integer" | "number":
-            return st.sampled_from([1, 5, 10])
+            return st.sampled_from([1, 5, 10, 2021])
         case "array":
-            return st.lists(st.sampled_from(GUESSES), min_size=1, max_size=3)
+            numbered = schema["items"].get("type") == "integer"
+            each = st.integers(1, 40) if numbered else st.sampled_from(GUESSES)
+            return st.lists(each, min_size=1, max_size=20 if numbered else 3)
         case "object":
             return st.just({})
         case _:
@@ -112,13 +141,17 @@ def _kept(database: Database, user_id: str) -> dict[str, list[tuple[Any, ...]]]:
 
 async def _seeded(app: App) -> list[str]:
     """Ann's context of every kind; the ids of what is hers."""
-    context = RequestContext(ANN)
+    context = RequestContext(ANN, session_id=SESSION)
     for name, arguments in SEEDS:
         result = await app.manager.execute(name, arguments, context)
         assert not result.is_error, (name, result.text)
+    for identity, record in PEOPLE.items():
+        app.library.shelf(identity).directories.add(RESEARCHERS, [record])
     await anyio.to_thread.run_sync(_drain, app)
     with app.library.database.read() as connection:
-        return [row[0] for row in connection.execute("SELECT id FROM contexts")]
+        return [
+            row[0] for row in connection.execute("SELECT id FROM contexts WHERE user_id = 'ann'")
+        ]
 
 
 def _drain(app: App) -> None:

@@ -1,0 +1,280 @@
+"""Directories of people or things: find them, list groups of them, find what they have made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import shorten
+from typing import Annotated
+
+from pydantic import Field
+
+from storage.directory.directories import Directories
+from storage.directory.models import Directory
+from storage.directory.shelving import YEAR
+from storage.models import SearchFilter
+from tools.core.context import RequestContext
+from tools.core.directory import SearchedDirectory, counted, in_words
+from tools.core.directory_groups import FilteredDirectory
+from tools.core.directory_items import ListedItems
+from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.holdings import Holdings
+from tools.core.params import AgentId, DeviceId, TopK, UserId
+from tools.core.spec import Effect, ToolScope, ToolSpec, tool
+from tools.core.tailoring import LONGEST_DESCRIPTION, with_enum
+
+__all__ = [
+    "Identities",
+    "Limit",
+    "Name",
+    "Offset",
+    "Topic",
+    "Value",
+    "Year",
+    "directory_filter",
+    "directory_items",
+    "directory_search",
+    "filter_in",
+    "items_in",
+    "search_in",
+]
+
+LIST = "list"
+"""The value that asks for the groups themselves."""
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Topic = Annotated[str, Field(min_length=1, max_length=2_000)]
+Value = Annotated[str, Field(min_length=1, max_length=300)]
+Year = Annotated[int, Field(ge=1, le=9999)]
+Limit = Annotated[int, Field(ge=1, le=200, description="Most on a page")]
+Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are skipped")]
+DirectoryName = Annotated[str, Field(min_length=1, max_length=48, description="Which directory")]
+FieldName = Annotated[str, Field(min_length=1, max_length=64)]
+
+Identities = tuple[str | None, str | None, str | None]
+"""The user, the device and the agent that a call names."""
+
+
+def _fitted(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
+    """A tool with the names of the directories that there are, and of their fields."""
+    directories = holdings.directories
+    fields = {
+        "directory": [each.name for each in directories],
+        "field": [field for each in directories for field in each.groups],
+        "items": [field for each in directories for field in each.items],
+    }
+    for parameter, names in fields.items():
+        if parameter in spec.input_schema["properties"]:
+            spec = with_enum(spec, parameter, list(dict.fromkeys(names)))
+    told = (
+        f"{each.name} ({each.description or counted(2, each.noun)[2:]})" for each in directories
+    )
+    whole = f"{spec.description} Directories: {', '.join(told)}."
+    return replace(spec, description=shorten(whole, LONGEST_DESCRIPTION, placeholder=" …"))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=(
+        "find a person or a thing in a directory by name",
+        "find who or what in a directory is about a topic",
+    ),
+    tailor=_fitted,
+)
+def directory_search(
+    context: RequestContext,
+    directory: DirectoryName,
+    name: Annotated[Name | None, Field(description="A name, in any spelling")] = None,
+    topic: Annotated[Topic | None, Field(description="What they are about")] = None,
+    query: Annotated[Topic | None, Field(description="A name or a topic, if unsure which")] = None,
+    top_k: TopK = 10,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> SearchedDirectory:
+    """Finds people or things in an imported directory by a name, a topic or a query."""
+    asked = {"name": name, "topic": topic, "query": query}
+    return search_in(context, directory, asked, top_k, (user_id, device_id, agent_id))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=(
+        "list everybody or everything of a group in a directory",
+        "list the groups of a directory and how many are in each",
+    ),
+    tailor=_fitted,
+)
+def directory_filter(
+    context: RequestContext,
+    directory: DirectoryName,
+    field: Annotated[FieldName, Field(description='A group field, such as "department"')],
+    value: Annotated[Value, Field(description='In any spelling; "list" lists the values')],
+    limit: Limit = 50,
+    offset: Offset = 0,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> FilteredDirectory:
+    """Lists who or what belongs to a group of an imported directory, or which groups there are."""
+    page = (limit, offset)
+    return filter_in(context, directory, field, value, page, (user_id, device_id, agent_id))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=("find what people or things of a directory have made or got, by topic or year",),
+    tailor=_fitted,
+)
+def directory_items(
+    context: RequestContext,
+    directory: DirectoryName,
+    items: Annotated[FieldName, Field(description='A list field, such as "publications"')],
+    topic: Annotated[Topic | None, Field(description="What they are about")] = None,
+    year: Annotated[Year | None, Field(description="Only of this year; alone, lists them")] = None,
+    top_k: TopK = 10,
+    user_id: UserId = None,
+    device_id: DeviceId = None,
+    agent_id: AgentId = None,
+) -> ListedItems:
+    """Finds items of an imported directory, such as publications, by topic and year."""
+    asked = (topic, year)
+    return items_in(context, directory, items, asked, top_k, (user_id, device_id, agent_id))
+
+
+def search_in(
+    context: RequestContext,
+    directory: str,
+    asked: dict[str, str | None],
+    top_k: int,
+    identities: Identities,
+) -> SearchedDirectory:
+    """Finds records by exactly one of a name, a topic and a query.
+
+    Args:
+        context: The call.
+        directory: The directory's name.
+        asked: The three in this order, by the names of the tool's parameters.
+        top_k: How many at most.
+        identities: Whose.
+
+    Raises:
+        InvalidArgumentsError: If not exactly one is given, or there is no such directory.
+        NotFoundError: If nothing is imported into the directory.
+    """
+    given = [name for name, text in asked.items() if text is not None and text.strip()]
+    if len(given) != 1:
+        raise _not_one(list(asked), given)
+    where = context.holdings.directory(directory)
+    directories = context.shelf(*identities).directories
+    text = (asked[given[0]] or "").strip()
+    ways = (directories.search_names, directories.search_topics, directories.search)
+    found = ways[list(asked).index(given[0])](where, text, top_k)
+    if not found.records:
+        _check_filled(directories, where)
+    return SearchedDirectory.of(where, found)
+
+
+def filter_in(
+    context: RequestContext,
+    directory: str,
+    field: str,
+    value: str,
+    page: tuple[int, int],
+    identities: Identities,
+) -> FilteredDirectory:
+    """Lists the members of a group, or for "list" the groups.
+
+    Args:
+        context: The call.
+        directory: The directory's name.
+        field: The group field.
+        value: The group, in any spelling, or "list".
+        page: How many at most, and how many are skipped.
+        identities: Whose.
+
+    Raises:
+        InvalidArgumentsError: If there is no such directory or field.
+        NotFoundError: If nothing is imported into the directory, or no group is like the value.
+    """
+    where = context.holdings.directory(directory)
+    directories = context.shelf(*identities).directories
+    if value.strip().casefold() == LIST:
+        sizes = directories.groups(where, field)
+        if not sizes:
+            _check_filled(directories, where)
+        return FilteredDirectory.listed(where, field, sizes, page)
+    found = directories.members(where, field, value, *page)
+    if found.match == "none":
+        _check_filled(directories, where)
+        raise NotFoundError(
+            f"No {in_words(field)} is like {value!r}.",
+            suggestions=found.nearest,
+            next_actions=[f'Send "{LIST}" to see which there are.'],
+        )
+    return FilteredDirectory.of(where, field, found, page)
+
+
+def items_in(
+    context: RequestContext,
+    directory: str,
+    items: str,
+    asked: tuple[str | None, int | None],
+    top_k: int,
+    identities: Identities,
+) -> ListedItems:
+    """Finds items by a topic, a year or both.
+
+    Args:
+        context: The call.
+        directory: The directory's name.
+        items: The field of the list.
+        asked: The topic and the year.
+        top_k: How many at most.
+        identities: Whose.
+
+    Raises:
+        InvalidArgumentsError: If neither is given, or there is no such directory or list.
+        NotFoundError: If nothing is imported into the directory.
+    """
+    topic, year = (asked[0] or "").strip(), asked[1]
+    if not topic and year is None:
+        raise InvalidArgumentsError(
+            "topic and year: both are missing.", next_actions=["Send a topic, a year, or both."]
+        )
+    where = context.holdings.directory(directory)
+    shelf = context.shelf(*identities)
+    found = shelf.directories.search_items(where, items, topic, top_k, since=year, until=year)
+    if not found.items:
+        _check_filled(shelf.directories, where)
+    wanted = SearchFilter(raw_types=(where.items_type(items),), labels=((YEAR, (str(year),)),))
+    total = None if topic else shelf.count(wanted)
+    return ListedItems.of(where, items, (topic, year), found, total)
+
+
+def _check_filled(directories: Directories, directory: Directory) -> None:
+    if directories.count(directory):
+        return
+    command = f"toolcrib import {directory.name}"
+    sample = f"`{command} --sample` brings made-up ones to try"
+    raise NotFoundError(
+        f"Nothing is imported into the directory {directory.name!r}.",
+        next_actions=[
+            f"Ask the user to run `{command} FILE` with a JSON, JSONL or CSV file.",
+            *([f"{sample}."] if directory.name == "researchers" else []),
+        ],
+    )
+
+
+def _not_one(names: list[str], given: list[str]) -> InvalidArgumentsError:
+    wrong = f"{' and '.join(given)}: only one can be given" if given else "all are missing"
+    of = "" if given else f"{', '.join(names)}: "
+    return InvalidArgumentsError(
+        f"{of}{wrong}.",
+        next_actions=[f"Send exactly one of {', '.join(names)}; {names[-1]} if you cannot tell."],
+    )
