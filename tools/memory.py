@@ -109,6 +109,7 @@ class BrowsedItem(BaseModel):
     def of_entry(cls, entry: Entry, *, content: str = "") -> BrowsedItem:
         """An entry of layer 1."""
         failed = "" if entry.outcome == "ok" else f"({entry.outcome})"
+        told = f"{entry.action} {entry.target} {failed} {entry.said}"
         return cls(
             number=entry.seq,
             id="",
@@ -117,7 +118,7 @@ class BrowsedItem(BaseModel):
             importance=entry.importance,
             weight=None,
             session=entry.session_id,
-            line=_line(f"{entry.action} {entry.target} {failed} {entry.said}"),
+            line=_line(told if entry.target else f"{entry.text} {failed}"),
             content=content,
         )
 
@@ -128,7 +129,8 @@ class BrowsedItem(BaseModel):
         is_weighed = context.memory_layer == MemoryLayer.IMPORTANT
         is_summary = context.memory_layer == MemoryLayer.SUMMARY
         when = context.event_time if is_summary else context.update_time
-        title = f"{context.title}: " if context.title else ""
+        is_titled = context.title and not memory.opening.startswith(context.title)
+        title = f"{context.title}: " if is_titled else ""
         return cls(
             number=memory.number,
             id=context.id,

@@ -85,8 +85,8 @@ class Counts(BaseModel):
         """A line for each layer, and what is to be done."""
         lines = [each.to_text() for each in self.layers]
         lines.append(
-            f"{self.sessions} sessions; to promote {self.to_promote}, to aggregate"
-            f" {self.to_aggregate}, to persist {self.to_persist}"
+            f"{_counted(self.sessions, 'session', 'sessions')}; to promote {self.to_promote},"
+            f" to aggregate {self.to_aggregate}, to persist {self.to_persist}"
         )
         return "\n".join(lines)
 
