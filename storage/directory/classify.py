@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from storage.directory.results import Kind
 from storage.people.nameindex import NameIndex
 from storage.people.names import fold
-from storage.people.questions import name_in
+from storage.people.questions import kernel_of, name_in
 
 __all__ = ["Verdict", "classify"]
 
@@ -75,9 +75,7 @@ class Verdict:
     asked: str
 
 
-def classify(  # noqa: PLR0911  # one way out for each reason
-    query: str, names: NameIndex, is_said: Callable[[str], bool]
-) -> Verdict:
+def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Verdict:
     """What a query asks for.
 
     Args:
@@ -87,22 +85,42 @@ def classify(  # noqa: PLR0911  # one way out for each reason
     """
     framed = _OF_A_NAME.match(query)
     asked = name_in((framed["name"] or framed["author"]) if framed else query)
+    subject = None if framed else _TOPIC.search(query)
+    known = _known(asked, names, may_be_part=subject is None)
+    if known is None:
+        known = _known(kernel_of(query[: subject.start()] if subject else asked), names)
+    if known is not None:
+        return known
+    if subject is None:
+        unknown = _unknown(query, asked, names, is_said)
+        if unknown is not None:
+            return unknown
+        return Verdict("topic", "no name that is known is like it", query)
+    return Verdict("topic", "it asks who works on something", query)
+
+
+def _known(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict | None:
+    """The verdict on what is a known name, or some words of one."""
     best = next(iter(names.find(asked, 1)), None)
     if best is not None and best.how in _SURE:
         return Verdict("name", "it is a name that is known", asked)
-    if framed and best is not None:
-        return Verdict("name", "it asks for the work of a name that is known", asked)
-    if not framed and _TOPIC.search(query):
-        return Verdict("topic", "it asks who works on something", query)
-    if best is not None and best.how == "partial":
+    if best is not None and best.how == "partial" and may_be_part:
         return Verdict("name", "its words are those of a name that is known", asked)
+    return None
+
+
+def _unknown(
+    query: str, asked: str, names: NameIndex, is_said: Callable[[str], bool]
+) -> Verdict | None:
+    """The verdict on what has the form of a name, or is like one that is known."""
     if _TITLED.search(asked):
         return Verdict("name", "it has a title as people have", asked)
-    if len(fold(asked).split()) <= _LONGEST_NAME:
-        if _INITIALED.match(query):
-            return Verdict("name", "it has initials as names have", asked)
-        if _WHO_IS.search(query) and not is_said(asked):
-            return Verdict("name", "it asks who somebody is", asked)
-        if best is not None and not is_said(asked):
-            return Verdict("name", "it is like a name that is known", asked)
-    return Verdict("topic", "no name that is known is like it", query)
+    if len(fold(asked).split()) > _LONGEST_NAME:
+        return None
+    if _INITIALED.match(query):
+        return Verdict("name", "it has initials as names have", asked)
+    if _WHO_IS.search(query) and not is_said(asked):
+        return Verdict("name", "it asks who somebody is", asked)
+    if names.find(asked, 1) and not is_said(asked):
+        return Verdict("name", "it is like a name that is known", asked)
+    return None

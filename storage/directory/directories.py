@@ -18,7 +18,7 @@ from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
 from storage.index.indexer import Indexer
 from storage.models import Identity
-from storage.people.questions import name_in
+from storage.people.questions import kernel_of, name_in
 from storage.retrieval.search import SearchEngine
 
 __all__ = ["Directories"]
@@ -115,7 +115,7 @@ class Directories:
         roster = self._roster(directory)
         searches = self._searches(directory, roster)
         asked = name if roster.names.knows(name) else name_in(name)
-        matches = roster.names.find(asked, top_k)
+        matches = roster.names.find(asked, top_k) or roster.names.find(kernel_of(name), top_k)
         return searches.named(matches, "") if matches else searches.said(asked, top_k, "name", "")
 
     def search_topics(self, directory: Directory, topic: str, top_k: int) -> Found:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["name_in"]
+from storage.tokenize import STOP_WORDS
+
+__all__ = ["kernel_of", "name_in"]
+
+_ASKING = STOP_WORDS | frozenset(
+    """
+    anybody anyone called contact details doctor does dr email find get give got hello help hey hi
+    info information know list look looking me mr mrs ms need named page person please pls prof
+    professor profile search see show somebody someone tell us want whats whos work working works
+    """.split()  # noqa: SIM905  # words read best as text
+)
+"""Words that a question about a person consists of, beside the name; apostrophes left out."""
 
 _BEFORE = re.compile(
     r"""^\W*(?:please|pls|hi|hey|hello|can\ you|could\ you|do\ you\ know|i\ need|i'm\ looking\ for
@@ -39,3 +50,15 @@ def name_in(question: str) -> str:
         asked = bare
     bare = _AFTER.sub("", asked, count=1).strip()
     return bare or asked
+
+
+def kernel_of(question: str) -> str:
+    """The words of a question that are not mere words of asking, in their order."""
+    words = (
+        word.strip("?!.,;:\"'()\u201c\u201d\u2019\uff1f\uff01\u3002") for word in question.split()
+    )
+    return " ".join(word for word in words if word and _bare(word) not in _ASKING)
+
+
+def _bare(word: str) -> str:
+    return word.casefold().replace("'", "").replace("\u2019", "")

@@ -57,6 +57,8 @@ Grace Cell; Peter Field; Ruth Marsh; Noah Bush; Clara Bloom; Ian Power; Angela M
 angela merick; Frost; Kenji Tanaka; Tanaka, Kenji; Mei-Ling Chen; Meiling Chen; Abena Mensah
 Joaquin Nunez; Björn Akesson; Bjorn Åkesson; Dr. Ziegenfuss; Prof. Marguerite Unknown
 who is Balthazar Quince; Q. Zimmerli; Zimmerli Q.
+whats Theresa Boyle working on; do you have anyone called Okafor?
+is there a Dr Sokolov here?
 """.replace("\n", ";").split(";")  # fmt: skip
 
 TOPICS = """
@@ -133,7 +135,9 @@ def test_queries_for_topics_are_taken_for_topics(directories: Directories) -> No
     [
         ("Boyle, Theresa", "name", "it is a name that is known"),
         ("smith j", "name", "its words are those of a name that is known"),
-        ("papers by Boyle", "name", "it asks for the work of a name that is known"),
+        ("papers by Boyle", "name", "its words are those of a name that is known"),
+        ("Teresa Bole", "name", "it is like a name that is known"),
+        ("Dr. Ziegenfuss", "name", "it has a title as people have"),
         ("who studies cancer", "topic", "it asks who works on something"),
         ("Young investigators", "topic", "no name that is known is like it"),
     ],
