@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from server.cli.terminal import say, visible
+from server.cli.progress import counter
+from server.cli.terminal import say
 from storage.directory.models import Directory, Record
 from storage.directory.reading import Skipped, read_records
 from storage.directory.results import Added
@@ -116,16 +117,9 @@ class DirectoryImporter:
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
-        task = progress.add_task("Importing", total=len(records), detail="")
-
-        def shown() -> Iterator[Record]:
-            for record in records:
-                progress.update(task, detail=visible(record.name))
-                yield record
-                progress.advance(task)
-            progress.update(task, detail="")
-
-        self._tally.stored = self._shelf.directories.add(self._directory, shown(), prune=prune)
+        self._tally.stored = self._shelf.directories.add(
+            self._directory, records, prune=prune, on_progress=counter(progress, "Importing")
+        )
 
     def _records(self, file: Path) -> Iterator[Record]:
         def skip(skipped: Skipped) -> None:

@@ -17,6 +17,7 @@ from storage.directory.searching import Searches
 from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
 from storage.index.indexer import Indexer
+from storage.intake import OnProgress
 from storage.models import Identity
 from storage.people.questions import kernel_of, name_in
 from storage.retrieval.search import SearchEngine
@@ -58,7 +59,14 @@ class Directories:
         self._indexer = indexer
         self._rosters = rosters
 
-    def add(self, directory: Directory, records: Iterable[Record], *, prune: bool = False) -> Added:
+    def add(
+        self,
+        directory: Directory,
+        records: Iterable[Record],
+        *,
+        prune: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Added:
         """Stores records with their items; those that are stored just so are left as they are.
 
         A record that is stored otherwise is replaced with its items in one transaction, so that no
@@ -69,12 +77,13 @@ class Directories:
             directory: What they are records of.
             records: As `storage.directory.reading.read_records` reads them.
             prune: Whether records that are stored and not among these are removed.
+            on_progress: Told after each transaction how many records are done, and of how many.
 
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
         every, merged = united(records)
-        added = replaced = removed = 0
+        added = replaced = removed = done = 0
         try:
             for some in _batches(every):
                 batch = Batch(self._identity, directory, some)
@@ -84,6 +93,9 @@ class Directories:
                     with self._database.write() as connection:
                         counts = batch.write(connection)
                     added, replaced = added + counts[0], replaced + counts[1]
+                done += len(some)
+                if on_progress is not None:
+                    on_progress(done, len(every))
             if prune:
                 removed = self._remove(directory, keep=every)
         finally:

@@ -185,6 +185,7 @@ def test_the_sample_is_imported_and_says_that_it_is_made_up(cli: Command) -> Non
     ended = cli("import", "researchers", "--sample")
     assert (ended.code, ended.out) == (0, "Researchers: 40 added\n")
     assert "made_up_researchers.json" in ended.err
+    assert "40/40" in ended.err
     assert sum(departments(cli).values()) == 40
 
 
