@@ -54,10 +54,10 @@ class Fields:
         """
         directory, read = self._directory, RecordValues(number)
         values = self._values(read, row)
+        key = read.line(directory.key, values.get(directory.key))
         name = read.line(directory.name_field, values.pop(directory.name_field, None), MAX_NAME)
         if not fold(name):
             return None
-        key = read.line(directory.key, values.get(directory.key))
         link = read.line(directory.link, values.pop(directory.link, None))
         aliases = read.names(directory.aliases, values.pop(directory.aliases, None))
         groups = {each: read.names(each, values.pop(each, None)) for each in directory.group_fields}
