@@ -70,8 +70,8 @@ class Directories:
         """Stores records with their items; those that are stored just so are left as they are.
 
         A record that is stored otherwise is replaced with its items in one transaction, so that no
-        search sees half of it. All are read before the first is written, some hundred at once: where
-        the disk refuses in the middle, what was written stays, and the same import goes on there.
+        search sees half of it. All are read before the first is written, some hundred at once:
+        where the disk refuses in the middle, what was written stays, and the same import goes on.
 
         Args:
             directory: What they are records of.

@@ -11,9 +11,9 @@ __all__ = ["kernel_of", "name_in"]
 _ASKING = STOP_WORDS | frozenset(
     """
     anybody anyone bio called contact department details doctor does dr email find get give got
-    group hello help hey hi info information know lab laboratory list look looking me mr mrs ms named
-    need number office page person phone please pls prof professor profile program search see show
-    somebody someone tell us want whats whos work working works
+    group hello help hey hi info information know lab laboratory list look looking me mr mrs ms
+    named need number office page person phone please pls prof professor profile program search
+    see show somebody someone tell us want whats whos work working works
     """.split()  # noqa: SIM905  # words read best as text
 )
 """Words that a question about a person consists of, beside the name; apostrophes left out."""
