@@ -72,13 +72,11 @@ class Consolidation:
         return made > 0
 
     def _sum_up(self) -> bool:
-        due, _ = self._summaries.due(_EVERYBODY, 1)
-        return any(
-            self._summaries.keep(
-                each, self._summaries.extract(each, EXTRACT_CHARACTERS), EXTRACTIVE
-            )
-            for each in due
-        )
+        due = self._summaries.first_due(_EVERYBODY)
+        if due is None:
+            return False
+        text = self._summaries.extract(due, EXTRACT_CHARACTERS)
+        return self._summaries.keep(due, text, EXTRACTIVE) is not None
 
     def _persist(self) -> bool:
         with self._database.read() as connection:

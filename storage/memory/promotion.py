@@ -21,6 +21,9 @@ PROMOTED = "entry"
 
 _TITLE_CHARACTERS = 200
 
+_MATTERS = f"e.importance >= {IMPORTANT} AND e.is_recall = 0"
+"""To the letter as the index `entries_that_matter` has it: SQLite takes it for nothing else."""
+
 _OF_NO_MEMORY = (
     "NOT EXISTS (SELECT 1 FROM entry_contexts l JOIN memories m ON m.context_seq = l.context_seq"
     " WHERE l.entry_seq = e.seq)"
@@ -44,12 +47,12 @@ def promotable(connection: sqlite3.Connection, whose: Where, limit: int) -> list
     """
     rows = connection.execute(
         "SELECT n.user_id, n.seq FROM (SELECT e.user_id, max(e.seq) AS seq FROM entries e"
-        f" WHERE {whose.sql} AND e.importance >= ? AND NOT e.is_recall AND {TELLING.sql}"
+        f" WHERE {whose.sql} AND {_MATTERS} AND {TELLING.sql}"
         f" AND {_OF_NO_MEMORY} GROUP BY e.user_id, e.device_id, e.agent_id, e.action, e.target) n"
         " WHERE NOT EXISTS"
         " (SELECT 1 FROM memory_parts p WHERE p.entry_seq = n.seq AND p.is_copy)"
         " ORDER BY n.seq LIMIT ?",
-        (*whose.values, IMPORTANT, limit),
+        (*whose.values, limit),
     )
     return [(row["user_id"], row["seq"]) for row in rows]
 

@@ -81,6 +81,6 @@ def statistics(connection: sqlite3.Connection, identity: Identity, session_id: s
         layers=layers,
         sessions=int(counted[0]),
         promotable=len(promotable(connection, identity_clause(identity, "e"), -1)),
-        unsummed=len(unsettled(connection, sessions, but=session_id)),
+        unsummed=sum(1 for _ in unsettled(connection, sessions, but=session_id)),
         persistable=len(persistable(connection, whose)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -106,8 +106,18 @@ class SessionSummaries:
             but: A session that goes on.
         """
         with self._database.read() as connection:
-            due = unsettled(connection, whose, named=named, but=but)
+            due = list(unsettled(connection, whose, named=named, but=but))
         return [self._loaded(row, seqs) for row, seqs in due[:limit]], len(due[limit:])
+
+    def first_due(self, whose: Where) -> DueSession | None:
+        """The session that ended first of those that are to be summed up; None if there is none.
+
+        Args:
+            whose: A condition on `sessions AS s`.
+        """
+        with self._database.read() as connection:
+            found = next(unsettled(connection, whose), None)
+        return None if found is None else self._loaded(*found)
 
     def settle(self, whose: Where) -> None:
         """Notes of ended sessions that nothing is to be told of that they were looked at.
@@ -195,14 +205,16 @@ class SessionSummaries:
 
 def unsettled(
     connection: sqlite3.Connection, whose: Where, *, named: Sequence[str] = (), but: str = ""
-) -> list[tuple[sqlite3.Row, list[int]]]:
+) -> Iterator[tuple[sqlite3.Row, list[int]]]:
     """The sessions that something can be told of and no summary tells; arguments as of `due`.
 
-    Returns:
+    Yields:
         The row of each, and the seqs of the entries that tell something.
     """
-    found = ((row, *_told_of(connection, row)) for row in _looked_at(connection, whose, named, but))
-    return [(row, seqs) for row, seqs, made in found if seqs and made != _fingerprint(seqs)]
+    for row in _looked_at(connection, whose, named, but):
+        seqs, made = _told_of(connection, row)
+        if seqs and made != _fingerprint(seqs):
+            yield row, seqs
 
 
 def _looked_at(

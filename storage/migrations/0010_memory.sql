@@ -32,6 +32,7 @@ CREATE TABLE entries (
 CREATE INDEX entries_of_session ON entries (user_id, session_id, seq);
 CREATE INDEX entries_by_action ON entries (user_id, action, seq);
 CREATE INDEX entries_by_target ON entries (user_id, target, seq);
+CREATE INDEX entries_that_matter ON entries (user_id, seq) WHERE importance >= 6.0 AND is_recall = 0;
 
 CREATE TABLE entry_contexts (  -- which contexts an entry told of, and is forgotten with
     entry_seq   INTEGER NOT NULL REFERENCES entries (seq) ON DELETE CASCADE,

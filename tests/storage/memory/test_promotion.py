@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from storage.filters import Where
 from storage.library import Library
 from storage.memory.memories import Memories
 from storage.memory.models import MemoryLayer, NewEntry
+from storage.memory.promotion import promotable
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 
 ANN = Identity(user_id="ann")
@@ -178,3 +183,32 @@ def test_a_message_that_led_to_what_was_made_of_it_is_forgotten_with_it(
     assert memories.forget(memories.doomed(ids=[made.id])) == (0, 1)
     assert [each.said for each in memories.entries([message])] == [""]
     assert library.shelf(ANN).count(SearchFilter()) == 0
+
+
+def test_two_that_promote_and_sum_up_at_once_make_one_of_each(
+    library_of: Callable[..., Library], world: ModuleType
+) -> None:
+    libraries = [library_of(world.HashEmbedder()) for _ in range(2)]
+    record(libraries[0], "a.md", time=1.7e9)
+
+    def work(number: int) -> None:
+        memories = libraries[number % 2].shelf(ANN).memories
+        memories.promote()
+        for due in memories.due_sessions(9)[0]:
+            memories.keep(due, f"By {number}.", "extractive")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(12)))
+    layers = libraries[0].shelf(ANN).memories.stats().layers
+    assert [layers[layer].count for layer in MemoryLayer] == [1, 1, 1, 0]
+
+
+def test_what_matters_is_found_by_its_index(library: Library) -> None:
+    record(library, "a.md")
+    told: list[str] = []
+    with library.database.read() as connection:
+        connection.set_trace_callback(told.append)
+        promotable(connection, Where("1", ()), 10)
+        connection.set_trace_callback(None)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {told[-1]}").fetchall()
+    assert "entries_that_matter" in " ".join(row["detail"] for row in plan)
