@@ -269,7 +269,7 @@ FILTERS = st.sampled_from(
 )
 INQUIRIES = st.builds(
     Inquiry,
-    query=FEW | SENTENCES,
+    query=SENTENCES,
     top_k=st.sampled_from([1, 5, 20]),
     scope=st.sampled_from(Scope),
     intent=st.sampled_from(["", "recall"]),
@@ -279,31 +279,43 @@ INQUIRIES = st.builds(
     wanted=FILTERS,
     session_id=SESSIONS,
 )
-PLAIN = st.builds(Inquiry, query=FEW, top_k=st.just(5), session_id=st.just("s"))
-ASK = st.tuples(st.just("ask"), st.integers(0, 1), IDENTITIES, INQUIRIES | PLAIN)
-CHANGE = st.tuples(
-    st.sampled_from(
-        ["add", "remember", "forget", "record", "unrecord", "step", "entity", "retire"]
-    ),
+WORDINGS = st.lists(FEW, min_size=2, max_size=3).map(
+    lambda queries: [Inquiry(query=query, top_k=5, session_id="s") for query in queries]
+)
+CHANGES = st.tuples(
+    st.sampled_from(["add", "add", "remember", "forget", "record", "unrecord", "entity", "reset"]),
     st.integers(0, 1),
     IDENTITIES,
-    st.tuples(SENTENCES, SESSIONS, st.integers(0, 9)),
+    SENTENCES | FEW,
+    SESSIONS,
+    st.integers(0, 9),
+    st.booleans() | st.just(value=True),
 )
 
 
-@settings(max_examples=25, deadline=None)
-@given(alpha=st.sampled_from([0.0, 0.5]), steps=st.lists(ASK | ASK | CHANGE, max_size=30))
+@settings(max_examples=30, deadline=None)
+@given(
+    alpha=st.sampled_from([0.0, 0.5]),
+    asker=IDENTITIES,
+    inquiries=WORDINGS | st.lists(INQUIRIES, min_size=1, max_size=2),
+    changes=st.lists(CHANGES, min_size=1, max_size=8),
+)
 def test_no_answer_of_the_cache_is_wrong_or_stale(
-    world: ModuleType, alpha: float, steps: list[tuple[str, int, Identity, Any]]
+    world: ModuleType,
+    alpha: float,
+    asker: Identity,
+    inquiries: list[Inquiry],
+    changes: list[tuple[str, int, Identity, str, str, int, bool]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = [Library(Path(folder), world.HashEmbedder(), alpha=alpha) for _ in range(2)]
         with closing(made[0]), closing(made[1]):
-            for what, which, identity, given in steps:
-                if what == "ask":
-                    check(made[which], world, alpha, identity, given)
-                else:
-                    change(made[which], what, identity, *given)
+            for what, which, identity, words, session_id, number, is_embedded in changes:
+                change(made[which], what, identity, words, session_id, number)
+                while is_embedded and made[which].indexer.step():
+                    pass
+                for inquiry in inquiries:
+                    check(made[0], world, alpha, asker, inquiry)
 
 
 def check(
@@ -345,10 +357,7 @@ def change(  # noqa: PLR0913, PLR0917  # what is drawn for each kind of change
             )
         case "unrecord":
             library.entries.forget(identity, [number])
-        case "step":
-            while library.indexer.step():
-                pass
         case "entity":
             shelf.people.save_entity(NewEntity(name="Ada", aliases=(words[:40],)))
-        case "retire":
+        case "reset":
             library.indexer.rebuild_words()
