@@ -35,7 +35,7 @@ _PRONOUN = re.compile(
 )
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*")
 _SPACELESS_LEANING = re.compile(
-    r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|[它他她]们?的?|其(?![他它实中次])"
+    r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|(?:[它她]|(?<!其)他)们?的?|其(?![他它实中次])"
     r"|[这那][个些]?|呢\W*$"
 )
 _FUNCTION_WORDS = frozenset(

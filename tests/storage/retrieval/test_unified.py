@@ -285,7 +285,7 @@ WORDINGS = st.lists(FEW, min_size=2, max_size=3).map(
 CHANGES = st.tuples(
     st.sampled_from(["add", "add", "remember", "forget", "record", "unrecord", "entity", "reset"]),
     st.integers(0, 1),
-    IDENTITIES,
+    st.just(ANN) | IDENTITIES,
     SENTENCES | FEW,
     SESSIONS,
     st.integers(0, 9),
@@ -296,7 +296,7 @@ CHANGES = st.tuples(
 @settings(max_examples=30, deadline=None)
 @given(
     alpha=st.sampled_from([0.0, 0.5]),
-    asker=IDENTITIES,
+    asker=st.just(ANN) | IDENTITIES,
     inquiries=WORDINGS | st.lists(INQUIRIES, min_size=1, max_size=2),
     changes=st.lists(CHANGES, min_size=1, max_size=8),
 )

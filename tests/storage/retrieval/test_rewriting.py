@@ -1,0 +1,76 @@
+"""Which queries lean on earlier ones, and what they become."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.retrieval.rewriting import LONGEST, leans, rewrite
+
+LEANING = [
+    "and its limits?",
+    "what about it?",
+    "What is its timeout?",
+    "why?",
+    "and Bob's?",
+    "How do I sharpen it?",
+    "who is she married to?",
+    "Und seine Grenzen?",
+    "Und wie viel kostet es?",
+    "那它呢",
+    "价格呢",
+    "它的价格是多少",
+    "他什么时候出生",
+]
+ALONE = [
+    "",
+    "?!",
+    "42",
+    "heron",
+    "ChromaDB",
+    "How does the rate limit work?",
+    "What did Anna say about her phone?",
+    "Does Postgres support it on Windows?",
+    "its timeout, the rate limit and the price of the search API",
+    "Wie viel kostet das Abo?",
+    "向量索引的限制是什么",
+    "什么是机器学习",
+    "其他",
+]
+
+
+@pytest.mark.parametrize("query", LEANING)
+def test_what_says_little_and_points_back_is_asked_with_the_query_before(query: str) -> None:
+    assert leans(query)
+    asked = rewrite(query, ["the price of tea", "What is the rate limit of the search API?"])
+    assert asked == f"What is the rate limit of the search API {query}"
+
+
+@pytest.mark.parametrize("query", ALONE)
+def test_what_can_stand_alone_is_left_as_it_is(query: str) -> None:
+    assert not leans(query)
+    assert rewrite(query, ["What is the rate limit of the search API?"]) == query
+
+
+def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it() -> None:
+    earlier = ["the price of tea", "rate limit of the search API", "and its timeout?", "why?"]
+    assert rewrite("and when?", earlier) == "rate limit of the search API and when?"
+
+
+def test_a_follow_up_to_nothing_is_asked_as_it_is() -> None:
+    assert rewrite("and why?", []) == "and why?"
+    assert rewrite("and why?", ["why?", "and it?"]) == "and why?"
+
+
+def test_of_a_long_query_the_beginning_is_taken() -> None:
+    asked = rewrite("and why?", ["heron " * 1000])
+    assert len(asked) <= LONGEST + len(" and why?")
+    assert asked.endswith("heron and why?")
+
+
+@given(query=st.text(max_size=80), earlier=st.lists(st.text(max_size=80), max_size=4))
+def test_any_text_keeps_what_was_asked(query: str, earlier: list[str]) -> None:
+    asked = rewrite(query, earlier)
+    assert asked == query or asked.endswith(f" {query.strip()}")
+    assert leans(query) or asked == query
