@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -42,7 +42,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...",
+            metavar="PATH",
             help="Folders, Markdown vaults, files, and exports of ChatGPT or Claude (zip or JSON);"
             " or a directory, such as researchers, and files with its records"
             " (JSON, JSONL or CSV).",
@@ -57,7 +57,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         ),
     ] = False,
     sample: Annotated[
-        bool, typer.Option("--sample", help="researchers: import 40 who are made up.")
+        bool,
+        typer.Option("--sample", help="After researchers: import 40 who are made up, to try it."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
@@ -71,8 +72,9 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.tally import Tally  # noqa: PLC0415  # the same
 
-    directory = _directory(names[0], config)
-    paths = _paths(names, directory, sample=sample)
+    directories = _directories(config)
+    directory = directories.get(names[0])  # a path of that name is written ./name
+    paths = _paths(names, directories, sample=sample)
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         if directory is not None:
             _import_records(app, directory, paths, prune=prune, as_json=as_json)
@@ -84,16 +86,14 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         sys.exit(1)
 
 
-def _directory(name: str, config: Path | None) -> Directory | None:
-    """The directory of that name; None where it is a path, as ./name always is."""
+def _directories(config: Path | None) -> dict[str, Directory]:
     from server.collection_settings import holdings_of  # noqa: PLC0415  # imported on first use
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
-    directories = holdings_of(load({}, config_file=config)).directories
-    return next((each for each in directories if each.name == name), None)
+    return {each.name: each for each in holdings_of(load({}, config_file=config)).directories}
 
 
-def _paths(names: list[str], directory: Directory | None, *, sample: bool) -> list[Path]:
+def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:
     """The files and folders that are named.
 
     Raises:
@@ -107,17 +107,26 @@ def _paths(names: list[str], directory: Directory | None, *, sample: bool) -> li
                 f"it goes with `toolcrib import {RESEARCHERS}` alone.", param_hint="'--sample'"
             )
         return [SAMPLE]
-    paths = [Path(name) for name in (names if directory is None else names[1:])]
+    is_directory = names[0] in directories
+    paths = [Path(name) for name in names[is_directory:]]
     if not paths:
         raise _no_file(names[0])
     for path in paths:
         if not path.exists():
-            raise typer.BadParameter(f"Path {str(path)!r} does not exist.", param_hint=HINT)
-        if directory is not None and path.is_dir():
+            raise _nowhere(path, directories)
+        if is_directory and path.is_dir():
             raise typer.BadParameter(
                 f"{str(path)!r} is a folder; a file with records is needed.", param_hint=HINT
             )
     return paths
+
+
+def _nowhere(path: Path, directories: Collection[str]) -> typer.BadParameter:
+    from tools.core.conversion.complaints import nearest  # noqa: PLC0415  # imported on first use
+
+    meant = nearest(path, directories)
+    hint = f" Did you mean the directory {meant!r}?" if meant else ""
+    return typer.BadParameter(f"Path {str(path)!r} does not exist.{hint}", param_hint=HINT)
 
 
 def _no_file(name: str) -> typer.BadParameter:

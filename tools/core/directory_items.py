@@ -100,10 +100,12 @@ class ListedItems(BaseModel):
         """A block for each item."""
         of_year = "" if self.year is None else f" of {self.year}"
         about = f" about {self.topic!r}" if self.topic else ""
-        cut = self.total is not None and self.total > len(self.found)
-        count = f"{len(self.found)} of {self.total}" if cut else f"{len(self.found) or 'No'}"
-        more = " Ask with a topic, or a larger top_k, for the others." if cut else ""
-        head = f"{count} {in_words(self.items)}{of_year}{about}.{more}"
+        count = f"{len(self.found) or 'none'}"
+        more = ""
+        if self.total is not None and self.total > len(self.found):
+            count += f" of {self.total}"
+            more = " Ask with a topic, or a larger top_k, for the others."
+        head = f"{in_words(self.items).capitalize()}{of_year}{about}: {count}.{more}"
         blocks = [f"[{rank}] {_item_line(each)}" for rank, each in enumerate(self.found, start=1)]
         return "\n".join([f"{head} {self.coverage.to_text()}".rstrip(), *blocks])
 

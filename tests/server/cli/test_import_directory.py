@@ -159,6 +159,7 @@ def test_a_wrong_file_changes_nothing_and_is_told(
     [
         (["researchers"], "name the file to import into it, or --sample"),
         (["researchers", "nowhere.json"], "'nowhere.json' does not exist"),
+        (["researchrs", "notes"], "Did you mean the directory 'researchers'?"),
         (["researchers", "notes"], "'notes' is a folder"),
         (["researchers", "notes/bread.md", "--sample"], "goes with"),
         (["notes", "--sample"], "goes with"),
