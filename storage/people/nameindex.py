@@ -9,9 +9,10 @@ titles, and with what others write as one word as two: "van der Berg", "Mary-Ann
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from storage.people.likeness import abbreviates, letters, plain_name
 from storage.people.names import How, fold
@@ -57,7 +58,7 @@ class IndexedName:
     how: How
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Name:
     """A spelling of a name, or what it is when particles are written with what follows."""
 
@@ -66,6 +67,11 @@ class _Name:
     is_alias: bool
     plain: str
     words: tuple[str, ...]
+
+    @cached_property
+    def has_initial(self) -> bool:
+        """Whether one of its words is a mere letter."""
+        return any(len(word) == 1 for word in self.words)
 
 
 class NameIndex:
@@ -107,8 +113,9 @@ class NameIndex:
             return []  # initials alone name nobody
         found = [self._sure(number, asked) for number in self._folded.get(folded, ())]
         found += self._partial(plain, words)
-        ways = {each.how for each in found}
-        if ways <= {"partial", "fuzzy"} and ("partial" not in ways or len(words) > 1):
+        several = sum(len(word) > 1 for word in words) > 1  # one alone is rather right than wrong
+        is_sure = any(each.score == 1 or (each.how == "partial" and not several) for each in found)
+        if not is_sure:
             found += self._fuzzy(plain, words)
         return _best(found, limit)
 
@@ -128,8 +135,8 @@ class NameIndex:
 
     def _partial(self, plain: str, words: Sequence[str]) -> list[IndexedName]:
         """Names with the words asked for, or of which all were asked for."""
-        numbers = {*self._plain.get(plain, ()), *self._joined.get("".join(words), ())}
-        found = [self._found(number, 1.0, "partial") for number in numbers]
+        same = [*self._plain.get(plain, ()), *self._joined.get("".join(words), ())]
+        found = [self._found(number, 1.0, "folded") for number in same]
         near = {word: self._alike(word) for word in words}
         return found + [
             self._found(number, score, "partial" if is_whole else "fuzzy")
@@ -167,16 +174,25 @@ class NameIndex:
     ) -> Iterator[tuple[int, float, bool]]:
         """Names in which the words asked for have partners, as `_share` has it."""
         shared: dict[int, float] = defaultdict(float)
+        partners: Counter[int] = Counter()
         for word in words:
             best: dict[int, float] = {}
             for partner, score in near[word].items():
                 for number in self._holding[partner]:
                     if score > best.get(number, 0.0):
                         best[number] = score
+            partners.update(best.keys())
             for number, score in best.items():
                 shared[number] += score * len(word)
-        shortlist = sorted(shared, key=shared.__getitem__, reverse=True)[:_SHORTLIST]
-        for number in shortlist:
+        if not any(len(word) <= _INITIALS[-1] for word in words):
+            # A word without a partner finds none any more, unless an initial is one.
+            shared = {
+                number: letters_shared
+                for number, letters_shared in shared.items()
+                if partners[number] >= min(len(words), len(self._names[number].words))
+                or self._names[number].has_initial
+            }
+        for number in sorted(shared, key=shared.__getitem__, reverse=True)[:_SHORTLIST]:
             score, is_whole = _share(words, self._names[number].words, near)
             if score:
                 yield number, score, is_whole
