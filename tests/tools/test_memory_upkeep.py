@@ -169,6 +169,7 @@ async def test_what_would_go_is_shown_first(open_crib: Opener) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         stored = await crib.call("remember", content=TEA)
         known = await crib.call("add_knowledge", content="Tyres wear out")
+        assert "tea" in str(await listed(crib, "l1", session="all"))
         asked = {"action": "forget", "ids": [stored["id"], known["id"], "no-such"]}
         told = await crib.text("manage_memory", **asked)
         assert told.startswith(f"Would forget 0 entries of l1 and 1 memory.\n- {TEA} (l2, ")
@@ -177,6 +178,7 @@ async def test_what_would_go_is_shown_first(open_crib: Opener) -> None:
         gone = await crib.call("manage_memory", **asked, dry_run=False)
         assert (gone["dry_run"], gone["memory_count"]) == (False, 1)
         assert await listed(crib, "l2") == []
+        assert "tea" not in str(await listed(crib, "l1", session="all"))
         found = await crib.call("retrieve_knowledge_context", query="tyres")
         assert [hit["id"] for hit in found["hits"]] == [known["id"]]
 
