@@ -1,12 +1,12 @@
 """What is stored, taken along: one record after the other, and the two forms on disk.
 
 A record is a JSON object. `record` says what it is of: `toolcrib` (the first, with the `format`),
-`profile`, `entity`, `relationship` or `context`, in this order; those of one kind are ordered by
-identity, then profiles stand alone, entities go by name, relationships and contexts by age. Every
-record has `user_id`, `device_id` and `agent_id`; times are Unix seconds, ids those that the tools
-show. A context has its whole `text`, where in it the `passages` are that it is found by, and if it
-is a conversation, its `turns`; a memory tells which entries it was `made_from`. All of it is read
-from one snapshot.
+`profile`, `entity`, `relationship`, `context`, `session` or `entry` (of layer 1 of memory), in this
+order; those of one kind are ordered by identity, then profiles stand alone, entities go by name,
+all others by age. Every record has `user_id`, `device_id` and `agent_id`; times are Unix seconds,
+ids those that the tools show. A context has its whole `text`, where in it the `passages` are that
+it is found by, and if it is a conversation, its `turns`; a memory tells which entries it was
+`made_from`. All of it is read from one snapshot.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ FORMAT = 1
 OnExported = Callable[[int, int], None]
 """Told (done, total) records; may raise to give up, and nothing is left behind."""
 
-_JSON_COLUMNS = {"facts", "metadata", "aliases", "keywords", "entities", "made_from"}
+_JSON_COLUMNS = {
+    *("facts", "metadata", "aliases", "keywords", "entities", "made_from"),
+    *("arguments", "context_ids", "is_recall"),
+}
+
 
 _WITHOUT_HEADINGS = {"text/plain", "application/json"}
 """Media types whose text has headings only where it is a conversation's turns."""
@@ -105,6 +109,24 @@ _KINDS = (
         " FROM memory_parts p WHERE p.memory_seq = x.seq) AS made_from",
         "contexts x LEFT JOIN memories m ON m.context_seq = x.seq",
         "x.create_time, x.seq",
+    ),
+    _Kind(
+        "session",
+        "s",
+        "s.id, s.client, s.start_time, s.last_time, s.told_until",
+        "sessions s",
+        "s.start_time, s.id",
+    ),
+    _Kind(
+        "entry",
+        "e",
+        "e.seq AS id, e.session_id, e.kind, e.time, e.action, e.target, e.arguments, e.outcome,"
+        " e.said, e.milliseconds, e.importance,"
+        " CASE e.is_recall WHEN 0 THEN 'false' ELSE 'true' END AS is_recall,"
+        " (SELECT json_group_array(x.id) FROM entry_contexts l"
+        " JOIN contexts x ON x.seq = l.context_seq WHERE l.entry_seq = e.seq) AS context_ids",
+        "entries e",
+        "e.seq",
     ),
 )
 
@@ -220,8 +242,8 @@ def _of_kind(
     for row in rows:
         record = {"record": kind.name, **_plain(row)}
         if kind.name == "context":
-            is_conversation = record.pop("of_turns") or row["media_type"] in _WITHOUT_HEADINGS
-            record |= _texts(connection, record.pop("seq"), is_conversation=is_conversation)
+            of_turns = bool(record.pop("of_turns"))
+            record |= _texts(connection, record.pop("seq"), row["media_type"], of_turns=of_turns)
         yield record
 
 
@@ -237,7 +259,7 @@ def _plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def _texts(
-    connection: sqlite3.Connection, context_seq: int, *, is_conversation: bool
+    connection: sqlite3.Connection, context_seq: int, media_type: str, *, of_turns: bool
 ) -> dict[str, Any]:
     """The whole text of a context, its passages, and the turns of a conversation."""
     rows = connection.execute(
@@ -253,7 +275,8 @@ def _texts(
             for (start, end), chunk in zip(places_in_whole(chunks), chunks, strict=True)
         ],
     }
-    if is_conversation and any(chunk.heading for chunk in chunks):
+    # What was stored before `of_turns` was kept is told by its headings.
+    if of_turns or (media_type in _WITHOUT_HEADINGS and any(chunk.heading for chunk in chunks)):
         texts["turns"] = [
             {"heading": heading, "content": whole_text(list(run))}
             for heading, run in groupby(chunks, key=lambda chunk: chunk.heading)

@@ -19,7 +19,9 @@ import pytest
 from storage.database import Database, newest_schema
 from storage.errors import BackupError, SchemaTooNewError, StorageUnavailableError
 from storage.keeping.backup import back_up, restore
+from storage.keeping.examination import damage
 from storage.library import Library
+from storage.memory.models import NewEntry
 from storage.models import Identity, SearchFilter
 
 ANN = Identity(user_id="ann")
@@ -100,6 +102,29 @@ def test_the_same_searches_give_the_same_results_after_a_restore(
     assert found(after, "bx3", BOB) == found(before, "bx3", BOB) != []
     assert after.shelf(ANN).people.profile() == before.shelf(ANN).people.profile()
     assert embedder.embedded == 0
+
+
+def test_recorded_calls_are_in_a_backup_and_still_know_what_they_told_of(
+    small: Library, tmp_path: Path, world: ModuleType, library_of: Callable[..., Library]
+) -> None:
+    (context,) = small.shelf(ANN).contexts(SearchFilter(), 1)
+    told = NewEntry(
+        session_id="s",
+        kind="call",
+        time=1.0,
+        action="add_document",
+        target="one",
+        context_ids=(context.id,),
+    )
+    seq = small.entries.record(ANN, told)
+    back_up(small.database, tmp_path / "copy")
+    restore(tmp_path / "copy", tmp_path / "restored")
+    restored = library_of(world.HashEmbedder(), tmp_path / "restored")
+    assert restored.entries.get(ANN, [seq]) == small.entries.get(ANN, [seq])
+    restored.shelf(ANN).forget([context.id])
+    assert [entry.tells for entry in restored.entries.get(ANN, [seq])] == [False]
+    with restored.database.read() as connection:
+        assert damage(connection) == ""
 
 
 def test_what_waits_to_be_embedded_is_in_a_backup(

@@ -19,6 +19,7 @@ from storage.errors import BackupError
 from storage.keeping.export import export_jsonl, export_markdown
 from storage.keeping.notes import write_note
 from storage.library import Library
+from storage.memory.models import NewEntry
 from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.models import EntityType, NewEntity, NewRelationship
 
@@ -249,3 +250,52 @@ def test_equal_titles_and_equal_beginnings_of_ids_keep_files_apart(tmp_path: Pat
     record = {"record": "context", "context_type": "event", "title": "Same", "text": "text"}
     paths = [write_note(tmp_path, {**record, "id": "0" * 31 + letter}) for letter in "ab"]
     assert [path.name for path in paths] == [f"Same-{'0' * 12}.md", f"Same-{'0' * 31}b.md"]
+
+
+def test_recorded_calls_are_exported_with_their_sessions_and_their_owner(
+    library: Library, tmp_path: Path
+) -> None:
+    kept = library.shelf(ANN).add(NewContext(title="Tea", text="Ann drinks tea.")).context
+    call = NewEntry(
+        session_id="s1",
+        client="Cursor",
+        kind="call",
+        time=12.5,
+        action="add_document",
+        target="tea",
+        arguments={"title": "tea"},
+        context_ids=(kept.id,),
+    )
+    seq = library.entries.record(ANN, call)
+    library.entries.record(BOB, call)
+    assert export_jsonl(library.database, tmp_path / "out.jsonl", ANN) == 3
+    *_, session, entry = records(tmp_path / "out.jsonl")
+    whose = {"user_id": "ann", "device_id": "", "agent_id": ""}
+    assert session == {
+        "record": "session",
+        **whose,
+        "id": "s1",
+        "client": "Cursor",
+        "start_time": 12.5,
+        "last_time": 12.5,
+        "told_until": None,
+    }
+    assert entry == {
+        "record": "entry",
+        **whose,
+        "id": seq,
+        "session_id": "s1",
+        "kind": "call",
+        "time": 12.5,
+        "action": "add_document",
+        "target": "tea",
+        "arguments": {"title": "tea"},
+        "outcome": "ok",
+        "said": "",
+        "milliseconds": 0.0,
+        "importance": 0.0,
+        "is_recall": False,
+        "context_ids": [kept.id],
+    }
+    assert export_jsonl(library.database, tmp_path / "all.jsonl", None) == 5
+    assert export_markdown(library.database, tmp_path / "notes", ANN) == 1
