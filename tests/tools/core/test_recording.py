@@ -21,6 +21,7 @@ from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
 from tools.core.recording import CANCELLED, Recording
 from tools.core.registry import ToolRegistry
+from tools.core.sampling import AnswersAwaitedError
 from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -412,3 +413,15 @@ async def test_a_message_is_recorded(library: Library) -> None:
     assert (entry.kind, entry.action, entry.importance) == ("message", "prompt:remember", 5.0)
     assert entry.said == "token=[redacted] and tea"
     assert (entry.session_id, entry.client) == ("s1", "Cursor")
+
+
+async def test_a_call_that_comes_again_with_answers_is_recorded_when_it_ends(
+    recorded: Recorded, library: Library
+) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    def ask() -> None:
+        """Asks the client's model."""
+        raise AnswersAwaitedError("The client has to ask first.")
+
+    await recorded(ask).execute("ask", {}, ASKING)
+    assert entries(library) == []
