@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
+import anyio.to_thread
 import typer
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ QUESTIONS = (
 )
 """What the project's own documents answer."""
 
-TOPIC = "Which immune cells are kept out of a tumour?"
-"""What the made-up researchers are asked."""
+PERSON = "Who is Dr. Soren Kjaergard?"
+"""What the directory of made-up researchers is asked, with a typo and no accents."""
 
 MOST_FILES = 100
 WAIT_SECONDS = 60.0
@@ -51,8 +52,6 @@ def demo(
     documents = folder.resolve() if folder else _bundled_documents()
     # A server that is stopped in the middle may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
-        if folder is None:
-            _import_sample(Path(data))
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
         typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
@@ -61,7 +60,7 @@ def demo(
 
 
 def _import_sample(data_dir: Path) -> None:
-    """Brings in made-up researchers, which the server embeds while it adds documents."""
+    """Brings in made-up researchers, beside the server that runs."""
     from server.cli.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
     from server.cli.opened import opened  # noqa: PLC0415  # the same
     from storage.directory.models import RESEARCHERS  # noqa: PLC0415  # the same
@@ -104,8 +103,9 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
             if added:
                 for question in questions or _questions(folder, added):
                     await _ask(client, question)
-                if folder == _bundled_documents():
-                    await _find_people(client)
+                if folder == _bundled_documents() and not questions:
+                    await anyio.to_thread.run_sync(_import_sample, data_dir)
+                    await _find_person(client)
             return bool(added)
     except* (MCPError, OSError) as errors:
         raise UnavailableError(
@@ -202,15 +202,17 @@ async def _ask(client: Client, question: str) -> None:
         print_hits(answer, console)
 
 
-async def _find_people(client: Client) -> None:
+async def _find_person(client: Client) -> None:
     from rich.console import Console  # noqa: PLC0415  # imported on first use
     from rich.text import Text  # noqa: PLC0415  # the same
 
     console = Console()
-    console.rule(Text(f"{TOPIC} (asked of 40 made-up researchers)", "bold"), align="left")
-    result = await client.call_tool("researcher_search", {"topic": TOPIC, "top_k": 2})
+    console.rule(Text(f"{PERSON} (of 40 made-up researchers)", "bold"), align="left")
+    asked = {"name": "researcher_search", "arguments": {"query": PERSON}}
+    result = await client.call_tool("call_tool", asked)
     for content in result.content:
         console.print(Text(getattr(content, "text", "")))
+    console.print()
 
 
 def _print_clients(root: Path) -> None:

@@ -164,7 +164,9 @@ class SearchedDirectory(BaseModel):
         """A block for each record."""
         why = f" ({self.reason})" if self.reason else ""
         count = counted(len(self.records), self.noun) if self.records else f"No {self.noun} fits"
-        head = f"{count}, by {self.taken_for}{why}. {self.coverage.to_text()}".rstrip()
+        is_named = self.records and all(each.how != "text" for each in self.records)
+        coverage = "" if is_named else self.coverage.to_text()  # names need no meaning
+        head = f"{count}, by {self.taken_for}{why}. {coverage}".rstrip()
         blocks = (f"[{rank}] {each.to_text()}" for rank, each in enumerate(self.records, start=1))
         return "\n\n".join([head, *blocks])
 
