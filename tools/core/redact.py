@@ -32,24 +32,55 @@ _SECRET_KEY = re.compile(
 )
 _NO_LETTER = re.compile(r"[\W_]+")
 
+_NAMES = ("passw", "passcode", "passphrase", "pwd", "secret", "token", "key", "credential")
 _NAMED = (  # a word that holds one of these; looked at once, from its beginning
     r"(?<![\w-])(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
     r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
 )
-_SECRETS = re.compile(
-    r"(?P<header>\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
-    r"|(?P<cookie>\b(?:set-)?cookie\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
-    r"|(?P<scheme>\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*"
-    rf"|(?P<named>{_NAMED}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}})"
-    r"(?:\\?\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s,;&\"']+)"
-    r"|(?P<url>\b[a-z][\w+.-]{1,20}://)[^\s/@]+@"
-    r"|\b(?:sk|pk|rk)[-_][\w-]{16,}"
-    r"|\bgh[a-z]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{10,}"
-    r"|\bAKIA[A-Z0-9]{12,}|\bAIza[\w-]{30,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # a JSON web token, RFC 7519
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    re.IGNORECASE,
+_OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
+
+_RULES = tuple(
+    (hints, re.compile(pattern, re.IGNORECASE), kept)
+    for hints, pattern, kept in (
+        (
+            ("authorization", "cookie"),
+            (
+                r"(\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
+                r"|\b(?:set-)?cookie\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
+            ),
+            rf"\1{REDACTED}",
+        ),
+        (
+            ("bearer", "basic"),
+            r"(\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*",
+            rf"\1{REDACTED}",
+        ),
+        (
+            _NAMES,
+            (
+                rf"({_NAMED}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}})"
+                r"(?:\\?\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s,;&\"']+)"
+            ),
+            rf"\1{REDACTED}",
+        ),
+        (("://",), r"(\b[a-z][\w+.-]{1,20}://)[^\s/@]+@", rf"\1{REDACTED}@"),
+        (
+            _OPENINGS,
+            (
+                r"\b(?:[spr]k[-_][\w-]{16,}|gh[a-z]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+                r"|xox[a-z]-[\w-]{10,}|akia[a-z0-9]{12,}|aiza[\w-]{30,}"
+                r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+            ),  # the last is a JSON web token, RFC 7519
+            REDACTED,
+        ),
+        (
+            ("private key-----",),
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+            REDACTED,
+        ),
+    )
 )
+"""What gives a secret away: words to look for first, the whole of it, and what is left."""
 
 
 def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
@@ -71,17 +102,16 @@ def redacted_text(text: str, limit: int) -> str:
     looked_at = text[: 2 * limit]
     if len(looked_at) < len(text):  # without the last word: half a secret looks like none
         looked_at = looked_at.rpartition(" ")[0] or looked_at
-    return clipped(_SECRETS.sub(_replaced, looked_at), limit)
+    lowered = looked_at.lower()
+    for hints, pattern, kept in _RULES:
+        if any(hint in lowered for hint in hints):
+            looked_at = pattern.sub(kept, looked_at)
+    return clipped(looked_at, limit)
 
 
 def clipped(text: str, limit: int) -> str:
     """The text, or its first characters and an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + CUT
-
-
-def _replaced(found: re.Match[str]) -> str:
-    kept = found["header"] or found["cookie"] or found["scheme"] or found["named"] or found["url"]
-    return f"{kept or ''}{REDACTED}{'@' if found['url'] else ''}"
 
 
 class _Purse:
