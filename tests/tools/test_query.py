@@ -5,6 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
+from anyio import to_thread
+
+from storage.models import ContextType, NewContext
 
 pytestmark = pytest.mark.anyio
 
@@ -20,9 +23,10 @@ async def test_a_question_is_answered_by_meaning_with_the_scores(
         await crib.call("add_document", text="The judge adjourned the hearing.", title="Court")
         await crib.embed()
         answer = await crib.call("query", query="How do I repair a flat wheel?")
-        assert (answer["mode"], answer["scope"]) == ("hybrid", "knowledge")
+        assert (answer["mode"], answer["scope"]) == ("hybrid", "all")
         hit = answer["hits"][0]
-        assert hit["title"] == "Tyres"
+        assert (hit["title"], hit["origin"]) == ("Tyres", "documents")
+        assert hit["layer"] is None
         assert hit["dense"] > 0.2
         assert 0 <= hit["score"] <= 1
         text = await crib.text("query", query="patch the tube")
@@ -39,10 +43,106 @@ async def test_a_question_about_nothing_stored_says_so(open_crib: Opener) -> Non
         assert answer["hits"] == []
 
 
-async def test_the_answer_says_where_it_was_looked_for(open_crib: Opener) -> None:
+async def test_the_answer_says_where_it_was_looked_for_and_why(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        for scope, looked in (("auto", "knowledge"), ("knowledge", "knowledge"), ("all", "all")):
-            assert (await crib.call("query", query="heron", scope=scope))["scope"] == looked
+        for scope, looked in (
+            ("auto", "all"),
+            ("memory", "memory"),
+            ("knowledge", "knowledge"),
+            ("all", "all"),
+        ):
+            answer = await crib.call("query", query="heron", scope=scope)
+            assert answer["scope"] == looked
+            assert answer["why"]
+        text = await crib.text("query", query="heron", scope="memory")
+        assert "looked in memory: as asked" in text
+        assert "Try scope all, or other words." in text
+
+
+async def test_what_was_called_in_this_session_is_found_in_it_alone(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("write_file", file_path="herons.txt", content="Grey and patient.")
+        answer = await crib.call("query", query="Which file did you just write about herons?")
+        assert answer["scope"] == "memory"
+        hit = answer["hits"][0]
+        assert (hit["origin"], hit["layer"], hit["context_type"]) == ("memory", "l1", "call")
+        assert hit["id"].startswith("entry-")
+        assert "herons" in hit["title"]
+        assert "heron" in str(hit["matched"])
+        text = await crib.text("query", query="herons", layer="l1")
+        assert "(memory l1, call entry-" in text
+    async with open_crib() as crib:  # another session
+        assert (await crib.call("query", query="herons", layer="l1"))["hits"] == []
+
+
+async def test_memories_say_their_layer_and_knowledge_excludes_them(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        shelf = crib.app.library.shelf(crib.app.identity)
+        kept = NewContext(
+            context_type=ContextType.KNOWLEDGE,
+            title="",
+            text="Ann has a tame heron.",
+            memory_layer=2,
+        )
+        await to_thread.run_sync(shelf.add, kept)
+        await crib.call("add_document", text="The heron is a bird.", title="Birds")
+        for given, found in (
+            ({}, {"memory", "documents"}),
+            ({"scope": "memory", "layer": "l2"}, {"memory"}),
+            ({"layer": "l3"}, set()),
+            ({"scope": "knowledge"}, {"documents"}),
+        ):
+            hits = (await crib.call("query", query="heron bird", **given))["hits"]
+            assert {hit["origin"] for hit in hits} == found
+            assert {hit.get("layer") for hit in hits if hit["origin"] == "memory"} <= {"l2"}
+        assert "(memory l2, knowledge " in await crib.text("query", query="tame", layer="l2")
+
+
+async def test_the_same_question_is_answered_again_until_something_changes(
+    open_crib: Opener,
+) -> None:
+    async with open_crib() as crib:
+        await crib.call("add_document", text="Lever the tube out and patch it.", title="Tyres")
+        await crib.embed()
+        first = await crib.call("query", query="patch the tube")
+        again = await crib.call("query", query="patch the tube")
+        assert again == {**first, "cached": "patch the tube"}
+        assert "unchanged since 'patch the tube'" in await crib.text("query", query="patch a tube")
+        await crib.call("add_document", text="A tube of glue.", title="Glue")
+        await crib.embed()
+        assert (await crib.call("query", query="patch the tube"))["cached"] is None
+
+
+async def test_a_follow_up_is_asked_with_the_question_before_it(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("add_document", text="The kettle weighs 2 kg.", title="Kettle")
+        await crib.call("add_document", text="The boat weighs a ton.", title="Boat")
+        await crib.call("query", query="Where is the kettle?")
+        answer = await crib.call("query", query="and its weight?")
+        assert answer["asked"] == "Where is the kettle and its weight?"
+        assert answer["hits"][0]["title"] == "Kettle"
+
+
+async def test_filters_and_sources_of_the_settings_narrow(open_crib: Opener) -> None:
+    sources = {"tales": {"description": "Stories", "labels": {"kind": "tale"}}, "rest": {}}
+    async with open_crib(sources=sources) as crib:
+        for title, kind in (("Fable", "tale"), ("Guide", "manual")):
+            await crib.call(
+                "add_document", text=f"{title} of a heron", title=title, metadata={"kind": kind}
+            )
+        answer = await crib.call("query", query="heron", source="tales")
+        assert [(hit["title"], hit["origin"]) for hit in answer["hits"]] == [("Fable", "tales")]
+        assert (answer["scope"], answer["why"]) == ("knowledge", "tales is a source")
+        assert "(tales, text: Fable)" in await crib.text("query", query="heron", source="tales")
+        everything = await crib.call("query", query="heron", scope="knowledge")
+        assert {hit["origin"] for hit in everything["hits"]} == {"tales", "rest"}
+    async with open_crib() as crib:
+        narrowed = await crib.call(
+            "query", query="heron", filters={"metadata": {"kind": "manual"}, "kinds": "document"}
+        )
+        assert [hit["title"] for hit in narrowed["hits"]] == ["Guide"]
+        nobody = await crib.call("query", query="heron", filters={"entities": ["Nobody"]})
+        assert (nobody["hits"], nobody["unknown_entities"]) == ([], ["Nobody"])
 
 
 async def test_top_k_limits_the_answer(open_crib: Opener) -> None:
@@ -60,7 +160,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"query": "x" * 10_001}, "10000"),
     ({"query": "x", "top_k": 0}, "top_k"),
     ({"query": "x", "top_k": 101}, "top_k"),
-    ({"query": "x", "scope": "memory"}, "scope"),
+    ({"query": "x", "scope": "mine"}, "scope"),
+    ({"query": "x", "layer": "l5"}, "layer"),
+    ({"query": "x", "scope": "knowledge", "layer": "l2"}, "Leave layer or scope out."),
+    ({"query": "x", "scope": "memory", "source": "docs"}, "Leave source or scope out."),
+    ({"query": "x", "layer": "l2", "source": "docs"}, "Leave source or layer out."),
+    ({"query": "x", "source": "docs"}, "the settings name none"),
+    ({"query": "x", "filters": {"year": 2026}}, "metadata"),
     ({"query": "x", "topk": 3}, "did you mean `top_k`"),
 ]
 

@@ -21,7 +21,8 @@ def test_a_hit_shows_its_source_its_scores_and_the_matched_words(cli: Command) -
     assert lines[1] == "notes/sailing.md"
     found = SCORES.fullmatch(lines[2])
     assert found
-    assert (float(found[1]), found[4]) == (1.0, "knots, slip")
+    assert float(found[1]) > 0.9
+    assert found[4] == "knots, slip"
     assert "bowline" in lines[3]
     assert max(map(len, lines)) <= 80
 
