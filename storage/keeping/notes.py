@@ -98,8 +98,12 @@ def _yaml(value: object) -> str:
 
 def _body(record: Mapping[str, Any], title: str) -> str:
     if "turns" in record:
-        turns = (f"## {turn['heading']}\n\n{turn['content']}" for turn in record["turns"])
-        return "\n\n".join(turns)
+        return "\n\n".join(
+            part
+            for turn in record["turns"]
+            for part in (turn["heading"] and f"## {turn['heading']}", turn["content"])
+            if part
+        )
     if record["record"] == "context":
         return str(record["text"])
     return f"# {title}\n\n{record['summary']}".rstrip()

@@ -1,0 +1,97 @@
+"""Arrival: what an export holds, stored again.
+
+Every record finds its place: that which has it already, by its id or by what makes it the same
+thing, or a new one. Where the place is taken, what was changed last stays, so that a second import
+changes nothing. The file is read to its end before anything is stored; then it is stored in
+transactions of some hundred records. When one fails, what those before it stored is kept, and the
+same call goes on from there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from storage.database import Database
+from storage.keeping.arrived_contexts import ArrivedContexts
+from storage.keeping.arrived_people import ArrivedPeople
+from storage.keeping.records import (
+    EntityRecord,
+    ProfileRecord,
+    Record,
+    RelationshipRecord,
+    read_records,
+    take_census,
+)
+from storage.keeping.rows import Outcome
+from storage.models import Identity
+
+__all__ = ["OnStored", "import_jsonl"]
+
+BATCH = 200
+"""Records of one transaction: less than a second, for which other writers wait."""
+
+OnStored = Callable[[int, int], None]
+"""Told (done, total) records; may raise to give up, and what is stored is kept."""
+
+
+def import_jsonl(
+    database: Database,
+    source: Path,
+    identity: Identity | None,
+    on_stored: OnStored | None = None,
+) -> Counter[Outcome]:
+    """Stores what an export holds.
+
+    Args:
+        database: The record.
+        source: A file that `storage.keeping.export.export_jsonl` wrote.
+        identity: Whose everything is to be; None leaves each record to whose it is.
+        on_stored: Told how far it is.
+
+    Returns:
+        How many records were added, replaced and unchanged.
+
+    Raises:
+        UnreadableDocumentError: If the file is damaged, half-written or of a newer form; it says
+            where, and nothing was stored.
+        StorageUnavailableError: If the record cannot be written.
+        OSError: If the file cannot be read.
+    """
+    census = take_census(source)
+    arrivals = _Arrivals(identity, census.context_ids)
+    outcomes: Counter[Outcome] = Counter()
+    records = (record for _, record in read_records(source))
+    while batch := list(islice(records, BATCH)):
+        with database.write() as connection:
+            taken = [arrivals.take(connection, record) for record in batch]
+        outcomes.update(taken)
+        if on_stored is not None:
+            on_stored(outcomes.total(), census.records)
+    are_left = True
+    while are_left:
+        with database.write() as connection:
+            are_left = arrivals.contexts.tie(connection, BATCH)
+    return outcomes
+
+
+class _Arrivals:
+    """Has each record stored by those who know its kind."""
+
+    def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
+        self.people = ArrivedPeople(identity)
+        self.contexts = ArrivedContexts(identity, context_ids)
+
+    def take(self, connection: sqlite3.Connection, record: Record) -> Outcome:
+        match record:
+            case ProfileRecord():
+                return self.people.take_profile(connection, record)
+            case EntityRecord():
+                return self.people.take_entity(connection, record)
+            case RelationshipRecord():
+                return self.people.take_relationship(connection, record)
+            case _:
+                return self.contexts.take(connection, record)

@@ -1,0 +1,230 @@
+"""Documents, knowledge, events and summaries of an export, stored again."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from storage.events.buckets import SECOND, Bucket
+from storage.events.hierarchy import gather
+from storage.filters import exactly
+from storage.intake import (
+    PreparedChunk,
+    as_json,
+    chunk_terms,
+    insert_chunks,
+    insert_mentions,
+    prepare,
+)
+from storage.keeping.records import ContextRecord
+from storage.keeping.rows import Outcome, insert_row, update_row
+from storage.models import ContextType, Identity, NewContext, Turn
+
+__all__ = ["ArrivedContexts"]
+
+_WITH_HEADINGS = {
+    "text/html",
+    "text/markdown",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+"""Media types whose text is Markdown, by which an export without passages is cut."""
+
+_NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
+
+_LAYER = "coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0)"
+
+
+class ArrivedContexts:
+    """Stores the contexts of one export, and how they hang together.
+
+    Args:
+        identity: Whose everything is to be; None leaves each record its own.
+        context_ids: The ids of all contexts of the export.
+    """
+
+    def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
+        self._identity = identity
+        self._context_ids = context_ids
+        self.seqs: dict[str, int] = {}
+        self._parents: list[tuple[int, str]] = []
+        self._summaries: list[tuple[int, Identity, Bucket]] = []
+
+    def take(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
+        """Stores a context: a document by its source, a summary by its bucket, the rest by its id.
+
+        One that is stored is rewritten if it was changed before the export's was. Knowledge with
+        the very same text is the same.
+        """
+        identity = self._identity or record.identity
+        stored = self._stored(connection, identity, record)
+        outcome: Outcome = "unchanged"
+        if stored is None:
+            seq, outcome = _insert(connection, identity, record), "added"
+        else:
+            seq = stored["seq"]
+            if stored["update_time"] < record.update_time:
+                outcome = "replaced"
+                update_row(connection, "contexts", _row(record), {"seq": seq})
+                connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
+                connection.execute("DELETE FROM mentions WHERE context_seq = ?", (seq,))
+        if outcome != "unchanged":
+            insert_chunks(connection, seq, identity.user_id, _chunks(record))
+            insert_mentions(connection, seq, identity.user_id, record.entities)
+            _remember(connection, seq, identity.user_id, record)
+        self._note(seq, identity, record)
+        return outcome
+
+    def tie(self, connection: sqlite3.Connection, limit: int) -> bool:
+        """Ties contexts to their summaries, which may come after them; so many at most.
+
+        Returns:
+            Whether any are left.
+        """
+        connection.executemany(
+            "UPDATE contexts SET parent_seq = ? WHERE seq = ? AND parent_seq IS NULL",
+            (
+                (self.seqs[parent_id], seq)
+                for seq, parent_id in self._parents[:limit]
+                if parent_id in self.seqs
+            ),
+        )
+        for seq, identity, bucket in self._summaries[:limit]:
+            # What it was made from, so that it is emptied when something of that is forgotten.
+            children = gather(connection, identity, bucket).children
+            connection.executemany(
+                "INSERT OR IGNORE INTO children (parent_seq, child_seq) VALUES (?, ?)",
+                ((seq, child["seq"]) for child in children),
+            )
+        del self._parents[:limit], self._summaries[:limit]
+        return bool(self._parents or self._summaries)
+
+    def _stored(
+        self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
+    ) -> sqlite3.Row | None:
+        """What is in a record's place."""
+        whose = exactly(identity, "x")
+        found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {whose.sql}"
+        if record.hierarchy_level:
+            found += " AND x.hierarchy_level = ? AND x.time_bucket = ?"
+            values: tuple[object, ...] = (record.hierarchy_level, record.time_bucket)
+            return _first(connection, found, (*whose.values, *values))
+        found += " AND x.hierarchy_level = 0 AND x.context_type = ?"
+        values = (*whose.values, record.context_type)
+        if record.context_type is ContextType.DOCUMENT:
+            found += " AND x.raw_type = ? AND x.raw_id = ?"
+            return _first(connection, found, (*values, record.raw_type, record.raw_id))
+        ids = (record.id, _other_id(identity, record))
+        row = _first(connection, f"{found} AND x.id IN (?, ?)", (*values, *ids))
+        if row is None and record.context_type is ContextType.KNOWLEDGE:
+            found += f" AND x.sha256 = ? AND {_LAYER} = ?"
+            row = _first(connection, found, (*values, record.sha256, record.memory_layer))
+            if row is not None and row["id"] in self._context_ids:  # a record of its own
+                return None
+        return row
+
+    def _note(self, seq: int, identity: Identity, record: ContextRecord) -> None:
+        self.seqs[record.id] = seq
+        if record.parent_id:
+            self._parents.append((seq, record.parent_id))
+        if record.hierarchy_level:
+            self._summaries.append((seq, identity, Bucket.parse(record.time_bucket)))
+
+
+def _first(
+    connection: sqlite3.Connection, query: str, values: tuple[object, ...]
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(f"{query} LIMIT 1", values).fetchone()
+    return row
+
+
+def _insert(connection: sqlite3.Connection, identity: Identity, record: ContextRecord) -> int:
+    taken = connection.execute("SELECT 1 FROM contexts WHERE id = ?", (record.id,)).fetchone()
+    row = {
+        "id": _other_id(identity, record) if taken else record.id,
+        "context_type": record.context_type,
+        **asdict(identity),
+        "raw_type": record.raw_type,
+        "raw_id": record.raw_id,
+        "hierarchy_level": record.hierarchy_level,
+    }
+    return insert_row(connection, "contexts", row | _row(record))
+
+
+def _other_id(identity: Identity, record: ContextRecord) -> str:
+    """The id of a context whose own is taken by somebody else's: the same at every import."""
+    whose = (identity.user_id, identity.device_id, identity.agent_id)
+    return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *whose))).hex
+
+
+def _row(record: ContextRecord) -> dict[str, object]:
+    """What may change of a context."""
+    is_summary = record.hierarchy_level > 0
+    is_event = record.context_type is ContextType.EVENT
+    bucket = (
+        Bucket.parse(record.time_bucket) if is_summary else Bucket.of(SECOND, record.event_time)
+    )
+    return {
+        "title": record.title,
+        "summary": record.summary,
+        "keywords": as_json(record.keywords),
+        "entities": as_json(record.entities),
+        "metadata": as_json(record.metadata),
+        "confidence": record.confidence,
+        "importance": record.importance,
+        "create_time": record.create_time,
+        "update_time": record.update_time,
+        "event_time": record.event_time,
+        "media_type": record.media_type,
+        "file_path": record.file_path,
+        "sha256": record.sha256,
+        "merge_count": record.merge_count,
+        "of_turns": bool(record.turns),
+        "time_bucket": bucket.label if is_event else "",
+        "bucket_end": bucket.end if is_summary else None,
+    }
+
+
+def _chunks(record: ContextRecord) -> Sequence[PreparedChunk]:
+    """The passages as they were found; of an export that does not tell them, the text cut anew."""
+    if record.passages is None:
+        return _cut_anew(record)
+    chunks = []
+    for place, passage in enumerate(record.passages):
+        content = record.text[passage.start : passage.end]
+        about = () if place else (record.summary, *record.keywords)
+        terms = chunk_terms(record.title, passage.heading, content, about)
+        chunks.append(PreparedChunk(passage.heading, content, passage.start, *terms))
+    return chunks
+
+
+def _cut_anew(record: ContextRecord) -> Sequence[PreparedChunk]:
+    if not record.text.strip():
+        return ()  # a summary that tells of something forgotten has no words
+    new = NewContext(
+        title=record.title,
+        text=record.text,
+        turns=tuple(Turn(each.heading, each.content) for each in record.turns),
+        markdown=record.media_type in _WITH_HEADINGS,
+        summary=record.summary,
+        keywords=record.keywords,
+    )
+    return prepare(new)
+
+
+def _remember(
+    connection: sqlite3.Connection, seq: int, user_id: str, record: ContextRecord
+) -> None:
+    """Keeps what makes a context a memory."""
+    connection.execute("DELETE FROM memories WHERE context_seq = ?", (seq,))
+    if record.memory_layer:
+        row = {
+            "context_seq": seq,
+            "user_id": user_id,
+            "layer": record.memory_layer,
+            "session_id": record.session_id,
+            "uses": record.uses,
+            "last_used": record.last_used,
+        }
+        insert_row(connection, "memories", row)

@@ -1,0 +1,150 @@
+"""Profiles, entities and relationships of an export, stored again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from storage.keeping.records import EntityRecord, ProfileRecord, RelationshipRecord
+from storage.keeping.rows import Outcome, insert_row, update_row
+from storage.models import Identity
+from storage.people.entities import MAX_ALIASES, entity_of, index_entity
+from storage.people.named_values import MAX_VALUES
+from storage.people.names import fold
+
+__all__ = ["ArrivedPeople"]
+
+Values = dict[str, Any]
+
+_JSON = {"facts", "metadata", "aliases"}
+
+
+class ArrivedPeople:
+    """Stores what one export tells of people.
+
+    What is stored already takes in what it lacks; where both say something, the later change holds.
+
+    Args:
+        identity: Whose everything is to be; None leaves each record its own.
+    """
+
+    def __init__(self, identity: Identity | None) -> None:
+        self._identity = identity
+        self._seqs: dict[int, int] = {}  # of the entities, by their ids in the export
+
+    def take_profile(self, connection: sqlite3.Connection, record: ProfileRecord) -> Outcome:
+        """Stores a profile."""
+        told = record.model_dump(
+            include={"summary", "facts", "metadata", "create_time", "update_time"}
+        )
+        return _keep(connection, "profiles", self._whose(record), told)
+
+    def take_entity(self, connection: sqlite3.Connection, record: EntityRecord) -> Outcome:
+        """Stores an entity, under its id where that is free."""
+        key = {
+            **self._whose(record),
+            "folded": fold(record.name),
+            "entity_type": record.entity_type,
+        }
+        told = {
+            **record.model_dump(
+                include={"summary", "metadata", "importance", "create_time", "update_time"}
+            ),
+            "aliases": list(record.aliases),
+        }
+        first = {"seq": _free_seq(connection, record.id), "name": record.name}
+        outcome = _keep(connection, "entities", key, told, first)
+        row = _find(connection, "entities", key)
+        self._seqs[record.id] = row["seq"]
+        if outcome != "unchanged":
+            index_entity(connection, entity_of(row))
+        return outcome
+
+    def take_relationship(
+        self, connection: sqlite3.Connection, record: RelationshipRecord
+    ) -> Outcome:
+        """Stores a relationship between two entities that were taken before it."""
+        key = {
+            **self._whose(record),
+            "source_seq": self._seqs[record.source_id],
+            "target_seq": self._seqs[record.target_id],
+            "folded": fold(record.relation),
+        }
+        told = record.model_dump(include={"description", "metadata", "create_time", "update_time"})
+        return _keep(connection, "relationships", key, told, {"relation": record.relation})
+
+    def _whose(self, record: ProfileRecord | EntityRecord | RelationshipRecord) -> Values:
+        return asdict(self._identity or record.identity)
+
+
+def _keep(
+    connection: sqlite3.Connection,
+    table: str,
+    key: Values,
+    told: Values,
+    first: Mapping[str, object] = {},
+) -> Outcome:
+    """Stores what a record tells in the row with a key, or in a new one.
+
+    Args:
+        connection: The record.
+        table: The table.
+        key: What makes it the same thing.
+        told: What may change of it.
+        first: What a new row has beside that.
+    """
+    row = _find(connection, table, key)
+    if row is None:
+        insert_row(connection, table, {**first, **key, **_encoded(told)})
+        return "added"
+    stored = {name: json.loads(row[name]) if name in _JSON else row[name] for name in told}
+    joined = _joined(stored, told)
+    if joined == stored:
+        return "unchanged"
+    update_row(connection, table, _encoded(joined), key)
+    return "replaced"
+
+
+def _find(connection: sqlite3.Connection, table: str, key: Values) -> Any:  # noqa: ANN401  # a row, or None
+    found = " AND ".join(f"{column} = ?" for column in key)
+    return connection.execute(
+        f"SELECT * FROM {table} WHERE {found}", tuple(key.values())
+    ).fetchone()
+
+
+def _free_seq(connection: sqlite3.Connection, seq: int) -> int | None:
+    taken = connection.execute("SELECT 1 FROM entities WHERE seq = ?", (seq,)).fetchone()
+    return None if taken else seq
+
+
+def _joined(stored: Values, told: Values) -> Values:
+    """Both together; where both say something, what was changed last, else what is stored."""
+    older, newer = sorted((told, stored), key=lambda each: float(each["update_time"]))
+    joined = {name: _both(older[name], newer[name]) for name in newer}
+    return {**joined, "create_time": min(stored["create_time"], told["create_time"])}
+
+
+def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # whatever a column holds
+    match newer:
+        case dict():
+            both = {**older, **newer}
+            return both if len(json.dumps(both, ensure_ascii=False)) <= MAX_VALUES else newer
+        case list():
+            spellings: dict[str, str] = {}
+            for name in (*newer, *older):
+                spellings.setdefault(fold(name), name)
+            return list(spellings.values())[:MAX_ALIASES]
+        case "":
+            return older
+        case _:
+            return newer
+
+
+def _encoded(values: Values) -> Values:
+    return {
+        name: json.dumps(value, ensure_ascii=False) if name in _JSON else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,287 @@
+"""Exported records, read again: what each kind has, and where a file goes wrong.
+
+The form is that of `storage.keeping.export`. A file is read from its beginning to its end before
+anything of it is stored, so that one that is half-written, damaged or foreign changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from storage.errors import InvalidSourceError, UnreadableDocumentError
+from storage.events.buckets import Bucket
+from storage.keeping.export import FORMAT
+from storage.models import ContextType, Identity
+from storage.people.entities import bare_name
+from storage.people.models import EntityType
+
+__all__ = [
+    "Census",
+    "ContextRecord",
+    "EntityRecord",
+    "ProfileRecord",
+    "Record",
+    "RelationshipRecord",
+    "is_export",
+    "read_records",
+    "take_census",
+]
+
+_HEAD_BYTES = 1000
+_MOST_PROBLEMS = 3
+_MOST_SEQ = 2**53  # larger ones would use up those that SQLite has left for later rows
+
+Degree = Annotated[float, Field(ge=0, le=10)]
+Seq = Annotated[int, Field(gt=0, lt=_MOST_SEQ)]
+
+
+def _bare(name: str) -> str:
+    try:
+        return bare_name(name)
+    except InvalidSourceError as error:
+        raise ValueError(error.message) from None
+
+
+Name = Annotated[str, AfterValidator(_bare)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Head(_Form):
+    """The first line."""
+
+    record: Literal["toolcrib"]
+    format: int
+
+
+class _Owned(_Form):
+    user_id: str
+    device_id: str
+    agent_id: str
+    create_time: float
+    update_time: float
+
+    @property
+    def identity(self) -> Identity:
+        """Whose it is."""
+        return Identity(self.user_id, self.device_id, self.agent_id)
+
+
+class ProfileRecord(_Owned):
+    """What is known of the user."""
+
+    record: Literal["profile"]
+    summary: str
+    facts: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+class EntityRecord(_Owned):
+    """A person or a thing with a name."""
+
+    record: Literal["entity"]
+    id: Seq
+    name: Name
+    entity_type: EntityType
+    summary: str
+    aliases: tuple[Name, ...]
+    metadata: dict[str, Any]
+    importance: Degree
+
+
+class RelationshipRecord(_Owned):
+    """How two entities are related."""
+
+    record: Literal["relationship"]
+    source_id: Seq
+    relation: Name
+    target_id: Seq
+    description: str
+    metadata: dict[str, Any]
+
+
+class Passage(_Form):
+    """Where a piece of a context's text is, which is found as one."""
+
+    start: Annotated[int, Field(ge=0)]
+    end: int
+    heading: str
+
+
+class TurnRecord(_Form):
+    """A turn of a conversation."""
+
+    heading: str
+    content: str
+
+
+class Making(_Form):
+    """An entry that a memory was made from."""
+
+    entry_id: Seq
+    is_copy: bool
+
+
+class ContextRecord(_Owned):
+    """A document, a piece of knowledge, an event or a summary.
+
+    An export of an earlier version has no passages, and nothing about memories.
+    """
+
+    record: Literal["context"]
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    context_type: ContextType
+    raw_type: str
+    raw_id: str
+    title: str
+    summary: str
+    keywords: tuple[str, ...]
+    entities: tuple[str, ...]
+    metadata: dict[str, Any]
+    confidence: Degree
+    importance: Degree
+    event_time: float
+    media_type: str
+    file_path: str
+    sha256: str
+    merge_count: Annotated[int, Field(ge=0, lt=_MOST_SEQ)]
+    hierarchy_level: Annotated[int, Field(ge=0, le=3)]
+    time_bucket: str
+    parent_id: str
+    text: str
+    turns: tuple[TurnRecord, ...] = ()
+    passages: tuple[Passage, ...] | None = None
+    memory_layer: Literal[0, 2, 3, 4] = 0
+    session_id: str = ""
+    uses: Annotated[int, Field(ge=0, lt=_MOST_SEQ)] = 0
+    last_used: float | None = None
+    made_from: tuple[Making, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.hierarchy_level and Bucket.parse(self.time_bucket).level != self.hierarchy_level:
+            raise ValueError(f"time_bucket {self.time_bucket!r} is not of its hierarchy_level")
+        passages = self.passages or ()
+        if any(not each.start < each.end <= len(self.text) for each in passages) or any(
+            later.start <= earlier.start for earlier, later in pairwise(passages)
+        ):
+            raise ValueError("its passages are not in its text, one after the other")
+        return self
+
+
+Record = ProfileRecord | EntityRecord | RelationshipRecord | ContextRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What a sound file holds.
+
+    Attributes:
+        records: How many records there are, the first not counted.
+        context_ids: The ids of its contexts.
+    """
+
+    records: int
+    context_ids: frozenset[str]
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file begins as an export does.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    with path.open("rb") as file:
+        line = file.readline(_HEAD_BYTES)
+    try:
+        Head.model_validate_json(line)
+    except ValidationError:
+        return False
+    return True
+
+
+def take_census(path: Path) -> Census:
+    """Reads a file to its end, and counts what it holds.
+
+    Raises:
+        UnreadableDocumentError: If it is damaged, half-written or of a newer form; it says where.
+        OSError: If it cannot be read.
+    """
+    count = 0
+    entities: set[int] = set()
+    contexts: set[str] = set()
+    for number, record in read_records(path):
+        count += 1
+        match record:
+            case EntityRecord():
+                entities.add(record.id)
+            case RelationshipRecord():
+                for end in (record.source_id, record.target_id):
+                    if end not in entities:
+                        raise _wrong(path, number, f"no entity before it has the id {end}")
+            case ContextRecord():
+                contexts.add(record.id)
+    return Census(count, frozenset(contexts))
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Record]]:
+    """The records of a file but the first, each with the number of its line.
+
+    Raises:
+        UnreadableDocumentError: Where it goes wrong; what was yielded before is sound.
+        OSError: If it cannot be read.
+    """
+    adapter = _records()
+    with path.open("rb") as file:
+        head = _parsed(TypeAdapter(Head), path, 1, file.readline())
+        if head.format > FORMAT:
+            raise UnreadableDocumentError(
+                f"{path} is of format {head.format}; this version of Toolcrib reads up to"
+                f" {FORMAT}.",
+                suggestions=("Upgrade Toolcrib.",),
+            )
+        for number, line in enumerate(file, start=2):
+            if not line.endswith(b"\n"):
+                raise _wrong(path, number, "the file ends within it")
+            yield number, _parsed(adapter, path, number, line)
+
+
+@cache
+def _records() -> TypeAdapter[Record]:
+    return TypeAdapter(Annotated[Record, Field(discriminator="record")])
+
+
+def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> Any:  # noqa: ANN401  # whatever the adapter makes
+    try:
+        return adapter.validate_json(line)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        told = "; ".join(
+            ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), each["msg"])))
+            for each in problems[:_MOST_PROBLEMS]
+        )
+        raise _wrong(path, number, told) from None
+
+
+def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:
+    return UnreadableDocumentError(
+        f"{path} is no sound export: line {number}: {reason}. Nothing of it was stored.",
+        suggestions=("Export again with `toolcrib export`, or mend that line.",),
+    )
