@@ -151,7 +151,7 @@ async def test_the_departments_are_listed_with_their_sizes(crib: Any) -> None:
     assert sum(count for count, _ in sizes.values()) == 40
     text = await crib.text("department_filter", department="List")
     assert text.startswith("10 departments\n- ")
-    assert "- Immunology: 4, 2 more associated" in text
+    assert "- Immunology: 4, and 2 associated" in text
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class ListedGroup(BaseModel):
 
     def to_text(self) -> str:
         """One line."""
-        more = f", {self.associated} more associated" if self.associated else ""
+        more = f", and {self.associated} associated" if self.associated else ""
         return f"- {self.value}: {self.count}{more}"
 
 
