@@ -167,13 +167,13 @@ class Prompts:
                 return _what_happened(shelf, given["when"], given.get("timezone") or "UTC")
 
     def _remember(self, content: str) -> str:
-        tools = ("add_event", "add_knowledge")
+        tools = ("add_event", "remember")
         known = [spec for spec in map(self._registry.get, tools) if spec is not None]
         signatures = "\n".join(f"- {parameters(spec)}" for spec in known)
         return (
             "Keep the following so that it is found again. If it happened, or will, at some time,"
             " call add_event with that time (ISO 8601; work it out where it is relative); if it"
-            " stays true, call add_knowledge; for several things, call once for each. Give a short"
+            " stays true, call remember; for several things, call once for each. Give a short"
             " title, the whole content in words that can be understood alone, the names of the"
             " people, projects and organizations in it as entities, and how much it matters as"
             " importance (0 to 10). Then say in one sentence what was kept.\n\n"

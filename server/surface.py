@@ -19,15 +19,15 @@ EVERYDAY = frozenset(
     {
         "add_document",
         "add_event",
-        "add_knowledge",
+        "browse_memory",
         "call_tool",
         "describe_tool",
         "list_directory",
         "query",
         "read_file",
+        "remember",
         "retrieve_document_context",
         "retrieve_event_context",
-        "retrieve_knowledge_context",
         "search_tools",
         "write_file",
     }

@@ -90,7 +90,7 @@ async def test_recall_without_a_topic_brings_back_what_matters(
 async def test_remember_asks_for_the_tools_as_they_are_called(server: Server[None]) -> None:
     text = await prompt(server, "remember", content="Bo's birthday is on 3 May.")
     assert "- add_event(" in text
-    assert "- add_knowledge(" in text
+    assert "- remember(" in text
     assert "entities?: [string]" in text
     assert text.endswith("To keep:\n\nBo's birthday is on 3 May.")
 
