@@ -132,7 +132,7 @@ class _Purse:
             kept[name] = REDACTED if _is_secret(given, inner) else self._value(inner, levels - 1)
         return kept
 
-    def _value(self, value: object, levels: int) -> Any:  # noqa: ANN401  # JSON
+    def _value(self, value: object, levels: int) -> Any:  # noqa: ANN401  # any JSON value
         if isinstance(value, str):
             text = redacted_text(value, max(self._left, WORTH))
             self._left -= len(text)
