@@ -33,6 +33,7 @@ _PRONOUN = re.compile(
     r"|davon|dazu|dafür|damit|darin|daran)\b",
     re.IGNORECASE,
 )
+_PERSON = re.compile(r"\b(?:he|him|his|she|her|hers)\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*")
 _SPACELESS_LEANING = re.compile(
     r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|(?:[它她]|(?<!其)他)们?的?|其(?![他它实中次])"
@@ -59,11 +60,14 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
 
     Returns:
         The query itself where it stands alone, or nothing before it does; else the latest earlier
-        query that stands alone, and the query.
+        query that stands alone, and the query. Of one that names somebody only the names are taken
+        where the query speaks of a person: what else it asks was measured to lead away.
     """
     if not leans(query):
         return query
     subject = next((before for before in reversed(earlier) if not leans(before)), "")
+    if _PERSON.search(query):
+        subject = " ".join(_NAME.findall(subject)) or subject
     return f"{_shortened(subject)} {query.strip()}" if subject else query
 
 

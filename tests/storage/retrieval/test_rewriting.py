@@ -58,6 +58,18 @@ def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it() -> None:
     assert rewrite("and when?", earlier) == "rate limit of the search API and when?"
 
 
+def test_of_a_person_only_the_name_is_taken_over() -> None:
+    earlier = ["When did Ada Lovelace meet Babbage in London?"]
+    assert rewrite("What did she write?", earlier) == (
+        "Ada Lovelace Babbage London What did she write?"
+    )
+
+
+def test_where_no_name_is_known_a_person_is_looked_for_with_the_whole_query() -> None:
+    earlier = ["who invented the telephone?"]
+    assert rewrite("Was he married?", earlier) == "who invented the telephone Was he married?"
+
+
 def test_a_follow_up_to_nothing_is_asked_as_it_is() -> None:
     assert rewrite("and why?", []) == "and why?"
     assert rewrite("and why?", ["why?", "and it?"]) == "and why?"
