@@ -56,6 +56,11 @@ class Wording:
         return tokenize(self.query)
 
     @cached_property
+    def different(self) -> frozenset[str]:
+        """Its terms, each once."""
+        return frozenset(self.terms)
+
+    @cached_property
     def form(self) -> tuple[Hashable, ...]:
         """What has to be the same in two wordings of one question."""
         words = (word.casefold().replace("\u2019", "'") for word in _WORD.findall(self.query))
@@ -71,7 +76,7 @@ class Wording:
 
         None if they are of two questions.
         """
-        mine, theirs = set(self.terms), set(other.terms)
+        mine, theirs = self.different, other.different
         common = mine & theirs
         if len(common) < SIMILAR * len(mine | theirs) or not common or self.form != other.form:
             return None
@@ -87,7 +92,6 @@ class Wording:
 class _Answer:
     """An answer, to what, and when."""
 
-    key: Hashable
     wording: Wording
     findings: Findings
     time: float
@@ -104,6 +108,7 @@ class AnswerCache:
         self._clock = clock
         self._turn = threading.Lock()
         self._answers: OrderedDict[tuple[Hashable, str], _Answer] = OrderedDict()
+        self._under: dict[Hashable, dict[str, _Answer]] = {}
 
     def find(
         self,
@@ -122,12 +127,12 @@ class AnswerCache:
             The answer, and the query that it was given to.
         """
         with self._turn:
-            self._expire()
-            same = self._answers.get((key, wording.query))
-            others = [each for each in reversed(self._answers.values()) if each.key == key]
+            self._drop_old()
+            answers = self._under.get(key, {})
+            same, others = answers.get(wording.query), list(answers.values())
         if same is not None:
             return same.findings, same.wording.query
-        for answer in others:
+        for answer in reversed(others):
             difference = answer.wording.difference(wording)
             if difference is not None and (not difference or finds_nothing(difference)):
                 return answer.findings, answer.wording.query
@@ -136,16 +141,23 @@ class AnswerCache:
     def keep(self, key: Hashable, wording: Wording, findings: Findings) -> None:
         """Keeps an answer for a while."""
         with self._turn:
-            self._answers[key, wording.query] = _Answer(key, wording, findings, self._clock())
+            answer = _Answer(wording, findings, self._clock())
+            self._answers[key, wording.query] = answer
             self._answers.move_to_end((key, wording.query))
+            self._under.setdefault(key, {})[wording.query] = answer
             if len(self._answers) > MOST_ANSWERS:
-                self._answers.popitem(last=False)
+                self._drop_oldest()
 
-    def _expire(self) -> None:
-        """Drops what is too old: the first ones are the oldest."""
+    def _drop_old(self) -> None:
         oldest = self._clock() - LIFE_SECONDS
         while self._answers and next(iter(self._answers.values())).time < oldest:
-            self._answers.popitem(last=False)
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        (key, query), _ = self._answers.popitem(last=False)
+        del self._under[key][query]
+        if not self._under[key]:
+            del self._under[key]
 
 
 def _only(terms: Sequence[str], some: AbstractSet[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from storage.retrieval.inquiry import Finding
 from storage.retrieval.wording import decisive
@@ -17,17 +17,19 @@ LONG_WORD = 15
 """Characters of a word on average, from which a text is taken to have no spaces."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Kept:
-    """A finding that stays, with what others are compared by."""
+    """What other findings are compared by."""
 
-    finding: Finding
+    origin: str
     text: str
     words: frozenset[str]
 
 
-def distinct(findings: Sequence[Finding], told: Sequence[frozenset[str]] = ()) -> list[Finding]:
-    """The findings without those that say what a better one says.
+def distinct(
+    findings: Sequence[Finding], limit: int, told: Sequence[frozenset[str]] = ()
+) -> list[Finding]:
+    """The best findings without those that say what a better one says.
 
     That is the same text wherever it comes from, or nearly the same words in another origin; of one
     origin, what differs a little is another version. Numbers and negations have to be the same. An
@@ -35,24 +37,22 @@ def distinct(findings: Sequence[Finding], told: Sequence[frozenset[str]] = ()) -
 
     Args:
         findings: Best first.
+        limit: How many are wanted.
         told: For each, the ids of the contexts that it tells of; none where it is a passage.
-
-    Returns:
-        What stays, each with the other origins that say the same.
     """
     found = {each.hit.context.id for each in findings if each.hit is not None}
+    chosen: list[Finding] = []
     kept: list[_Kept] = []
     for number, finding in enumerate(findings):
+        if len(chosen) == limit:
+            break
         if told and told[number] and told[number] <= found:
             continue
-        fresh = _Kept(finding, *_normalized(finding))
-        same = next((each for each in kept if _say_the_same(each, fresh)), None)
-        if same is None:
+        fresh = _Kept(finding.origin, *_normalized(finding))
+        if not any(_say_the_same(each, fresh) for each in kept):
+            chosen.append(finding)
             kept.append(fresh)
-        elif finding.origin not in {same.finding.origin, *same.finding.also}:
-            also = (*same.finding.also, finding.origin)
-            same.finding = replace(same.finding, also=also)
-    return [each.finding for each in kept]
+    return chosen
 
 
 def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
@@ -71,10 +71,8 @@ def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
 def _say_the_same(one: _Kept, other: _Kept) -> bool:
     if one.text == other.text:
         return True
-    if one.finding.origin == other.finding.origin:
-        return False
     fewer, more = sorted((len(one.words), len(other.words)))
-    if fewer < ALIKE * more:
+    if one.origin == other.origin or fewer < ALIKE * more:
         return False
     common = len(one.words & other.words)
     alike = common >= ALIKE * (fewer + more - common)

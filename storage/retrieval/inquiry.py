@@ -60,7 +60,6 @@ class Finding:
         lexical: BM25 of a passage; of an entry the share of the query's words that it has.
         hit: The passage, with its scores.
         entry: The entry of layer 1.
-        also: Other origins that say the same.
     """
 
     origin: str
@@ -69,7 +68,6 @@ class Finding:
     lexical: float
     hit: SearchHit | None = None
     entry: Entry | None = None
-    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,7 @@ class UnifiedSearch:
         entries = recent.result() if recent else []
         found = self._merged(inquiry, result.hits, entries)
         return Findings(
-            found=tuple(found[: inquiry.top_k]),
+            found=tuple(found),
             scope=way.scope,
             why=way.why,
             asked=inquiry.query,
@@ -202,7 +202,7 @@ class UnifiedSearch:
         hits: Sequence[SearchHit],
         entries: Sequence[tuple[Entry, float]],
     ) -> list[Finding]:
-        """Both in one order, nothing twice."""
+        """The best of both in one order, nothing twice."""
         found = [
             *(_of_hit(hit, inquiry) for hit in hits),
             *(_of_entry(entry, share) for entry, share in entries),
@@ -212,7 +212,7 @@ class UnifiedSearch:
         passages = candidates_of(hits, origins, by_meaning=by_meaning)
         among = with_entries(inquiry.query, hits, passages, entries)
         ordered = [replace(found[index], score=score) for index, score in rerank(among)]
-        return distinct(ordered, self._told_of(ordered) if entries else ())
+        return distinct(ordered, inquiry.top_k, self._told_of(ordered) if entries else ())
 
     def _told_of(self, findings: Sequence[Finding]) -> list[frozenset[str]]:
         """The contexts that each entry tells of."""

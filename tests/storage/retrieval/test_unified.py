@@ -339,7 +339,7 @@ def check(
 
 def seen(findings: Findings) -> list[tuple[Any, ...]]:
     return [
-        (each.origin, each.layer, round(each.score, 9), each.also, each.entry)
+        (each.origin, each.layer, round(each.score, 9), each.entry)
         + ((each.hit.chunk, each.hit.context) if each.hit else ())
         for each in findings.found
     ]
