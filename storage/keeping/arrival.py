@@ -17,12 +17,16 @@ from pathlib import Path
 
 from storage.database import Database
 from storage.keeping.arrived_contexts import ArrivedContexts
+from storage.keeping.arrived_entries import ArrivedEntries
 from storage.keeping.arrived_people import ArrivedPeople
 from storage.keeping.records import (
+    ContextRecord,
     EntityRecord,
+    EntryRecord,
     ProfileRecord,
     Record,
     RelationshipRecord,
+    SessionRecord,
     read_records,
     take_census,
 )
@@ -74,7 +78,7 @@ def import_jsonl(
     are_left = True
     while are_left:
         with database.write() as connection:
-            are_left = arrivals.contexts.tie(connection, BATCH)
+            are_left = arrivals.contexts.tie(connection, arrivals.entries.seqs, BATCH)
     return outcomes
 
 
@@ -84,6 +88,7 @@ class _Arrivals:
     def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
         self.people = ArrivedPeople(identity)
         self.contexts = ArrivedContexts(identity, context_ids)
+        self.entries = ArrivedEntries(identity, self.contexts.seqs)
 
     def take(self, connection: sqlite3.Connection, record: Record) -> Outcome:
         match record:
@@ -93,5 +98,9 @@ class _Arrivals:
                 return self.people.take_entity(connection, record)
             case RelationshipRecord():
                 return self.people.take_relationship(connection, record)
-            case _:
+            case ContextRecord():
                 return self.contexts.take(connection, record)
+            case SessionRecord():
+                return self.entries.take_session(connection, record)
+            case EntryRecord():
+                return self.entries.take_entry(connection, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from storage.events.buckets import SECOND, Bucket
@@ -20,6 +20,7 @@ from storage.intake import (
 )
 from storage.keeping.records import ContextRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
+from storage.memory.making import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 
 __all__ = ["ArrivedContexts"]
@@ -34,6 +35,7 @@ _WITH_HEADINGS = {
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
 
 _LAYER = "coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0)"
+_NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)"
 
 
 class ArrivedContexts:
@@ -50,12 +52,13 @@ class ArrivedContexts:
         self.seqs: dict[str, int] = {}
         self._parents: list[tuple[int, str]] = []
         self._summaries: list[tuple[int, Identity, Bucket]] = []
+        self._parts: list[tuple[int, int, bool]] = []
 
     def take(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
         """Stores a context: a document by its source, a summary by its bucket, the rest by its id.
 
         One that is stored is rewritten if it was changed before the export's was. Knowledge with
-        the very same text is the same.
+        the very same text is the same, and so is a memory that was made from the same.
         """
         identity = self._identity or record.identity
         stored = self._stored(connection, identity, record)
@@ -76,8 +79,13 @@ class ArrivedContexts:
         self._note(seq, identity, record)
         return outcome
 
-    def tie(self, connection: sqlite3.Connection, limit: int) -> bool:
-        """Ties contexts to their summaries, which may come after them; so many at most.
+    def tie(self, connection: sqlite3.Connection, entries: Mapping[int, int], limit: int) -> bool:
+        """Ties contexts to what comes after them: summaries, and entries; so many at most.
+
+        Args:
+            connection: The record.
+            entries: The seqs of the entries, by their ids in the export.
+            limit: How many ties of each kind.
 
         Returns:
             Whether any are left.
@@ -97,8 +105,16 @@ class ArrivedContexts:
                 "INSERT OR IGNORE INTO children (parent_seq, child_seq) VALUES (?, ?)",
                 ((seq, child["seq"]) for child in children),
             )
-        del self._parents[:limit], self._summaries[:limit]
-        return bool(self._parents or self._summaries)
+        connection.executemany(
+            "INSERT OR IGNORE INTO memory_parts (memory_seq, entry_seq, is_copy) VALUES (?, ?, ?)",
+            (
+                (seq, entries[entry_id], is_copy)
+                for seq, entry_id, is_copy in self._parts[:limit]
+                if entry_id in entries
+            ),
+        )
+        del self._parents[:limit], self._summaries[:limit], self._parts[:limit]
+        return bool(self._parents or self._summaries or self._parts)
 
     def _stored(
         self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
@@ -117,8 +133,12 @@ class ArrivedContexts:
             return _first(connection, found, (*values, record.raw_type, record.raw_id))
         ids = (record.id, _other_id(identity, record))
         row = _first(connection, f"{found} AND x.id IN (?, ?)", (*values, *ids))
+        if row is None and record.made_from:
+            made = find_made(connection, identity, record.raw_type, record.raw_id)
+            seq = -1 if made is None else made["seq"]
+            return _first(connection, f"{found} AND x.seq = ?", (*values, seq))
         if row is None and record.context_type is ContextType.KNOWLEDGE:
-            found += f" AND x.sha256 = ? AND {_LAYER} = ?"
+            found += f" AND x.sha256 = ? AND {_LAYER} = ? AND {_NOT_MADE}"
             row = _first(connection, found, (*values, record.sha256, record.memory_layer))
             if row is not None and row["id"] in self._context_ids:  # a record of its own
                 return None
@@ -128,6 +148,7 @@ class ArrivedContexts:
         self.seqs[record.id] = seq
         if record.parent_id:
             self._parents.append((seq, record.parent_id))
+        self._parts.extend((seq, each.entry_id, each.is_copy) for each in record.made_from)
         if record.hierarchy_level:
             self._summaries.append((seq, identity, Bucket.parse(record.time_bucket)))
 

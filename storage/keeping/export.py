@@ -123,8 +123,9 @@ _KINDS = (
         "e.seq AS id, e.session_id, e.kind, e.time, e.action, e.target, e.arguments, e.outcome,"
         " e.said, e.milliseconds, e.importance,"
         " CASE e.is_recall WHEN 0 THEN 'false' ELSE 'true' END AS is_recall,"
-        " (SELECT json_group_array(x.id) FROM entry_contexts l"
-        " JOIN contexts x ON x.seq = l.context_seq WHERE l.entry_seq = e.seq) AS context_ids",
+        " (SELECT json_group_array(told.id) FROM (SELECT x.id FROM entry_contexts l"
+        " JOIN contexts x ON x.seq = l.context_seq WHERE l.entry_seq = e.seq ORDER BY x.id) told)"
+        " AS context_ids",
         "entries e",
         "e.seq",
     ),

@@ -26,6 +26,7 @@ from pydantic import (
 from storage.errors import InvalidSourceError, UnreadableDocumentError
 from storage.events.buckets import Bucket
 from storage.keeping.export import FORMAT
+from storage.memory.models import EntryKind
 from storage.models import ContextType, Identity
 from storage.people.entities import bare_name
 from storage.people.models import EntityType
@@ -34,9 +35,11 @@ __all__ = [
     "Census",
     "ContextRecord",
     "EntityRecord",
+    "EntryRecord",
     "ProfileRecord",
     "Record",
     "RelationshipRecord",
+    "SessionRecord",
     "is_export",
     "read_records",
     "take_census",
@@ -75,8 +78,6 @@ class _Owned(_Form):
     user_id: str
     device_id: str
     agent_id: str
-    create_time: float
-    update_time: float
 
     @property
     def identity(self) -> Identity:
@@ -84,7 +85,12 @@ class _Owned(_Form):
         return Identity(self.user_id, self.device_id, self.agent_id)
 
 
-class ProfileRecord(_Owned):
+class _Dated(_Owned):
+    create_time: float
+    update_time: float
+
+
+class ProfileRecord(_Dated):
     """What is known of the user."""
 
     record: Literal["profile"]
@@ -93,7 +99,7 @@ class ProfileRecord(_Owned):
     metadata: dict[str, Any]
 
 
-class EntityRecord(_Owned):
+class EntityRecord(_Dated):
     """A person or a thing with a name."""
 
     record: Literal["entity"]
@@ -106,7 +112,7 @@ class EntityRecord(_Owned):
     importance: Degree
 
 
-class RelationshipRecord(_Owned):
+class RelationshipRecord(_Dated):
     """How two entities are related."""
 
     record: Literal["relationship"]
@@ -139,7 +145,7 @@ class Making(_Form):
     is_copy: bool
 
 
-class ContextRecord(_Owned):
+class ContextRecord(_Dated):
     """A document, a piece of knowledge, an event or a summary.
 
     An export of an earlier version has no passages, and nothing about memories.
@@ -186,7 +192,39 @@ class ContextRecord(_Owned):
         return self
 
 
-Record = ProfileRecord | EntityRecord | RelationshipRecord | ContextRecord
+class SessionRecord(_Owned):
+    """A conversation of one client."""
+
+    record: Literal["session"]
+    id: str
+    client: str
+    start_time: float
+    last_time: float
+    told_until: float | None
+
+
+class EntryRecord(_Owned):
+    """What was called or said in a session."""
+
+    record: Literal["entry"]
+    id: Seq
+    session_id: str
+    kind: EntryKind
+    time: float
+    action: str
+    target: str
+    arguments: dict[str, Any]
+    outcome: str
+    said: str
+    milliseconds: float
+    importance: Degree
+    is_recall: bool
+    context_ids: tuple[str, ...]
+
+
+Record = (
+    ProfileRecord | EntityRecord | RelationshipRecord | ContextRecord | SessionRecord | EntryRecord
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -14,12 +15,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from storage.errors import UnreadableDocumentError
+from storage.errors import ContextNotFoundError, UnreadableDocumentError
 from storage.events.buckets import DAY, MONTH, WEEK
 from storage.keeping.arrival import import_jsonl
 from storage.keeping.export import export_jsonl
 from storage.keeping.records import is_export
 from storage.library import Library
+from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity, NewRelationship
 from storage.shelf import Shelf
@@ -85,6 +87,22 @@ def notes(draw: st.DrawFn) -> NewContext:
 
 
 libraries = st.lists(st.tuples(shelves, documents() | conversations() | notes()), max_size=12)
+calls = st.lists(
+    st.builds(
+        NewEntry,
+        session_id=st.sampled_from(["s1", "s2"]),
+        client=st.just("Cursor"),
+        kind=st.sampled_from(["call", "message"]),
+        time=st.integers(1, 20).map(float),
+        action=st.sampled_from(["query", "add_document"]),
+        target=names,
+        arguments=st.dictionaries(st.sampled_from(["top_k", "query"]), st.integers() | words),
+        said=texts,
+        importance=st.floats(0, 10),
+        is_recall=st.booleans(),
+    ),
+    max_size=8,
+)
 people = st.lists(st.tuples(shelves, names, names, st.sampled_from(["knows", "works on"])))
 
 
@@ -97,9 +115,13 @@ def emptied(world: ModuleType) -> Iterator[tuple[Path, Library]]:
             yield path, library
 
 
-def fill(library: Library, contexts: list[Any], known: list[Any]) -> None:
-    for identity, new in contexts:
-        library.shelf(identity).add(new)
+def fill(library: Library, contexts: list[Any], known: list[Any], called: list[Any]) -> None:
+    ids = [library.shelf(identity).add(new).context.id for identity, new in contexts]
+    for entry in called:
+        library.entries.record(ANN, replace(entry, context_ids=tuple(ids)))
+    library.shelf(ANN).memories.promote()
+    for session in library.shelf(ANN).memories.due_sessions(9)[0]:
+        library.shelf(ANN).memories.keep(session, "Ann asked.", "extractive")
     for identity, one, other, relation in known:
         crew = library.shelf(identity).people
         crew.save_profile(summary=f"{one} sails.", facts={one: other})
@@ -147,12 +169,12 @@ def versions(library: Library) -> list[Any]:
 
 # Shrinking a library takes minutes, and its records say well enough what differs.
 @settings(deadline=None, max_examples=8, phases=(Phase.reuse, Phase.generate))
-@given(contexts=libraries, known=people)
+@given(contexts=libraries, known=people, called=calls)
 def test_what_was_exported_comes_back_and_is_found_as_before_and_a_second_import_changes_nothing(
-    world: ModuleType, contexts: list[Any], known: list[Any]
+    world: ModuleType, contexts: list[Any], known: list[Any], called: list[Any]
 ) -> None:
     with emptied(world) as (folder, library), emptied(world) as (_, other):
-        fill(library, contexts, known)
+        fill(library, contexts, known, called)
         before = exported(library, folder / "one.jsonl")
         outcomes = import_jsonl(other.database, folder / "one.jsonl", None)
         assert outcomes == ({"added": len(before) - 1} if before[1:] else {})
@@ -379,3 +401,43 @@ def test_what_was_stored_when_an_import_was_broken_off_is_kept_and_the_next_goes
     )
     assert outcomes == {"unchanged": 4, "added": 1}
     assert reports == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_entries_come_with_their_sessions_beside_others_of_the_same_number(
+    library: Library, other: Library
+) -> None:
+    def said(text: str, time: float) -> NewEntry:
+        return NewEntry(session_id="s1", kind="message", time=time, action="prompt", said=text)
+
+    for text in ("one", "two"):
+        library.entries.record(ANN, said(text, 5.0))
+    other.entries.record(ANN, said("three", 9.0))
+    assert moved(library, other) == {"added": 2, "unchanged": 1}
+    assert [entry.said for entry in other.entries.recent(ANN, "s1", 9)] == ["two", "one", "three"]
+    (session,) = other.entries.sessions(ANN, 9)
+    assert (session.entries, session.last_time) == (3, 9.0)
+    assert moved(library, other) == {"unchanged": 3}
+    assert moved(other, library) == {"replaced": 1, "added": 1, "unchanged": 2}
+
+
+def test_a_memory_that_came_back_goes_with_the_entry_it_was_made_from(
+    library: Library, other: Library
+) -> None:
+    library.entries.record(
+        ANN,
+        NewEntry(
+            session_id="s1",
+            kind="message",
+            time=5.0,
+            action="prompt",
+            said="Grace likes hemp.",
+            importance=9,
+        ),
+    )
+    (memory,) = library.shelf(ANN).memories.promote()
+    assert moved(library, other) == {"added": 3}
+    (entry,) = other.entries.recent(ANN, None, 9)
+    assert other.shelf(ANN).get(memory.id)[0].memory_layer == 2
+    other.entries.forget(ANN, [entry.seq])
+    with pytest.raises(ContextNotFoundError):
+        other.shelf(ANN).get(memory.id)
