@@ -18,8 +18,13 @@ from tools.core.spec import ToolSpec
 
 MORE: Mapping[str, Mapping[str, Any]] = {
     "add_document": {"text": "A text.", "title": "Title"},
+    "directory_filter": {"directory": "researchers", "field": "department"},
+    "directory_items": {"directory": "researchers", "items": "publications", "year": 2021},
+    "directory_search": {"directory": "researchers", "name": "Ada"},
     "forget": {"ids": ["0"]},
     "profile_entity_tool": {"entity_name": "Ada"},
+    "publication_search": {"year": 2021},
+    "researcher_search": {"researcher_name": "Ada"},
     "retrieve_profile_context": {"entity_name": "Ada"},
     "save_profile": {"summary": "Ann."},
 }
