@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.cli.terminal import visible
+from storage.retrieval.routing import AS_ASKED, UNSAID
 from storage.tokenize import is_spaceless, tokenize
 from tools.core.retrieved import Coverage
 
@@ -45,7 +46,7 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
     if not retrieved["hits"]:
         empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
         narrowed = retrieved.get("scope", "all") != "all"
-        console.print(f"{empty} Try --scope all, or other words." if narrowed else empty)
+        console.print(f"{empty} Try --scope all without anything else." if narrowed else empty)
     for number, hit in enumerate(retrieved["hits"], start=1):
         console.print(Text.assemble((f"{number:>2}  ", "dim"), (_place(hit), "bold")))
         source = Text(visible(_origin(hit)), "cyan", overflow="fold")
@@ -62,7 +63,7 @@ def source_of(raw_type: str, raw_id: str) -> str:
 def _looked(answer: Mapping[str, Any]) -> str:
     """Where it was looked for, and how, where that is not plain."""
     parts = []
-    if answer.get("scope", "all") != "all" or "; " in answer.get("why", ""):
+    if answer.get("scope", "all") != "all" or answer.get("why") not in {None, AS_ASKED, UNSAID}:
         parts.append(f"Looked in {answer['scope']}: {answer['why']}.")
     if answer.get("asked"):
         parts.append(f"Asked as {answer['asked']!r}.")
@@ -83,7 +84,8 @@ def _origin(hit: Mapping[str, Any]) -> str:
 
 
 def _place(hit: Mapping[str, Any]) -> str:
-    return visible(" > ".join(part for part in (hit["title"], hit["heading"]) if part))
+    place = " > ".join(part for part in (hit["title"], hit["heading"]) if part)
+    return visible(place or hit["context_type"].capitalize())
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:

@@ -13,7 +13,11 @@ from storage.models import SearchFilter
 from storage.retrieval import cues
 from storage.retrieval.inquiry import Inquiry, Scope
 
-__all__ = ["Route", "route"]
+__all__ = ["AS_ASKED", "UNSAID", "Route", "route"]
+
+AS_ASKED = "as asked"
+UNSAID = "nothing in the question says where"
+"""Why everything is searched, where that needs no telling."""
 
 _MEMORY_INTENTS = frozenset({"recall", "remember", "memory"})
 _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
@@ -39,7 +43,7 @@ class Route:
 
     def widened(self, wanted: SearchFilter) -> Route:
         """The same question to everything, after nothing was found."""
-        why = f"{self.why}; nothing found there, so in everything"
+        why = f"{self.why}, which has nothing"
         return Route(Scope.ALL, why, wanted, recent=_fits_entries(wanted))
 
 
@@ -65,14 +69,14 @@ def route(inquiry: Inquiry) -> Route:
 def _scope(inquiry: Inquiry) -> tuple[Scope, str, bool]:
     """Where, why, and whether that is a guess."""
     if inquiry.scope in {Scope.MEMORY, Scope.KNOWLEDGE}:
-        return inquiry.scope, "as asked", False
+        return inquiry.scope, AS_ASKED, False
     if inquiry.layers:
         named = ", ".join(f"l{layer}" for layer in inquiry.layers)
         return Scope.MEMORY, f"{named} is a layer of memory", False
     if inquiry.source is not None:
         return Scope.KNOWLEDGE, f"{inquiry.source.name} is a source", False
     if inquiry.scope is Scope.ALL:
-        return Scope.ALL, "as asked", False
+        return Scope.ALL, AS_ASKED, False
     if inquiry.wanted.labels:
         return Scope.KNOWLEDGE, "filtered by metadata", False
     return _guessed(inquiry.query, inquiry.intent.strip().casefold())
@@ -85,10 +89,10 @@ def _guessed(query: str, intent: str) -> tuple[Scope, str, bool]:
     if knowledge and not memory:
         return Scope.KNOWLEDGE, f"{knowledge!r} asks for knowledge", True
     if not memory and intent in _MEMORY_INTENTS:
-        return Scope.MEMORY, f"intent {intent!r}", True
+        return Scope.MEMORY, f"intent {intent!r} asks for memory", True
     if not knowledge and intent in _KNOWLEDGE_INTENTS:
-        return Scope.KNOWLEDGE, f"intent {intent!r}", True
-    return Scope.ALL, "nothing in the question says where", False
+        return Scope.KNOWLEDGE, f"intent {intent!r} asks for knowledge", True
+    return Scope.ALL, UNSAID, False
 
 
 def _fits_entries(wanted: SearchFilter) -> bool:

@@ -56,7 +56,7 @@ async def test_the_answer_says_where_it_was_looked_for_and_why(open_crib: Opener
             assert answer["why"]
         text = await crib.text("query", query="heron", scope="memory")
         assert "looked in memory: as asked" in text
-        assert "Try scope all, or other words." in text
+        assert "Ask in other words, or everywhere" in text
 
 
 async def test_what_was_called_in_this_session_is_found_in_it_alone(open_crib: Opener) -> None:

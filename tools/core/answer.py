@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from storage.retrieval.inquiry import Findings, Scope
+from storage.retrieval.routing import AS_ASKED, UNSAID
 from tools.core.retrieved import Coverage, Hit, Retrieved
 
 __all__ = ["Answer"]
+
+ADVICE = "Ask in other words, or everywhere: scope all, without layer, source or filters."
 
 
 class Answer(Retrieved):
@@ -46,15 +49,10 @@ class Answer(Retrieved):
     def summary(self) -> str:
         """How many hits there are, and how they were looked for where that is not plain."""
         parts = [super().summary().removesuffix(".")]
-        if self.scope != Scope.ALL or "; " in self.why:
+        if self.scope != Scope.ALL or self.why not in {AS_ASKED, UNSAID}:
             parts.append(f"looked in {self.scope}: {self.why}")
         if self.asked:
             parts.append(f"asked as {self.asked!r}")
         if self.cached:
             parts.append(f"unchanged since {self.cached!r}")
-        return f"{'; '.join(parts)}.{'' if self.hits else f' {self._advice()}'}"
-
-    def _advice(self) -> str:
-        if self.scope != Scope.ALL:
-            return "Try scope all, or other words."
-        return "Try other words, names or fewer filters."
+        return f"{'; '.join(parts)}.{'' if self.hits else f' {ADVICE}'}"

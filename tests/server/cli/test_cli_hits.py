@@ -14,6 +14,7 @@ from server.cli.terminal import visible
 
 def hit(**given: Any) -> dict[str, Any]:
     return {
+        "context_type": "document",
         "origin": "documents",
         "layer": None,
         "raw_type": "file",

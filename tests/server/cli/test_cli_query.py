@@ -53,3 +53,35 @@ def test_a_question_that_cannot_be_asked_is_exit_code_1(cli: Command, text: str)
 
 def test_a_number_of_results_out_of_range_is_a_wrong_usage(cli: Command) -> None:
     assert cli("query", "knots", "--top-k", "0").code == 2
+
+
+def test_scope_layer_source_and_filters_narrow(cli: Command) -> None:
+    cli("import", "notes")
+    cli("call", "remember", "content=Bowline knots hold.")
+    both = cli("query", "knots").out
+    assert "memory l2" in both
+    assert "notes/sailing.md" in both
+    for given, found, looked in (
+        (("--scope", "memory"), "memory l2", "Looked in memory: as asked."),
+        (("--layer", "l2"), "memory l2", "Looked in memory: l2 is a layer of memory."),
+        (("--scope", "knowledge"), "notes/sailing.md", "Looked in knowledge: as asked."),
+        (("--filter", "kinds=document"), "notes/sailing.md", ""),
+    ):
+        out = cli("query", "knots", *given).out
+        assert found in out
+        assert looked in out
+        assert ("memory l2" in out) != ("notes/sailing.md" in out)
+    nothing = cli("query", "knots", "--filter", "author=Ann", "--filter", "author=Bob")
+    assert "Looked in knowledge: filtered by metadata." in nothing.out
+    assert "Nothing is close enough." in nothing.out
+
+
+@pytest.mark.parametrize("pair", ["author", "=Ann", ""])
+def test_a_filter_that_is_no_pair_is_a_wrong_usage(cli: Command, pair: str) -> None:
+    assert cli("query", "knots", "--filter", pair).code == 2
+
+
+def test_an_unknown_source_is_told_those_that_there_are(cli: Command) -> None:
+    ended = cli("query", "knots", "--source", "manuals")
+    assert ended.code == 1
+    assert "the settings name none" in ended.err

@@ -113,8 +113,8 @@ LABELLED = SearchFilter(labels=(("year", ("2026",)),))
         ({"source": MANUALS}, Scope.KNOWLEDGE, "manuals is a source"),
         ({"wanted": LABELLED}, Scope.KNOWLEDGE, "filtered by metadata"),
         ({"wanted": LABELLED, "scope": Scope.ALL}, Scope.ALL, "as asked"),
-        ({"intent": " Recall "}, Scope.MEMORY, "intent 'recall'"),
-        ({"intent": "documentation"}, Scope.KNOWLEDGE, "intent 'documentation'"),
+        ({"intent": " Recall "}, Scope.MEMORY, "intent 'recall' asks for memory"),
+        ({"intent": "documentation"}, Scope.KNOWLEDGE, "intent 'documentation' asks for knowledge"),
         ({"intent": "troubleshooting"}, Scope.ALL, "nothing in the question says where"),
     ],
 )
