@@ -43,8 +43,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         list[str],
         typer.Argument(
             metavar="PATH",
-            help="Folders, Markdown vaults, files, and exports of ChatGPT or Claude (zip or JSON);"
-            " or a directory, such as researchers, and files with its records"
+            help="Folders, Markdown vaults, files, exports of ChatGPT, Claude (zip or JSON) or"
+            " Toolcrib; or a directory, such as researchers, and files with its records"
             " (JSON, JSONL or CSV).",
         ),
     ],
@@ -59,6 +59,10 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     sample: Annotated[
         bool,
         typer.Option("--sample", help="After researchers: import 40 who are made up, to try it."),
+    ] = False,
+    as_me: Annotated[
+        bool,
+        typer.Option("--as-me", help="Of an export of Toolcrib: store it as yours, whose it was."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
@@ -81,7 +85,9 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             return
         tally = Tally()
         with _told(app, tally, as_json=as_json) as progress:
-            anyio.run(partial(_import_all, app, paths, tally, progress, prune=prune))
+            files = _take_exports(app, paths, tally, progress, as_me=as_me)
+            if files:
+                anyio.run(partial(_import_all, app, files, tally, progress, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
 
@@ -177,6 +183,35 @@ def _import_records(
         importer.store(records, progress, prune=prune)
 
 
+def _take_exports(
+    app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
+) -> list[Path]:
+    """Stores what is in the exports of Toolcrib among the paths, and answers with the others."""
+    from server.cli.arrival import is_export, take_export  # noqa: PLC0415  # imported on first use
+
+    exports = [path for path in paths if is_export(path)]
+    if as_me and not exports:
+        raise typer.BadParameter(
+            "name a file that `toolcrib export` wrote.", param_hint="'--as-me'"
+        )
+    for path in exports:
+        take_export(app, path.resolve(), _noting(tally, progress), progress, as_me=as_me)
+    return [path for path in paths if path not in exports]
+
+
+def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
+    """Counts outcomes, and says why something is skipped."""
+    from server.cli.terminal import say  # noqa: PLC0415  # imported on first use
+
+    def note(outcome: Outcome) -> None:
+        tally.note(outcome)
+        if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
+            more = "More like it are counted below."
+            say(progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}")
+
+    return note
+
+
 async def _import_all(
     app: App, paths: list[Path], tally: Tally, progress: Progress, *, prune: bool
 ) -> None:
@@ -188,18 +223,13 @@ async def _import_all(
         UnavailableError: The same.
     """
     from server.cli.importer import Importer  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import say, visible  # noqa: PLC0415  # the same
+    from server.cli.terminal import visible  # noqa: PLC0415  # the same
     from server.cli.walk import Folder  # noqa: PLC0415  # the same
-
-    def note(outcome: Outcome) -> None:
-        tally.note(outcome)
-        if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
-            more = "More like it are counted below."
-            say(progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}")
 
     def leave_out(reason: str, count: int) -> None:
         tally.left_out[reason] += count
 
+    note = _noting(tally, progress)
     named = [path.resolve() for path in paths]
     found = {path: [path] for path in named if not path.is_dir()}
     folders = [Folder(path, [app.settings.data_dir.resolve()]) for path in named if path.is_dir()]

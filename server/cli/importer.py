@@ -15,6 +15,7 @@ from typing import Any, cast
 import anyio.to_thread
 
 from server.app import App
+from server.cli.arrival import is_export
 from server.cli.hits import source_of
 from server.cli.tally import Outcome, Result
 from server.cli.walk import Folder, check_name
@@ -66,6 +67,13 @@ class Importer:
             check_name(file)
         except InvalidArgumentsError as error:
             self._note(Outcome(file, str(file), "skipped", error.message))
+            return
+        if await anyio.to_thread.run_sync(is_export, file):
+            message = (
+                f"{str(file)!r} is an export of Toolcrib: `toolcrib import` takes it in when it is"
+                " named itself."
+            )
+            self._note(Outcome(file, self._name(file), "skipped", message))
             return
         if file.suffix.lower() in SUFFIXES and await self._take_chats(file):
             return

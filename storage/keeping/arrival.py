@@ -12,6 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from storage.keeping.records import (
 from storage.keeping.rows import Outcome
 from storage.models import Identity
 
-__all__ = ["OnStored", "import_jsonl"]
+__all__ = ["Arrived", "OnStored", "import_jsonl"]
 
 BATCH = 200
 """Records of one transaction: less than a second, for which other writers wait."""
@@ -42,12 +43,25 @@ OnStored = Callable[[int, int], None]
 """Told (done, total) records; may raise to give up, and what is stored is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What came of an import.
+
+    Attributes:
+        outcomes: How many records were added, replaced and unchanged.
+        identities: Whose the records are now.
+    """
+
+    outcomes: Counter[Outcome]
+    identities: frozenset[Identity]
+
+
 def import_jsonl(
     database: Database,
     source: Path,
     identity: Identity | None,
     on_stored: OnStored | None = None,
-) -> Counter[Outcome]:
+) -> Arrived:
     """Stores what an export holds.
 
     Args:
@@ -55,9 +69,6 @@ def import_jsonl(
         source: A file that `storage.keeping.export.export_jsonl` wrote.
         identity: Whose everything is to be; None leaves each record to whose it is.
         on_stored: Told how far it is.
-
-    Returns:
-        How many records were added, replaced and unchanged.
 
     Raises:
         UnreadableDocumentError: If the file is damaged, half-written or of a newer form; it says
@@ -79,7 +90,8 @@ def import_jsonl(
     while are_left:
         with database.write() as connection:
             are_left = arrivals.contexts.tie(connection, arrivals.entries.seqs, BATCH)
-    return outcomes
+    whose = census.identities if identity is None else frozenset({identity})
+    return Arrived(outcomes, whose)
 
 
 class _Arrivals:

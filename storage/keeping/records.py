@@ -234,10 +234,12 @@ class Census:
     Attributes:
         records: How many records there are, the first not counted.
         context_ids: The ids of its contexts.
+        identities: Whose the records are.
     """
 
     records: int
     context_ids: frozenset[str]
+    identities: frozenset[Identity]
 
 
 def is_export(path: Path) -> bool:
@@ -265,8 +267,10 @@ def take_census(path: Path) -> Census:
     count = 0
     entities: set[int] = set()
     contexts: set[str] = set()
+    identities: set[Identity] = set()
     for number, record in read_records(path):
         count += 1
+        identities.add(record.identity)
         match record:
             case EntityRecord():
                 entities.add(record.id)
@@ -276,7 +280,7 @@ def take_census(path: Path) -> Census:
                         raise _wrong(path, number, f"no entity before it has the id {end}")
             case ContextRecord():
                 contexts.add(record.id)
-    return Census(count, frozenset(contexts))
+    return Census(count, frozenset(contexts), frozenset(identities))
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
@@ -291,7 +295,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
         head = _parsed(TypeAdapter(Head), path, 1, file.readline())
         if head.format > FORMAT:
             raise UnreadableDocumentError(
-                f"{path} is of format {head.format}; this version of Toolcrib reads up to"
+                f"{str(path)!r} is of format {head.format}; this version of Toolcrib reads up to"
                 f" {FORMAT}.",
                 suggestions=("Upgrade Toolcrib.",),
             )
@@ -320,6 +324,6 @@ def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> 
 
 def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(
-        f"{path} is no sound export: line {number}: {reason}. Nothing of it was stored.",
+        f"{str(path)!r} is no sound export: line {number}: {reason}. Nothing of it was stored.",
         suggestions=("Export again with `toolcrib export`, or mend that line.",),
     )

@@ -176,11 +176,11 @@ def test_what_was_exported_comes_back_and_is_found_as_before_and_a_second_import
     with emptied(world) as (folder, library), emptied(world) as (_, other):
         fill(library, contexts, known, called)
         before = exported(library, folder / "one.jsonl")
-        outcomes = import_jsonl(other.database, folder / "one.jsonl", None)
+        outcomes = import_jsonl(other.database, folder / "one.jsonl", None).outcomes
         assert outcomes == ({"added": len(before) - 1} if before[1:] else {})
         assert exported(other, folder / "two.jsonl") == before
         stood = versions(other)
-        again = import_jsonl(other.database, folder / "one.jsonl", None)
+        again = import_jsonl(other.database, folder / "one.jsonl", None).outcomes
         assert set(again) <= {"unchanged"}
         assert versions(other) == stood
         assert exported(other, folder / "three.jsonl") == before
@@ -203,7 +203,8 @@ def moved(library: Library, other: Library, identity: Identity | None = None) ->
     """Takes everything of a library to another."""
     with TemporaryDirectory() as folder:
         export_jsonl(library.database, Path(folder, "out"), None)
-        return dict(import_jsonl(other.database, Path(folder, "out"), identity).items())
+        arrived = import_jsonl(other.database, Path(folder, "out"), identity)
+        return dict(arrived.outcomes.items())
 
 
 def stored_text(library: Library, identity: Identity) -> str:
@@ -268,7 +269,7 @@ def test_everything_can_come_under_the_callers_own_identity_beside_the_original(
     target = library.directory / "all.jsonl"
     export_jsonl(library.database, target, None)
     for outcome in ("added", "unchanged"):
-        assert import_jsonl(library.database, target, BOB) == {outcome: 2}
+        assert import_jsonl(library.database, target, BOB).outcomes == {outcome: 2}
     bobs = library.shelf(BOB).contexts(SearchFilter(), 9)
     assert {each.identity for each in bobs} == {BOB}
     assert len(bobs) == 2
@@ -300,7 +301,7 @@ def test_an_export_without_passages_is_cut_anew(library: Library, other: Library
     for record in told[1:]:
         del record["passages"], record["memory_layer"], record["made_from"]
     target.write_text("".join(f"{json.dumps(record)}\n" for record in told))
-    assert import_jsonl(other.database, target, None) == {"added": 2}
+    assert import_jsonl(other.database, target, None).outcomes == {"added": 2}
     for record in told[1:]:
         was, _is = (each.shelf(ANN).get(record["id"])[1] for each in (library, other))
         assert [(chunk.heading, chunk.content) for chunk in _is] == [
@@ -361,7 +362,7 @@ def test_a_half_written_or_scribbled_file_is_stored_wholly_or_not_at_all(
         path = folder / "half.jsonl"
         path.write_bytes(sound[:end] + junk)
         try:
-            outcomes = import_jsonl(library.database, path, None)
+            outcomes = import_jsonl(library.database, path, None).outcomes
         except UnreadableDocumentError:
             assert library.shelf(ANN).people.profile() is None
         else:
@@ -396,10 +397,10 @@ def test_what_was_stored_when_an_import_was_broken_off_is_kept_and_the_next_goes
     with pytest.raises(KeyboardInterrupt):
         import_jsonl(other.database, target, None, give_up)
     reports: list[tuple[int, int]] = []
-    outcomes = import_jsonl(
+    arrived = import_jsonl(
         other.database, target, None, lambda done, total: reports.append((done, total))
     )
-    assert outcomes == {"unchanged": 4, "added": 1}
+    assert arrived.outcomes == {"unchanged": 4, "added": 1}
     assert reports == [(2, 5), (4, 5), (5, 5)]
 
 
