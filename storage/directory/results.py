@@ -122,12 +122,14 @@ class Found:
         reason: Why, in a few words; empty where it was said.
         records: Best first.
         status: How much of what is stored could be found by meaning.
+        nearest: Where nobody has the name, the names that come nearest, the nearest first.
     """
 
     kind: Kind
     reason: str
     records: tuple[FoundRecord, ...]
     status: IndexStatus
+    nearest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

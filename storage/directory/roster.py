@@ -19,9 +19,14 @@ from storage.directory.models import Directory
 from storage.directory.shelving import values_of
 from storage.filters import Where, identity_clause
 from storage.models import ContextType, Identity
+from storage.people.likeness import nearest
 from storage.people.nameindex import NameIndex
+from storage.people.names import fold
 
 __all__ = ["Listed", "Roster", "Rosters"]
+
+NEAREST = 3
+"""Names that are told where nobody has the one that was asked for."""
 
 MOST_KEPT = 8
 """Rosters in memory; one of 8,000 people takes some 15 MB."""
@@ -72,6 +77,11 @@ class Roster:
             for place, each in enumerate(self.listed)
             for at, name in enumerate((each.name, *each.aliases))
         )
+
+    def nearest(self, name: str) -> list[str]:
+        """The names that come nearest to one that nobody has, the nearest first."""
+        spellings = {fold(each.name): each.name for each in self.listed}
+        return [spellings[each.folded] for each in nearest(fold(name), spellings)[:NEAREST]]
 
     def groups(self, field: str) -> Groups:
         """The groups of a field; a member is a place in `listed`."""

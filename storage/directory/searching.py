@@ -91,11 +91,14 @@ class Searches:
         return Found(kind="name", reason=reason, records=tuple(records), status=status)
 
     def said(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
-        """The records whose texts or items say something, best first."""
+        """The records whose texts or items say something, best first.
+
+        A name that nobody has is found by its words: what merely means something like it is nobody.
+        """
         alpha = NAME_ALPHA if kind == "name" else TOPIC_ALPHA
         found = self._search(query, self._directory.raw_types, CHUNKS, alpha)
         hits: dict[int, list[SearchHit]] = defaultdict(list)
-        for hit in found.hits:
+        for hit in (each for each in found.hits if kind == "topic" or each.matched_terms):
             for place in self._places(hit):
                 hits[place].append(hit)
         scores = {place: _total(several) for place, several in hits.items()}
@@ -113,7 +116,14 @@ class Searches:
             for place, seq in zip(best, seqs, strict=True)
             if seq in entries
         ]
-        return Found(kind=kind, reason=reason, records=tuple(records), status=found.status)
+        nearest = () if kind == "topic" else self._roster.nearest(query)
+        return Found(
+            kind=kind,
+            reason=reason,
+            records=tuple(records),
+            status=found.status,
+            nearest=tuple(nearest),
+        )
 
     def items(
         self, field: str, topic: str, top_k: int, since: int | None, until: int | None

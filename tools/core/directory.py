@@ -139,6 +139,7 @@ class SearchedDirectory(BaseModel):
         reason: Why, where it was for the search to decide.
         records: Best first; empty when none fits.
         coverage: How complete the search was.
+        nearest: Where nobody has the name, the names that come nearest.
     """
 
     directory: str
@@ -147,6 +148,7 @@ class SearchedDirectory(BaseModel):
     reason: str
     records: list[FoundEntry]
     coverage: Coverage
+    nearest: list[str]
 
     @classmethod
     def of(cls, directory: Directory, found: Found) -> SearchedDirectory:
@@ -158,6 +160,7 @@ class SearchedDirectory(BaseModel):
             reason=found.reason,
             records=[FoundEntry.of(directory, each) for each in found.records],
             coverage=Coverage.of(found.status),
+            nearest=list(found.nearest),
         )
 
     def to_text(self) -> str:
@@ -166,7 +169,8 @@ class SearchedDirectory(BaseModel):
         count = counted(len(self.records), self.noun) if self.records else f"No {self.noun} fits"
         is_named = self.records and all(each.how != "text" for each in self.records)
         coverage = "" if is_named else self.coverage.to_text()  # names need no meaning
-        head = f"{count}, by {self.taken_for}{why}. {coverage}".rstrip()
+        nearest = f"The nearest names are {', '.join(self.nearest)}." if self.nearest else ""
+        head = " ".join(filter(None, (f"{count}, by {self.taken_for}{why}.", nearest, coverage)))
         blocks = (f"[{rank}] {each.to_text()}" for rank, each in enumerate(self.records, start=1))
         return "\n\n".join([head, *blocks])
 

@@ -111,6 +111,12 @@ def test_what_nobody_says_finds_nobody(directories: Directories) -> None:
     assert directories.search_names(RESEARCHERS, "Quince", 5).records == ()
 
 
+def test_a_name_that_nobody_has_is_nobody_by_meaning_alone(directories: Directories) -> None:
+    found = directories.search_names(RESEARCHERS, "who is Dr. Thera Boole", 5)
+    assert found.records == ()
+    assert found.nearest[0] == RECORDS[0].name
+
+
 def test_an_empty_directory_finds_nothing(library: Library) -> None:
     directories = library.shelf(Identity("bob")).directories
     assert directories.search(RESEARCHERS, "Boyle", 5).records == ()
