@@ -43,6 +43,7 @@ def keep(  # noqa: PLR0913  # what a test does not say is not what it is about
     when: float = DAY,
     importance: float = 5,
     entities: tuple[str, ...] = (),
+    layer: int = 0,
 ) -> str:
     """Keeps a context, and gives its id."""
     new = NewContext(
@@ -52,6 +53,7 @@ def keep(  # noqa: PLR0913  # what a test does not say is not what it is about
         event_time=when,
         importance=importance,
         entities=entities,
+        memory_layer=layer,
         raw_type="text" if kind is ContextType.DOCUMENT else "",
         raw_id=title if kind is ContextType.DOCUMENT else "",
     )
@@ -173,6 +175,34 @@ async def test_without_a_topic_the_profile_the_important_and_the_newest_are_show
     assert who == "## The user\n\nAnn brews tea.\n- city: Turku"
     assert important.index("Nuts are deadly.") < important.index("It rains in autumn.")
     assert re.findall(r"\[(.*?)\]", newest)[0] == "Lunch"
+
+
+async def test_without_a_topic_what_is_remembered_and_the_latest_sessions_are_shown(
+    server: Server[None], shelf: Shelf
+) -> None:
+    know = ContextType.KNOWLEDGE
+    keep(shelf, "Tea", "Green tea only.", know, importance=7, layer=2)
+    keep(shelf, "Nuts", "No nuts, ever.", know, importance=10, layer=2)
+    keep(shelf, "Monday", "Repaired the boiler.", know, layer=3)
+    keep(shelf, "Fact", "The flat has three rooms.", know, layer=4)
+    keep(shelf, "Bread", "Rye keeps for a week.", know)
+    text = await read(server, "context://relevant")
+    sections = dict(part.split("\n", 1) for part in text.removeprefix("## ").split("\n\n## "))
+    assert list(sections) == ["Remembered", "Important", "Latest sessions", "Newest"]
+    remembered = sections["Remembered"]
+    assert remembered.index("No nuts, ever.") < remembered.index("Green tea only.")
+    assert re.findall(r"- \[(.*?)\]", sections["Important"]) == ["Bread"]
+    assert re.findall(r"- \[(.*?)\]", sections["Latest sessions"]) == ["Monday"]
+
+
+async def test_a_topic_finds_memory_and_knowledge_and_says_which(
+    server: Server[None], shelf: Shelf
+) -> None:
+    keep(shelf, "Kettle", "The blue kettle leaks.", ContextType.DOCUMENT)
+    keep(shelf, "", "Ann wants a new kettle.", ContextType.KNOWLEDGE, layer=2)
+    text = await read(server, "context://relevant?topic=kettle")
+    assert "(text: Kettle)" in text
+    assert "(memory l2, knowledge " in text
 
 
 async def test_views_are_bounded_and_paged(server: Server[None], shelf: Shelf) -> None:

@@ -54,5 +54,6 @@ class Answer(Retrieved):
         if self.asked:
             parts.append(f"asked as {self.asked!r}")
         if self.cached:
-            parts.append(f"unchanged since {self.cached!r}")
+            earlier = "it was asked before" if self.cached == self.asked else repr(self.cached)
+            parts.append(f"unchanged since {earlier}")
         return f"{'; '.join(parts)}.{'' if self.hits else f' {ADVICE}'}"
