@@ -9,6 +9,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,12 @@ STEPS = [step for block in BLOCKS if block.kind == "console" for step in steps(b
 )
 
 
+WITHOUT_NETWORK = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 as pip reads it: none
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A clean home; packages are installed beside the development installation, without network."""
+    """A clean home; packages are installed beside the development installation."""
     home = tmp_path_factory.mktemp("home")
     scripts = sysconfig.get_path("scripts")
     return {
@@ -76,9 +80,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "PATH": os.pathsep.join([scripts, os.environ["PATH"]]),
         "TOOLCRIB_DATA_DIR": str(home / "data"),
         "PIP_TARGET": str(home / "site"),
-        "PIP_NO_BUILD_ISOLATION": "0",  # as pip reads it: no isolation
         "PIP_NO_DEPS": "1",
-        "PIP_NO_INDEX": "1",
+        **(WITHOUT_NETWORK if find_spec("hatchling") else {}),
         "PYTHONPATH": str(home / "site"),
         "COLUMNS": "80",
     }
