@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
@@ -37,12 +37,13 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Call a tool and print its result; exits with 1 if the call fails."""
     from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.interruption import run  # noqa: PLC0415  # the same
     from server.cli.opened import opened  # noqa: PLC0415  # the same
 
     logs.show()
     given = _parse(arguments or [], as_json)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
-        result = anyio.run(_result, app, name, given)
+        result = run(partial(_result, app, name, given))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
     typer.echo(text, err=result.is_error and not structured)
     if result.is_error:

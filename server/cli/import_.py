@@ -73,7 +73,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Exits with 1 if nothing or a named file cannot be stored.
     """
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.interruption import run  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.opened import opened  # noqa: PLC0415  # the same
     from server.cli.tally import Tally  # noqa: PLC0415  # the same
 
     directories = _directories(config)
@@ -87,7 +88,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         with _told(app, tally, as_json=as_json) as progress:
             files = _take_exports(app, paths, tally, progress, as_me=as_me)
             if files:
-                anyio.run(partial(_import_all, app, files, tally, progress, prune=prune))
+                run(partial(_import_all, app, files, tally, progress, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
 
