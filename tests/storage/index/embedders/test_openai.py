@@ -88,7 +88,9 @@ def test_a_busy_endpoint_is_asked_again(endpoint: Any, status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "wait", ["2", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)]
+    "wait",
+    ["2", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)],
+    ids=["seconds", "date"],
 )
 def test_it_is_not_asked_before_it_said(endpoint: Any, wait: str) -> None:
     endpoint.reply(429, Retry_After=wait)

@@ -293,9 +293,7 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("returns", "value", "structured"), RESULTS, ids=lambda each: str(each)[:20]
-)
+@pytest.mark.parametrize(("returns", "value", "structured"), RESULTS)
 def test_a_result_is_plain_json_that_fits_its_schema(
     returns: object, value: object, structured: dict[str, Any]
 ) -> None:
@@ -325,9 +323,7 @@ UNTYPED: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("returns", "value", "structured"), UNTYPED, ids=lambda each: str(each)[:20]
-)
+@pytest.mark.parametrize(("returns", "value", "structured"), UNTYPED)
 def test_a_result_without_a_type_has_a_form_and_no_schema(
     returns: object, value: object, structured: dict[str, Any]
 ) -> None:
