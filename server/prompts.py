@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.resources import ContextResources, answered
 from server.sessions import Sessions
-from server.views import happenings, relevant
+from server.views import Relevant, happenings, relevant
 from server.wire import utf8_text
 from storage.models import Identity
 from storage.shelf import Shelf
@@ -118,9 +118,9 @@ class Prompts:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
         given = _checked(prompt, params.arguments or {})
         shelf = self._resources.shelf_of(ctx)
-        text = await answered("prompts/get", partial(self._text, shelf, prompt.name, given))
-        await self._hear(ctx, shelf.identity, prompt, given)
-        content = types.TextContent(text=utf8_text(text))
+        told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
+        await self._hear(ctx, shelf.identity, prompt, given, told)
+        content = types.TextContent(text=utf8_text(told.text))
         return types.GetPromptResult(
             description=prompt.description,
             messages=[types.PromptMessage(role="user", content=content)],
@@ -146,8 +146,9 @@ class Prompts:
         identity: Identity,
         prompt: types.Prompt,
         given: Mapping[str, str],
+        told: Relevant,
     ) -> None:
-        """Records what a person said by a prompt: its first argument."""
+        """Records what a person said by a prompt, its first argument, and what it brought back."""
         if self._recording is None:
             return
         conversation = self._sessions.of(ctx, identity)
@@ -155,16 +156,23 @@ class Prompts:
             identity, session_id=conversation.session_id, client=conversation.client
         )
         said = next((given.get(each.name, "") for each in prompt.arguments or ()), "")
-        await self._recording.hear(speaker, f"prompt:{prompt.name}", said)
+        await self._recording.hear(
+            speaker,
+            f"prompt:{prompt.name}",
+            said,
+            is_recall=prompt.name != "remember",
+            context_ids=told.context_ids,
+        )
 
-    def _text(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> str:
+    def _told(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> Relevant:
         match name:
             case "recall":
                 return _recall(shelf, given.get("topic", ""))
             case "remember":
-                return self._remember(given["content"])
+                return Relevant(self._remember(given["content"]))
             case _:
-                return _what_happened(shelf, given["when"], given.get("timezone") or "UTC")
+                zone = given.get("timezone") or "UTC"
+                return Relevant(_what_happened(shelf, given["when"], zone))
 
     def _remember(self, content: str) -> str:
         tools = ("add_event", "remember")
@@ -181,13 +189,15 @@ class Prompts:
         )
 
 
-def _recall(shelf: Shelf, topic: str) -> str:
+def _recall(shelf: Shelf, topic: str) -> Relevant:
+    found = relevant(shelf, topic)
     about = f"about {topic.strip()!r} " if topic.strip() else ""
-    return (
+    text = (
         f"This is what my stored context says {about}that may matter now. Use it where it helps,"
         " name the source of what you use, and say so where it does not answer; `query` finds more."
-        f"\n\n{relevant(shelf, topic)}"
+        f"\n\n{found.text}"
     )
+    return Relevant(text, found.context_ids)
 
 
 def _what_happened(shelf: Shelf, when: str, timezone: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from tools.core.answer import Answer
 from tools.core.errors import NotFoundError
 from tools.core.periods import Period
 
-__all__ = ["PAGE", "VIEW_CHARACTERS", "happenings", "relevant", "view"]
+__all__ = ["PAGE", "VIEW_CHARACTERS", "Relevant", "happenings", "relevant", "view"]
 
 PAGE = 100
 """Items on one page of a view."""
@@ -62,6 +63,19 @@ KINDS = {
 ItemT = TypeVar("ItemT")
 
 
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """What somebody should see without asking.
+
+    Attributes:
+        text: What is shown.
+        context_ids: The contexts that were found for a topic.
+    """
+
+    text: str
+    context_ids: tuple[str, ...] = ()
+
+
 def view(shelf: Shelf, address: Address) -> str:
     """What an address shows, in Markdown.
 
@@ -82,11 +96,11 @@ def view(shelf: Shelf, address: Address) -> str:
         case "contexts", (context_id,):
             return context_text(*shelf.get(context_id))
         case "relevant", ():
-            return relevant(shelf, address.options.get("topic", ""))
+            return relevant(shelf, address.options.get("topic", "")).text
     raise NotFoundError(f"Nothing has the address {address.noun!r}, {address.parts!r}.")
 
 
-def relevant(shelf: Shelf, topic: str = "") -> str:
+def relevant(shelf: Shelf, topic: str = "") -> Relevant:
     """What somebody who works for this user should see without asking.
 
     Args:
@@ -94,8 +108,10 @@ def relevant(shelf: Shelf, topic: str = "") -> str:
         topic: What it is about; without one it is the profile, the important of memory and of
             knowledge, how the latest sessions went, and the newest.
     """
-    parts = _about(shelf, topic) if topic.strip() else _standing(shelf)
-    return fitted("\n\n".join(parts) or "Nothing is stored yet.", VIEW_CHARACTERS)
+    if topic.strip():
+        return _about(shelf, topic)
+    standing = "\n\n".join(_standing(shelf))
+    return Relevant(fitted(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
 
 
 def happenings(shelf: Shelf, period: Period) -> str:
@@ -122,11 +138,13 @@ def _is_mostly_in(period: Period, summary: Context) -> bool:
     return 2 * within > bucket.end - bucket.start
 
 
-def _about(shelf: Shelf, topic: str) -> list[str]:
+def _about(shelf: Shelf, topic: str) -> Relevant:
     entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
     found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS))
-    told = Answer.of_findings(found, topic).to_text()
-    return [*_section("Entities", entity_line, entities), told]
+    answer = Answer.of_findings(found, topic)
+    parts = [*_section("Entities", entity_line, entities), answer.to_text()]
+    text = fitted("\n\n".join(parts), VIEW_CHARACTERS)
+    return Relevant(text, tuple(each.id for each in answer.hits))
 
 
 def _standing(shelf: Shelf) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,8 @@ MOST_REPEATS = 3
 """Earlier successes with the same target that raise an entry's importance, by 1 each."""
 
 LED_TO_SECONDS = 600
-"""How long after a message what is stored in its session is taken for what it said."""
+"""How long after a message what is stored in its session is taken for what it said; the first that
+is stored always is."""
 
 _WITH_CLIENT = (
     "e.*, (SELECT s.client FROM sessions s WHERE s.user_id = e.user_id"
@@ -255,6 +257,9 @@ def keep_told(
 
 def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
     _keep_session(connection, identity, new)
+    known = _known(connection, identity, new.context_ids)
+    if new.context_ids and not known and not new.is_recall:  # what it stored is forgotten already
+        new = replace(new, target="", arguments={}, said="")
     row: dict[str, object] = {
         "user_id": identity.user_id,
         "device_id": identity.device_id,
@@ -276,8 +281,8 @@ def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -
         tuple(row.values()),
     )
     seq = int(cursor.lastrowid or 0)
-    if new.context_ids:
-        _link(connection, identity, new, seq)
+    if known:
+        _link(connection, identity, new, seq, known)
     if new.read_ids:
         connection.executemany(
             "UPDATE memories SET uses = uses + 1, last_used = max(coalesce(last_used, 0), ?)"
@@ -319,10 +324,11 @@ def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) 
     return int(row[0])
 
 
-def _link(connection: sqlite3.Connection, identity: Identity, new: NewEntry, seq: int) -> None:
+def _link(
+    connection: sqlite3.Connection, identity: Identity, new: NewEntry, seq: int, known: list[int]
+) -> None:
     """Links an entry to the contexts it tells of, and so the messages that had them stored."""
     tellers = [seq] if new.is_recall else [seq, *_messages(connection, identity, new)]
-    known = _known(connection, identity, new.context_ids)
     connection.executemany(
         "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
         ((teller, context) for teller in tellers for context in known),
@@ -333,8 +339,10 @@ def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry)
     whose = exactly(identity, "e")
     rows = connection.execute(
         f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
-        " AND e.kind = 'message' AND e.time BETWEEN ? AND ? ORDER BY e.seq DESC LIMIT ?",
-        (*whose.values, _whole(new.session_id), new.time - LED_TO_SECONDS, new.time, LINKS),
+        " AND e.kind = 'message' AND NOT e.is_recall AND e.time <= ?"
+        " AND (e.time >= ? OR NOT EXISTS"
+        " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
+        (*whose.values, _whole(new.session_id), new.time, new.time - LED_TO_SECONDS, LINKS),
     )
     return [int(row[0]) for row in rows]
 

@@ -96,7 +96,16 @@ END;
 CREATE TRIGGER parts_untold AFTER DELETE ON memory_parts WHEN old.is_copy BEGIN
     UPDATE entries SET target = '', arguments = '{}', said = '' WHERE seq = old.entry_seq;
 END;
+-- An entry tells of an entity that was asked for by its name or an alias.
 CREATE TRIGGER entities_untold AFTER DELETE ON entities BEGIN
-    UPDATE entries SET target = '', arguments = '{}', said = ''
-        WHERE user_id = old.user_id AND target = old.name COLLATE NOCASE;
+    UPDATE entries SET target = '', arguments = '{}', said = '' WHERE seq IN (
+        WITH called (name, quoted) AS (
+            SELECT value, lower(json_quote(value)) FROM json_each(old.aliases)
+            UNION SELECT old.name, lower(json_quote(old.name))
+        )
+        SELECT e.seq FROM entries e JOIN called ON e.target = name COLLATE NOCASE
+            OR e.kind = 'message' AND e.said = name COLLATE NOCASE
+            OR instr(replace(lower(e.arguments), quoted || ':', ''), quoted)  -- keys are no names
+        WHERE e.user_id = old.user_id
+    );
 END;

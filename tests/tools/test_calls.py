@@ -160,6 +160,16 @@ async def test_a_prompt_is_a_message_of_the_session(
     assert same == event
 
 
+async def test_a_topic_is_forgotten_with_what_was_found_for_it(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        added = await crib.call("add_knowledge", content="The zqkettle leaks.")
+        await crib.client.get_prompt("recall", {"topic": "zqkettle"})
+        hits = (await crib.call("query", query="zqkettle"))["hits"]
+        assert [each["id"] for each in hits] == [added["id"]]  # not what asked for it
+        await crib.call("forget", ids=[added["id"]], dry_run=False)
+        assert "zqkettle" not in await crib.text("query_events", limit=100)
+
+
 async def test_what_is_forgotten_is_told_by_no_event(open_crib: OpenCrib) -> None:
     async with open_crib() as crib:
         await crib.client.get_prompt("remember", {"content": "zqkettle leaks"})

@@ -16,7 +16,7 @@ import logging
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,13 +143,23 @@ class Recording:
         except Exception:
             _logger.exception("A call of %r could not be recorded", call.call.name)
 
-    async def hear(self, context: RequestContext, action: str, said: str) -> None:
+    async def hear(
+        self,
+        context: RequestContext,
+        action: str,
+        said: str,
+        *,
+        is_recall: bool = False,
+        context_ids: Sequence[str] = (),
+    ) -> None:
         """Records what a person said.
 
         Args:
             context: Who, and in which session.
             action: What it was said through, such as "prompt:recall".
             said: What was said; what looks like a secret is left out.
+            is_recall: Whether it only asked for what is stored.
+            context_ids: What it was answered with.
         """
         message = NewEntry(
             session_id=context.session_id,
@@ -159,6 +169,8 @@ class Recording:
             action=action,
             said=redacted_text(said, SAID_CHARACTERS),
             importance=MESSAGE,
+            is_recall=is_recall,
+            context_ids=tuple(context_ids),
         )
         await self._written(context.identity, message)
 
@@ -201,23 +213,37 @@ def _entry(call: FinishedCall) -> NewEntry:
         milliseconds=round(call.seconds * 1000, 3),
         importance=_importance(call),
     )
-    if call.spec is None or call.spec.scope is not ToolScope.CONTEXT:
+    if call.spec is None:  # what it was meant to store may be stored by the next call
+        return replace(entry, target="", arguments={})
+    if call.spec.scope is not ToolScope.CONTEXT:
         return entry
     return _of_stored(entry, call, call.spec)
 
 
 def _of_stored(entry: NewEntry, call: FinishedCall, spec: ToolSpec) -> NewEntry:
     """The entry of a call that works on stored context: what cannot be untold is left out."""
+    entry = replace(entry, said="")  # a failure too quotes what it was given, and names like it
     if spec.destructive and spec.effects == {Effect.WRITE}:
-        return replace(entry, target="", arguments={}, said="")
-    told, read = _ids(call)
-    said = "" if entry.outcome == "ok" else entry.said
+        return replace(entry, target="", arguments={})
+    answer = call.result and call.result.structured
     if spec.read_only:
-        return replace(entry, said=said, is_recall=True, context_ids=told, read_ids=read)
+        told, read = _ids([answer, call.arguments])
+        return replace(entry, is_recall=True, context_ids=told, read_ids=read)
+    told, _ = _ids([answer])  # what it was given may name anything, as metadata does
     if told:
-        return replace(entry, said=said, context_ids=told)
-    unanswered = entry.outcome in {CANCELLED, DeadlineError.error_type}  # it may be stored
-    return replace(entry, said=said, arguments={}, target="" if unanswered else entry.target)
+        return replace(entry, context_ids=told)
+    return replace(entry, arguments={}, target=_unlinked_target(entry, call.arguments))
+
+
+def _unlinked_target(entry: NewEntry, arguments: Mapping[str, Any]) -> str:
+    """What a call that names nothing it stored was about, without words that it was to store."""
+    match entry.outcome:
+        case "ok":
+            return entry.target  # a person or a thing, which it goes with
+        case outcome if outcome in {CANCELLED, DeadlineError.error_type}:
+            return ""  # it may be stored
+        case _:
+            return _target({"path": arguments.get("path")})
 
 
 def _importance(call: FinishedCall) -> float:
@@ -238,11 +264,11 @@ def _target(arguments: Mapping[str, Any]) -> str:
     return redacted_text(found, TARGET_CHARACTERS)
 
 
-def _ids(call: FinishedCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of contexts in an answer and its call, and those that stand beside a text."""
+def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of contexts in some JSON, and those that stand beside a text."""
     told: dict[str, None] = {}
     read: dict[str, None] = {}
-    for value in _values([call.result and call.result.structured, call.arguments]):
+    for value in _values(roots):
         if isinstance(value, str) and _ID.fullmatch(value):
             told[value] = None
         elif isinstance(value, Mapping) and any(value.get(name) for name in _TEXTS):

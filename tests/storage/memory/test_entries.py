@@ -152,7 +152,7 @@ def test_an_entry_is_blank_once_what_it_told_of_is_deleted(library: Library) -> 
     )
     told = call("add_document", "zqone", arguments={"text": "zqtext"}, said="zqsaid")
     of_both = library.entries.record(ANN, _told_of(told, first, second))
-    of_none = library.entries.record(ANN, _told_of(told, "0" * 32))
+    of_none = library.entries.record(ANN, told)
     library.shelf(ANN).forget([second])
     entry = only(library, of_both)
     assert (entry.target, entry.arguments, entry.said) == ("", {}, "")
@@ -165,9 +165,19 @@ def _told_of(new: NewEntry, *context_ids: str) -> NewEntry:
     return NewEntry(**values | {"context_ids": context_ids})
 
 
+def test_what_was_forgotten_before_the_call_that_stored_it_is_recorded_is_not_told(
+    library: Library,
+) -> None:
+    gone = stored(library, NewContext(title="gone", text="zqtext"))
+    library.shelf(ANN).forget([gone])
+    told = call("remember", "zqtitle", arguments={"content": "zqtext"}, said="zqsaid")
+    entry = only(library, library.entries.record(ANN, _told_of(told, gone)))
+    assert (entry.action, entry.tells) == ("remember", False)
+
+
 def test_nothing_of_another_user_is_linked(library: Library) -> None:
     mine = stored(library, NewContext(title="mine", text="a text"))
-    seq = library.entries.record(BOB, _told_of(call(target="guess"), mine))
+    seq = library.entries.record(BOB, _told_of(call(target="guess", is_recall=True), mine))
     library.shelf(ANN).forget([mine])
     assert only(library, seq, BOB).target == "guess"
 
@@ -194,6 +204,51 @@ def test_a_message_is_forgotten_with_what_was_stored_on_it(library: Library) -> 
     library.entries.record(ANN, _told_of(call("add_knowledge", time=1_000.0), context_id))
     library.shelf(ANN).forget([context_id])
     assert only(library, before).said == ""
+
+
+def message(said: str, **more: Any) -> NewEntry:
+    return NewEntry(session_id="s1", kind="message", action="prompt:x", said=said, **more)
+
+
+def test_a_message_waits_for_the_first_that_is_stored_on_it_however_long(
+    library: Library,
+) -> None:
+    early = library.entries.record(ANN, message("zqtea", time=0.0))
+    asked = library.entries.record(ANN, message("tea?", time=1.0, is_recall=True))
+    tea, rope = (
+        stored(library, NewContext(title=name, text=f"of {name}", raw_type="t", raw_id=name))
+        for name in ("zqtea", "rope")
+    )
+    for context_id, when in ((tea, 10_000.0), (rope, 20_000.0)):
+        library.entries.record(ANN, _told_of(call("remember", time=when), context_id))
+    library.shelf(ANN).forget([rope])
+    assert only(library, early).said == "zqtea"
+    library.shelf(ANN).forget([tea])
+    assert only(library, early).said == ""
+    assert only(library, asked).said == "tea?"
+
+
+def test_what_asked_for_an_entity_by_any_of_its_names_is_forgotten_with_it(
+    library: Library,
+) -> None:
+    people = library.shelf(ANN).people
+    people.save_entity(NewEntity(name='Zelda "Zed" Quist', aliases=("Zelly", "path")))
+    told = [
+        call("retrieve_profile_context", "zelly"),
+        call("profile_entity_tool", arguments={"entity1": "Bo", "entity2": 'zelda "zed" quist'}),
+        call("query", arguments={"filters": {"entities": ["Bo", "ZELLY"]}}),
+        message("zelly", time=1.0, is_recall=True),
+    ]
+    kept = [
+        call("read_file", arguments={"path": "a.md"}),
+        call("write_file", arguments={"content": "Zelly came by."}),
+    ]
+    told_seqs, kept_seqs = (
+        [library.entries.record(ANN, each) for each in entries] for entries in (told, kept)
+    )
+    people.delete_entity('Zelda "Zed" Quist')
+    assert [only(library, seq).tells for seq in told_seqs] == [False] * len(told)
+    assert [only(library, seq).tells for seq in kept_seqs] == [True] * len(kept)
 
 
 def test_what_an_entity_was_called_is_forgotten_with_it(library: Library) -> None:

@@ -358,7 +358,13 @@ async def test_a_call_is_linked_to_what_it_stored_and_found(
     [
         ("save_profile", {"summary": "zqsummary", "facts": {"boat": "zqboat"}}),
         ("save_entity", {"entity_name": "Zelda", "summary": "zqsummary"}),
+        ("save_profile", {"summary": "zqsummary", "metadata": {"about": "0" * 32}}),
         ("add_knowledge", {"content": "zqtext", "importance": 99}),
+        ("add_knowledge", {"title": "zqtitle", "content": ["zqtext"]}),
+        ("add_knowledge", {"content": "tea", "importance": "zqtext"}),
+        ("add_document", {"path": "gone.md", "title": "zqtitle"}),
+        ("relate_entities", {"source": "zqann", "relation": "knows", "target": "zqbo"}),
+        ("add_memory", {"content": "zqtext"}),
         ("delete_document", {"raw_type": "text", "raw_id": "zqname"}),
         ("delete_entity", {"entity_name": "zqname"}),
     ],
@@ -369,7 +375,15 @@ async def test_what_could_not_be_untold_is_not_recorded(
     await builtin.execute(name, arguments, ASKING)
     (entry,) = entries(library)
     assert entry.action == name
-    assert "zq" not in f"{entry.target} {entry.arguments}"
+    assert "zq" not in f"{entry.target} {entry.arguments} {entry.said}"
+
+
+async def test_a_file_that_could_not_be_added_is_named(
+    builtin: SandboxToolManager, library: Library
+) -> None:
+    await builtin.execute("add_document", {"path": "gone.md", "title": "Gone"}, ASKING)
+    (entry,) = entries(library)
+    assert (entry.target, entry.outcome) == ("gone.md", "not_found")
 
 
 async def test_what_is_kept_of_people_is_gone_from_the_disk_with_them(
