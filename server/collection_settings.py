@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from server.settings_group import SettingsGroup
+from storage.directory.fields import field_name
 from storage.directory.models import RESEARCHERS, Directory
 from storage.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType
@@ -229,21 +230,21 @@ def _check_fronted(directory: Directory) -> None:
 
 
 def _check_fields(directory: Directory) -> None:
-    if not directory.noun:
+    if not directory.noun.strip():
         raise ValueError("noun is needed: what one record is, such as 'researcher'")
     roles = (
         directory.name_field,
-        *filter(None, [directory.aliases]),
-        *directory.groups,
+        *filter(None, [directory.aliases, directory.link]),
+        *directory.group_fields,
         *directory.texts,
         *directory.facts,
         *directory.items,
     )
-    field, count = Counter(roles).most_common(1)[0]
-    if count > 1:
+    field, count = Counter(map(field_name, roles)).most_common(1)[0]
+    if count > 1:  # all but one would find nothing
         raise ValueError(
-            f"the field {field!r} is named twice among name_field, aliases, groups, texts, facts "
-            "and items; give it one meaning"
+            f"the field {field!r} is named twice among name_field, aliases, link, groups and their "
+            "further fields, texts, facts and items; give it one meaning"
         )
     longest = max(directory.raw_types, key=len)
     if len(longest) > LONGEST_RAW_TYPE:
