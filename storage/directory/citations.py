@@ -18,6 +18,7 @@ _TITLES = ("title", "name")
 _DATES = ("year", "date", "published", "publication_date", "publication_year", "start_date")
 _EARLIEST = 1900
 _YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)[0-9]{2}(?![0-9])")
+_NAMED_YEAR = re.compile(r"\s*(1[0-9]{3})(?![0-9])")
 _PARENTHESES = re.compile(
     r"[(\uff08\[][^()\uff08\uff09\[\]]*?(?<![A-Za-z0-9])((?:19|20)[0-9]{2})(?![0-9])"
 )
@@ -100,7 +101,8 @@ def _year(value: Mapping[str, object], text: str) -> int | None:
             continue
         if isinstance(each, bool) or not isinstance(each, str | int | float):
             raise ValueError(f"a {name} like 2020")  # noqa: TRY004  # of a file's value
-        year = year_in(str(each))
+        old = _NAMED_YEAR.match(str(each))  # what a field names as its year may be of any time
+        year = year_in(str(each)) or (int(old[1]) if old else None)
         if year is None and not isinstance(each, str):
             raise ValueError(f"a {name} like 2020")
         if year is not None:

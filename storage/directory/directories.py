@@ -251,5 +251,5 @@ def _check(field: str, known: Iterable[str], what: str) -> None:
         raise InvalidSourceError(
             f"{field!r} is no {what}; there is {', '.join(has) or 'none'}.",
             candidates=has,
-            suggestions=("Name one of these.",),
+            suggestions=("Name one of these." if has else "Ask another directory.",),
         )

@@ -13,7 +13,7 @@ class Directory:
     """How the fields of a file become the records of a directory.
 
     Attributes:
-        name: What it is called, `[a-z0-9_]{1,48}`; also the raw_type of its records.
+        name: What it is called, `[a-z0-9_-]{1,64}`; also the raw_type of its records.
         description: What is in it.
         noun: What one record is, for people, such as "researcher".
         key: The field that tells records apart for ever; empty means the folded name.

@@ -183,7 +183,9 @@ def _row(number: int, value: object) -> Mapping[str, Any] | None:
 def _csv_rows(text: str, directory: Directory) -> Iterator[Mapping[str, Any] | None]:
     header = text.lstrip("\r\n").split("\n", 1)[0]
     delimiter = max(_DELIMITERS, key=header.count)
-    reader = csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter)
+    reader = csv.reader(
+        io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter, strict=True
+    )
     try:
         names = _header(next(reader), directory)
         for number, cells in enumerate((cells for cells in reader if cells), start=1):
@@ -197,7 +199,10 @@ def _csv_rows(text: str, directory: Directory) -> Iterator[Mapping[str, Any] | N
     except csv.Error as error:
         raise InvalidSourceError(
             f"Line {reader.line_num} of the CSV cannot be read: {error}.",
-            suggestions=("Check the quotes in that line.",),
+            suggestions=(
+                "Check the quotes in that line and before it.",
+                f"Give fields of more than {csv.field_size_limit()} characters as JSON.",
+            ),
         ) from error
 
 
@@ -214,7 +219,6 @@ def _header(cells: list[str], directory: Directory) -> list[str]:
         raise InvalidSourceError(
             f"The first line names no column {directory.name_field!r}; it begins"
             f" {', '.join(names)[:_SHOWN]!r}.",
-            candidates=tuple(names),
             suggestions=("Name it so, or give a directory whose mapping names another field.",),
         )
     return names

@@ -24,6 +24,7 @@ _SHOWN = 80
 _LIST = re.compile(r";")
 _ITEM_LIST = re.compile(r";(?!\s*\d)|\n")  # "Nature. 2020;15:3" is one
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class RecordValues:
@@ -61,13 +62,14 @@ class RecordValues:
         return line
 
     def names(self, field: str, value: object) -> tuple[str, ...]:
-        """Names in a list, or in a text with semicolons or bars between them; each once.
+        """Names or numbers in a list, or in a text with semicolons or bars between them; each once.
 
         Raises:
             InvalidSourceError: If it is something else, or a name is too long.
         """
         each_once: dict[str, str] = {}
-        for each in self._several(field, value, _LIST):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        for each in [value] if is_number else self._several(field, value, _LIST):
             line = self.line(field, each, MAX_NAME)
             if line:
                 each_once.setdefault(fold(line), line)
@@ -111,7 +113,8 @@ class RecordValues:
         """
         fact = _clean(_in_words(value)).strip()
         if len(fact) > MAX_FACT:
-            raise self.refusal(field, value, f"a text of at most {MAX_FACT} characters")
+            expected = f"a text of at most {MAX_FACT} characters, in a field that is not in texts,"
+            raise self.refusal(field, value, expected)
         return fact
 
     def _several(self, field: str, value: object, between: re.Pattern[str]) -> list[Any]:
@@ -162,5 +165,5 @@ def _cleaned(value: object) -> object:
 
 
 def _clean(text: str) -> str:
-    """A text as the record can keep it: without NUL, and without halves of characters."""
-    return _SURROGATES.sub("\ufffd", text.replace("\0", " "))
+    """A text without halves of characters, and without controls, which a terminal would obey."""
+    return _SURROGATES.sub("\ufffd", _CONTROLS.sub(" ", text))

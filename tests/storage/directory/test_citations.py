@@ -63,5 +63,12 @@ def test_a_year_in_words_is_no_year() -> None:
     assert (item.year, item.text) == (None, "Herons. in press.")
 
 
+@pytest.mark.parametrize("year", [1753, "1753", 1753.0, "1753-05-01"])
+def test_a_year_that_is_named_as_one_may_be_older_than_those_that_are_read(year: object) -> None:
+    item = item_of({"title": "Species plantarum", "year": year})
+    assert item is not None
+    assert item.year == 1753
+
+
 def test_what_says_nothing_is_no_item() -> None:
     assert [item_of(value) for value in (None, "", "  ", {}, {"title": ""})] == [None] * 5

@@ -153,7 +153,7 @@ def test_another_directory_reads_other_fields() -> None:
         ("[" * 100_000, "JSON"),
         ('[{"name": {"first": "Ann"}}]', "Record 1: name is"),
         ('[{"name": true}]', "Record 1: name is true"),
-        ('[{"name": "Ann", "department": 7}]', "Record 1: department is 7"),
+        ('[{"name": "Ann", "department": true}]', "Record 1: department is true"),
         ('[{"name": "Ann", "overview": {"a": 1}}]', 'Record 1: overview is {"a": 1}'),
         ('[{"name": "Ann", "publications": ["x", 5]}]', "Record 1: publications 2 is 5"),
         ('[{"name": "Ann", "publications": [{"doi": "1"}]}]', "a title or a text"),
@@ -163,6 +163,7 @@ def test_another_directory_reads_other_fields() -> None:
         ("first,last\nAnn,Lee\n", "names no column 'name'"),
         ("name,name\nAnn,Lee\n", "names 'name' twice"),
         ("name,title\nAnn,Dr,more\n", "Record 1 has 3 cells; the first line names 2"),
+        ('name,title\n"Ann,Dr\nBob,Dr\n', "unexpected end of data"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, said: str) -> None:
@@ -177,10 +178,15 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         _read(b"\x00\x01\x02\xff" * 50)
 
 
-def test_nul_and_halves_of_characters_are_kept_out() -> None:
-    (record,) = _read('[{"name": "A\\u0000nn \\ud800", "overview": "\\udfff"}]')
+def test_controls_and_halves_of_characters_are_kept_out() -> None:
+    (record,) = _read('[{"name": "A\\u0000nn \\ud800", "overview": "\\udfff\\n\\u001b[31mred"}]')
     assert record.name == "A nn \ufffd"
-    assert record.texts == {"overview": "\ufffd"}
+    assert record.texts == {"overview": "\ufffd\n [31mred"}
+
+
+def test_a_group_may_be_a_number() -> None:
+    records = _read('[{"name": "Ann", "department": 7}, {"name": "Bob", "department": [7]}]')
+    assert [record.groups for record in records] == [{"department": ("7",)}] * 2
 
 
 def test_a_record_keeps_its_key_across_imports() -> None:
