@@ -47,7 +47,7 @@ Value = Annotated[str, Field(min_length=1, max_length=300)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Limit = Annotated[int, Field(ge=1, le=200, description="Most on a page")]
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are skipped")]
-DirectoryName = Annotated[str, Field(min_length=1, max_length=48, description="Which directory")]
+DirectoryName = Annotated[str, Field(min_length=1, max_length=64, description="Which directory")]
 FieldName = Annotated[str, Field(min_length=1, max_length=64)]
 
 Identities = tuple[str | None, str | None, str | None]

@@ -28,6 +28,7 @@ PARTS = {
     "facts": ["part_no", "material"],
     "items": ["repairs"],
     "link": "sheet",
+    "aliases": "also_called",
 }
 ROWS = [
     {
@@ -46,6 +47,7 @@ ROWS = [
     {
         "part_no": "A-2",
         "designation": "V-belt",
+        "also_called": ["Fan belt"],
         "machine": "Mill",
         "material": "rubber",
         "use": "Drives the feed of the table.",
@@ -137,6 +139,7 @@ async def test_the_tools_name_the_directories_and_fields_that_there_are(crib: An
             "repairs",
         ),
         ("directory_items", {"directory": "parts", "items": "repairs"}, "Send a topic, a year"),
+        ("directory_search", {"directory": "x" * 64, "name": "x"}, "Give a name that there is"),
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_what_would(
@@ -145,6 +148,19 @@ async def test_what_makes_no_sense_is_refused_with_what_would(
     kind, text = await crib.failure(tool, **arguments)
     assert kind == "invalid_arguments"
     assert told in text
+
+
+async def test_what_is_found_by_an_alias_tells_what_it_is_about(crib: Any) -> None:
+    told = await crib.text("directory_search", directory="parts", name="fan belt")
+    assert "V-belt (alias 1.00)" in told
+    assert "also: Fan belt" in told
+    assert "- use: Drives the feed of the table." in told
+    assert told.count("Fan belt") == 1
+
+
+async def test_a_page_past_the_end_says_so(crib: Any) -> None:
+    given = {"directory": "parts", "field": "machine", "value": "Mill", "offset": 9}
+    assert "3 machine parts, none from 10 on" in await crib.text("directory_filter", **given)
 
 
 async def test_an_empty_directory_names_the_command_that_fills_it(crib: Any) -> None:

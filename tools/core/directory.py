@@ -108,7 +108,8 @@ class FoundEntry(BaseModel):
         snippets = [
             Snippet(field=each.field, text=each.text, year=each.year, score=round(each.score, 4))
             for each in found.snippets
-            if each.field and each.text != found.entry.name  # both are told of it anyway
+            if each.field
+            and each.text not in {found.entry.name, *found.entry.aliases}  # told anyway
         ]
         about = [
             Snippet(field=field, text=text, year=None, score=0.0)

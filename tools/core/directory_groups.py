@@ -52,7 +52,8 @@ class FilteredDirectory(BaseModel):
         noun: What one record is.
         field: The group field.
         match: What it took to find the group: "exact" but for case and accents, "partial" for its
-            words, "fuzzy" for typos; "list" where the groups themselves were asked for.
+            words, "fuzzy" for typos and the beginnings of words; "list" where the groups
+            themselves were asked for.
         values: The groups that were taken, the likeliest first.
         members: The groups' own by name, then those that are associated.
         groups: For a list, the groups by name.
@@ -121,7 +122,8 @@ class FilteredDirectory(BaseModel):
     def to_text(self) -> str:
         """What was matched, and a line for each member or group."""
         shown = len(self.members) + len(self.groups)
-        page = f", {self.offset + 1} to {self.offset + shown}" if 0 < shown < self.total else ""
+        page = f", {self.offset + 1} to {self.offset + shown}" if shown < self.total else ""
+        page = page if shown or not self.total else f", none from {self.offset + 1} on"
         more = "" if self.next_offset is None else f"More with offset={self.next_offset}."
         if self.match == "list":
             head = f"{counted(self.total, in_words(self.field))}{page}"
