@@ -84,7 +84,7 @@ def _measured(shelf: Shelf, queries: Sequence[str]) -> Iterator[tuple[str, list[
         ask.append(_cpu(partial(shelf.ask, _inquiry(query))))
         hit.append(_cpu(partial(_cached, shelf, _inquiry(query))))
         shelf.ask(_inquiry(query, QUIET))
-        similar.append(_cpu(partial(_cached, shelf, _inquiry(f"{query} qqq", QUIET))))
+        similar.append(_cpu(partial(_cached, shelf, _inquiry(f"The {query}?", QUIET))))
     yield from (("search", search), ("ask", ask), ("hit", hit), ("similar", similar))
 
 

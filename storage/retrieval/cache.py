@@ -1,13 +1,17 @@
 """Recent answers, which are given again while nothing has changed that could alter them.
 
 An answer is kept under everything that it depends on, the version of the user's library among it,
-so that a change anywhere needs no invalidation: nobody asks under the old key again. A query in
-other words takes it over only where the difference can find nothing:
+so that a change anywhere needs no invalidation: nobody asks under the old key again. A query that
+differs only in case, spaces, punctuation and words that say nothing ("the", "is") takes it over.
+Where words alone decide, so does one in other words, if the difference can find nothing:
 
 - at least .6 of all terms are in both (Jaccard), and those stand in the same order;
 - the other terms are in no chunk of the user, and no entry of the session has any of the terms;
-- of the words that are no terms only some that say nothing differ ("the", "is");
+- of the words that are no terms only some that say nothing differ;
 - both have the same numbers, negations and dates, and are of scripts of one kind.
+
+Where meaning counts, every other word may change the order: "kitten" finds the cat, though nothing
+holds the word.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -37,6 +42,7 @@ SIMILAR = 0.6
 """Share of all their terms that two queries have in common at least (Jaccard)."""
 
 _EMPTY_WORDS = frozenset(["a", "an", "the", "is", "are", "am", "do", "does", "of", "there"])
+_SILENT = re.compile(r"[\s.,;:!?()\"\u3001\u3002]+")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 
 
@@ -59,6 +65,12 @@ class Wording:
     def different(self) -> frozenset[str]:
         """Its terms, each once."""
         return frozenset(self.terms)
+
+    @cached_property
+    def said(self) -> list[str]:
+        """All that it says, in its order: everything but case, spaces, punctuation, empty words."""
+        text = unicodedata.normalize("NFKC", self.query).casefold()
+        return [word for word in _SILENT.split(text) if word and word not in _EMPTY_WORDS]
 
     @cached_property
     def form(self) -> tuple[Hashable, ...]:
@@ -121,7 +133,8 @@ class AnswerCache:
         Args:
             key: All that the answer depends on beside the query.
             wording: The query.
-            finds_nothing: Whether terms, each given with its word, can find nothing.
+            finds_nothing: Whether terms, each given with its word, can find nothing: asked of those
+                that only one of two wordings has.
 
         Returns:
             The answer, and the query that it was given to.
@@ -134,7 +147,9 @@ class AnswerCache:
             return same.findings, same.wording.query
         for answer in reversed(others):
             difference = answer.wording.difference(wording)
-            if difference is not None and (not difference or finds_nothing(difference)):
+            if difference is None:
+                continue
+            if answer.wording.said == wording.said or finds_nothing(difference):
                 return answer.findings, answer.wording.query
         return None
 

@@ -151,9 +151,9 @@ class SearchEngine:
         return SearchResult(hits, mode, question.status)
 
     def reads(self, query: str) -> bool:
-        """Whether there is an embedder that understands the query's language."""
+        """Whether meaning counts, and an embedder understands the query's language."""
         try:
-            return _reads(self._models.current()[1], query)
+            return self._alpha > 0 and _reads(self._models.current()[1], query)
         except StorageUnavailableError:
             return False
 

@@ -146,11 +146,13 @@ class UnifiedSearch:
         )
 
     def _finds_nothing(self, asked: _Asked, terms: Mapping[str, str]) -> bool:
-        """Whether terms stand in nothing that the user could find.
+        """Whether terms stand in nothing that the user could find, and words alone decide.
 
         An entry's score depends on all words of a query, so no entry may have any.
         """
         identity, inquiry = asked.identity, asked.inquiry
+        if self._engine.reads(inquiry.query):
+            return False
         words = " ".join((inquiry.query, *terms.values()))
         if self._recent.search(identity, inquiry.session_id, words, 1):
             return False
