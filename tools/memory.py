@@ -161,6 +161,7 @@ class BrowsedMemory(BaseModel):
             were selected in the order asked for.
         more: Whether the layer has more than `limit`.
         missing: Numbers that were asked for and name nothing in the layer.
+        session: Whose items alone were looked through; absent where those of all were.
     """
 
     action: str
@@ -168,10 +169,15 @@ class BrowsedMemory(BaseModel):
     items: list[BrowsedItem]
     more: bool
     missing: list[int]
+    session: str | None = None
 
     def to_text(self) -> str:
         """The index, or the contents."""
-        lines = [each.to_text() for each in self.items] or [f"Nothing in {self.layer}."]
+        lines = [each.to_text() for each in self.items]
+        if not lines and not self.missing:
+            lines = [f"Nothing in {self.layer}."]
+            if self.session is not None:
+                lines = [f"Nothing in {self.layer} of session {self.session}: try session=all."]
         if self.more:
             lines.append("There is more: raise limit.")
         elif self.action == "list" and self.items:
@@ -269,7 +275,12 @@ def _listed(
         found = memories.listed(layer, limit + 1, session_id=session_id)
         items = [BrowsedItem.of_memory(each) for each in found]
     return BrowsedMemory(
-        action="list", layer=layer.label, items=items[:limit], more=len(items) > limit, missing=[]
+        action="list",
+        layer=layer.label,
+        items=items[:limit],
+        more=len(items) > limit,
+        missing=[],
+        session=session_id,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated
@@ -120,8 +121,7 @@ async def manage_memory(
             stats = await anyio.to_thread.run_sync(memories.stats, context.session_id)
             return ManagedMemory(action=action, counts=Counts.of(stats))
         case "promote":
-            made = await anyio.to_thread.run_sync(memories.promote, asked.indices or None)
-            return ManagedMemory.of(action, [Touched.of(each) for each in made])
+            return await anyio.to_thread.run_sync(_promote, memories, asked)
         case "aggregate":
             return await _aggregate(context, memories, asked.session)
         case "persist":
@@ -164,7 +164,20 @@ async def _aggregate(
         notes.append("The model refused or failed: extractive summaries took its place.")
     if left:
         notes.append(f"{left} more are due: call it again.")
+    if session is not None and not written:
+        notes.append(f"Of session {session} there is nothing new to be told.")
     return ManagedMemory(action="aggregate", summaries=written, note=" ".join(notes))
+
+
+def _promote(memories: Memories, asked: _Asked) -> ManagedMemory:
+    made = memories.promote(asked.indices or None)
+    found = [each.seq for each in memories.entries(asked.indices)]
+    notes = [_missing("l1", asked.indices, found)]
+    if len(found) > len(made):
+        notes.append("What a memory says already, or was forgotten, is not promoted.")
+    return ManagedMemory.of(
+        "promote", [Touched.of(each) for each in made], note=" ".join(filter(None, notes))
+    )
 
 
 def _persist(memories: Memories, asked: _Asked) -> ManagedMemory:
@@ -174,7 +187,17 @@ def _persist(memories: Memories, asked: _Asked) -> ManagedMemory:
         numbers = [*asked.indices, *(each.number for each in by_id)]
     unused = UNUSED_SECONDS if asked.older_than is None else asked.older_than
     moved = memories.persist(numbers, unused)
-    return ManagedMemory.of("persist", [Touched.of(each.context, each.opening) for each in moved])
+    found = {key for each in moved for key in (each.number, each.context.id)}
+    return ManagedMemory.of(
+        "persist",
+        [Touched.of(each.context, each.opening) for each in moved],
+        note=_missing("l2", (*asked.indices, *asked.ids), found),
+    )
+
+
+def _missing(layer: str, named: Iterable[int | str], found: Container[int | str]) -> str:
+    missing = ", ".join(str(each) for each in dict.fromkeys(named) if each not in found)
+    return f"Not in {layer}: {missing}." if missing else ""
 
 
 def _forget(memories: Memories, asked: _Asked, *, dry_run: bool) -> ManagedMemory:
@@ -201,12 +224,13 @@ def _note(doomed: Doomed, asked: _Asked, *, dry_run: bool) -> str:
     found: set[int | str] = {each.context.id for each in doomed.memories}
     found |= {each.seq for each in doomed.entries} if is_entries else set()
     found |= set() if is_entries else {each.number for each in doomed.memories}
-    missing = [str(each) for each in (*asked.indices, *asked.ids) if each not in found]
-    notes = []
-    if missing:
-        notes.append(
-            f"No memory is {', '.join(missing)}: documents, knowledge and events go with forget."
-        )
-    if dry_run and (doomed.entries or doomed.memories):
+    where = "memory" if asked.layer is None else asked.layer.label
+    notes = [_missing(where, asked.indices, found), _missing("memory", asked.ids, found)]
+    if notes[1]:
+        notes.append("Documents, knowledge and events are deleted by the tool forget.")
+    is_nothing = not doomed.entries and not doomed.memories
+    if asked.session is not None and is_nothing:
+        notes.append(f"Nothing comes from session {asked.session}: query_events names sessions.")
+    if dry_run and not is_nothing:
         notes.append("Nothing was deleted: call again with dry_run=false.")
-    return " ".join(notes)
+    return " ".join(filter(None, notes))

@@ -91,6 +91,31 @@ async def test_memories_are_persisted_by_age_or_name(open_crib: Opener) -> None:
         assert "1 memory" in await crib.text("manage_memory", action="persist", older_than=0)
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"action": "promote", "indices": [999]}, "Not in l1: 999."),
+        ({"action": "persist", "indices": [999], "ids": ["none"]}, "Not in l2: 999, none."),
+        ({"action": "aggregate", "session": "none"}, "Of session none there is nothing new"),
+        ({"action": "forget", "layer": "l1", "indices": [999]}, "Not in l1: 999."),
+        ({"action": "forget", "layer": "l3", "indices": [999]}, "Not in l3: 999."),
+        ({"action": "forget", "session": "none"}, "Nothing comes from session none: "),
+    ],
+)
+async def test_what_is_named_and_not_there_is_said(
+    open_crib: Opener, asked: dict[str, Any], told: str
+) -> None:
+    async with open_crib(memory__consolidate=False) as crib:
+        assert told in await crib.text("manage_memory", **asked)
+
+
+async def test_an_entry_that_is_a_memory_already_is_said_to_be(open_crib: Opener) -> None:
+    async with open_crib(memory__consolidate=False) as crib:
+        seq = record(crib, "The heron came")
+        assert "already" not in await crib.text("manage_memory", action="promote", indices=[seq])
+        assert "already" in await crib.text("manage_memory", action="promote", indices=[seq])
+
+
 async def test_a_memory_that_is_read_often_settles(open_crib: Opener) -> None:
     async with open_crib(memory__consolidate=False) as crib:
         await crib.call("remember", content=TEA)
@@ -173,7 +198,7 @@ async def test_what_would_go_is_shown_first(open_crib: Opener) -> None:
         asked = {"action": "forget", "ids": [stored["id"], known["id"], "no-such"]}
         told = await crib.text("manage_memory", **asked)
         assert told.startswith(f"Would forget 0 entries of l1 and 1 memory.\n- {TEA} (l2, ")
-        assert f"No memory is {known['id']}, no-such: documents, knowledge" in told
+        assert f"Not in memory: {known['id']}, no-such. Documents, knowledge" in told
         assert "Nothing was deleted: call again with dry_run=false." in told
         gone = await crib.call("manage_memory", **asked, dry_run=False)
         assert (gone["dry_run"], gone["memory_count"]) == (False, 1)
