@@ -129,7 +129,7 @@ def build(settings: Settings) -> App:
     )
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
-    resources = ContextResources(library, identity)
+    resources = ContextResources(library, identity, holdings.sources)
     server = build_server(
         registry,
         manager,

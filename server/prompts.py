@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.resources import ContextResources, answered
 from server.sessions import Sessions
-from server.views import Relevant, happenings, relevant
+from server.views import Relevant, happenings
 from server.wire import utf8_text
 from storage.models import Identity
 from storage.shelf import Shelf
@@ -167,7 +167,7 @@ class Prompts:
     def _told(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> Relevant:
         match name:
             case "recall":
-                return _recall(shelf, given.get("topic", ""))
+                return _recall(self._resources, shelf, given.get("topic", ""))
             case "remember":
                 return Relevant(self._remember(given["content"]))
             case _:
@@ -189,8 +189,8 @@ class Prompts:
         )
 
 
-def _recall(shelf: Shelf, topic: str) -> Relevant:
-    found = relevant(shelf, topic)
+def _recall(resources: ContextResources, shelf: Shelf, topic: str) -> Relevant:
+    found = resources.relevant(shelf, topic)
     about = f"about {topic.strip()!r} " if topic.strip() else ""
     text = (
         f"This is what my stored context says {about}that may matter now. Use it where it helps,"

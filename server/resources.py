@@ -18,10 +18,11 @@ from server.addresses import Address, document_uri
 from server.auth import speaker_of
 from server.paging import cursor_at, offset_of
 from server.shown import MARKDOWN, media_type_of
-from server.views import view
+from server.views import Relevant, relevant, view
 from server.wire import utf8_text
 from storage.library import Library
 from storage.models import Context, ContextType, Identity, SearchFilter
+from storage.retrieval.sources import Source
 from storage.shelf import Shelf
 from storage.wholetext import whole_text
 from tools.core.errors import InvalidArgumentsError, NotFoundError
@@ -90,11 +91,15 @@ class ContextResources:
     Args:
         library: The stored context.
         identity: Whose context is shown where no token says it.
+        sources: Those of the settings, by which passages are told where they come from.
     """
 
-    def __init__(self, library: Library, identity: Identity) -> None:
+    def __init__(
+        self, library: Library, identity: Identity, sources: tuple[Source, ...] = ()
+    ) -> None:
         self._library = library
         self._identity = identity
+        self._sources = sources
 
     async def list_resources(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
@@ -135,7 +140,8 @@ class ContextResources:
         """
         shelf = self.shelf_of(ctx)
         try:
-            text, media_type = await answered("resources/read", partial(_read, shelf, params.uri))
+            read = partial(self._read, shelf, params.uri)
+            text, media_type = await answered("resources/read", read)
         except NotFoundError as error:
             modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
@@ -146,9 +152,23 @@ class ContextResources:
         )
         return types.ReadResourceResult(contents=[contents])
 
+    def relevant(self, shelf: Shelf, topic: str) -> Relevant:
+        """What somebody who works for the user should see without asking; it blocks."""
+        return relevant(shelf, topic, self._sources)
+
     def shelf_of(self, ctx: RequestContext) -> Shelf:
         """The shelf of whoever asks."""
         return self._library.shelf(speaker_of(ctx, self._identity).identity)
+
+    def _read(self, shelf: Shelf, uri: str) -> tuple[str, str]:
+        if uri == INDEX_URI:
+            return _index_json(shelf), "application/json"
+        address = Address.parse(uri)
+        match address.noun, address.parts:
+            case "documents", (raw_type, raw_id) if raw_type and raw_id:
+                document, chunks = shelf.get_document(raw_type, raw_id)
+                return whole_text(chunks), media_type_of(document)
+        return view(shelf, address, self._sources), MARKDOWN
 
 
 async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
@@ -176,17 +196,6 @@ async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
 def _page(shelf: Shelf, offset: int) -> list[Context]:
     """A page and one document more, which tells whether another page follows."""
     return shelf.contexts(DOCUMENTS_ONLY, PAGE_SIZE + 1, offset)
-
-
-def _read(shelf: Shelf, uri: str) -> tuple[str, str]:
-    if uri == INDEX_URI:
-        return _index_json(shelf), "application/json"
-    address = Address.parse(uri)
-    match address.noun, address.parts:
-        case "documents", (raw_type, raw_id) if raw_type and raw_id:
-            document, chunks = shelf.get_document(raw_type, raw_id)
-            return whole_text(chunks), media_type_of(document)
-    return view(shelf, address), MARKDOWN
 
 
 def _index_json(shelf: Shelf) -> str:

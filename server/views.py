@@ -23,6 +23,7 @@ from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.retrieval.inquiry import Inquiry
+from storage.retrieval.sources import Source
 from storage.shelf import Shelf
 from storage.wholetext import whole_text
 from tools.core.answer import Answer
@@ -76,8 +77,13 @@ class Relevant:
     context_ids: tuple[str, ...] = ()
 
 
-def view(shelf: Shelf, address: Address) -> str:
+def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
     """What an address shows, in Markdown.
+
+    Args:
+        shelf: Whose.
+        address: What of it.
+        sources: By which passages are told where they come from.
 
     Raises:
         NotFoundError: If it leads nowhere.
@@ -96,20 +102,21 @@ def view(shelf: Shelf, address: Address) -> str:
         case "contexts", (context_id,):
             return context_text(*shelf.get(context_id))
         case "relevant", ():
-            return relevant(shelf, address.options.get("topic", "")).text
+            return relevant(shelf, address.options.get("topic", ""), sources).text
     raise NotFoundError(f"Nothing has the address {address.noun!r}, {address.parts!r}.")
 
 
-def relevant(shelf: Shelf, topic: str = "") -> Relevant:
+def relevant(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     """What somebody who works for this user should see without asking.
 
     Args:
         shelf: Whose.
         topic: What it is about; without one it is the profile, the important of memory and of
             knowledge, how the latest sessions went, and the newest.
+        sources: By which passages are told where they come from.
     """
     if topic.strip():
-        return _about(shelf, topic)
+        return _about(shelf, topic, sources)
     standing = "\n\n".join(_standing(shelf))
     return Relevant(fitted(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
 
@@ -138,9 +145,9 @@ def _is_mostly_in(period: Period, summary: Context) -> bool:
     return 2 * within > bucket.end - bucket.start
 
 
-def _about(shelf: Shelf, topic: str) -> Relevant:
+def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
-    found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS))
+    found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS, sources=sources))
     answer = Answer.of_findings(found, topic)
     parts = [*_section("Entities", entity_line, entities), answer.to_text()]
     text = fitted("\n\n".join(parts), VIEW_CHARACTERS)

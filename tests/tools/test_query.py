@@ -145,6 +145,18 @@ async def test_filters_and_sources_of_the_settings_narrow(open_crib: Opener) -> 
         assert (nobody["hits"], nobody["unknown_entities"]) == ([], ["Nobody"])
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_what_is_shown_without_asking_names_the_sources_of_the_settings(
+    open_crib: Opener, mode: str
+) -> None:
+    async with open_crib(mode, sources={"tales": {"labels": {"kind": "tale"}}}) as crib:
+        await crib.call("add_document", text="A heron.", title="Fable", metadata={"kind": "tale"})
+        resource = await crib.client.read_resource("context://relevant?topic=heron")
+        prompt = await crib.client.get_prompt("recall", {"topic": "heron"})
+        for text in (resource.contents[0].text, prompt.messages[0].content.text):
+            assert "[1] Fable (tales, text: Fable)" in text
+
+
 async def test_top_k_limits_the_answer(open_crib: Opener) -> None:
     async with open_crib() as crib:
         for number in range(7):
