@@ -7,27 +7,33 @@ import re
 __all__ = ["of_knowledge", "of_memory"]
 
 _TALK = r"(?:session|conversation|chat)"
-_DO = r"(?:do|done|did|run|ran|call(?:ed)?|say|said|tell|told|ask(?:ed)?|change[d]?|write|wrote)"
+_DID = r"(?:done|did|ran|called|said|told|asked|changed|wrote|used)"
+_DO = rf"(?:do|run|call|say|tell|ask|change|write|use|{_DID})"
+_OTHERS = r"(?! (?:of|between|with|app)\b)"
+"""After what is called a session or a talk: of a court, between others."""
+
 _ENGLISH_MEMORY = (
-    rf"(?:in|during|of|since) (?:this|our|my last|our last|the (?:current|last|previous)) {_TALK}",
-    rf"(?:last|previous|earlier) {_TALK}",
-    rf"(?:you|we|i) (?:have )?just {_DO}",
+    r"(?:in|during|of|since) (?:this|our|my last|our last|the (?:current|last|previous))"
+    rf" {_TALK}{_OTHERS}",
+    rf"(?:last|previous|earlier) {_TALK}{_OTHERS}",
+    rf"(?:you|we|i) (?:have )?just {_DID}",
     rf"(?:did|have) (?:you|we|i) (?:just|already) {_DO}",
     r"last time (?:you|we|i)",
     r"(?:you|we|i) (?:[\w\']+ ){1,6}(?:last time|just now|a moment ago|a minute ago)",
     r"(?:did|have) i (?:ever |already )?(?:tell|told|ask(?:ed)?) you",
     r"(?:did|have) i (?:ever |already )?(?:mention(?:ed)?|sa(?:y|id)) (?:\w+ ){0,4}to you",
-    r"i (?:have )?(?:already )?told you",
+    r"i (?:have )?(?:already )?told you(?! so\b)",
     r"(?:do|can) you (?:still )?(?:remember|recall)",
     r"remember when (?:you|we|i)",
     r"what do you (?:know|remember) about me",
     r"(?:your|my) (?:last|previous) (?:tool )?(?:call|command|message|question)s?",
-    r"which (?:tools?|commands?) (?:did|have) (?:you|we|i)",
+    rf"which (?:tools?|commands?) (?:did|have) (?:you|we|i) (?:just |already )?{_DO}",
 )
+_GERMAN_OTHERS = r"(?! (?:der|des|von|vom|zwischen|mit)\b)"
 _GERMAN_MEMORY = (
-    r"(?:in|w\u00e4hrend) (?:dieser|unserer|der letzten) (?:sitzung|unterhaltung)",
-    r"(?:in|w\u00e4hrend) (?:diesem|unserem|dem letzten) (?:chat|gespr\u00e4ch)",
-    r"(?:im|beim) letzten (?:chat|gespr\u00e4ch)",
+    rf"(?:in|w\u00e4hrend) (?:dieser|unserer|der letzten) (?:sitzung|unterhaltung){_GERMAN_OTHERS}",
+    rf"(?:in|w\u00e4hrend) (?:diesem|unserem|dem letzten) (?:chat|gespr\u00e4ch){_GERMAN_OTHERS}",
+    rf"(?:im|beim) letzten (?:chat|gespr\u00e4ch){_GERMAN_OTHERS}",
     r"(?:hast du|haben wir|habe ich) (?:\w+ ){0,5}(?:eben|gerade|vorhin)",
     r"(?:beim letzten mal|letztes mal)",
     r"habe? ich dir (?:\w+ ){0,4}(?:gesagt|erz\u00e4hlt)",
@@ -35,21 +41,22 @@ _GERMAN_MEMORY = (
 )
 _CHINESE_MEMORY = (
     r"[刚剛][才刚剛]",
-    r"上一?次(?:你|我|咱)",
+    r"上一?次(?:你|我(?!国)|咱)",
     r"(?:你|我|我们|咱们?)上一?次",
-    r"(?:这次|本次|当前|上次|上一次|这个|上个|前一次)的?(?:会话|对话|聊天)",
+    r"(?:这次|本次|当前|上次|上一次|这个|上个|前一次)的?(?:会话|对话|聊天)(?!软件|机器人|室|工具|应用)",
     r"你还?记得",
-    r"我(?:有没有|是不是|是否|之前)?(?:告诉|跟你说|和你说)过?你?",
+    r"我(?:有没有|是不是|是否|之前)?(?:告诉过?你|跟你说|和你说)",
 )
 _DOCUMENTS = r"(?:docs?|documents?|documentation|manual|handbook|wiki|knowledge base)"
 _ENGLISH_KNOWLEDGE = (
-    rf"(?:according to|in|from) (?:the|our|my) (?:\w+ )?{_DOCUMENTS}",
+    rf"(?:according to|in|from) (?:the|our|my) (?:\w+ )?{_DOCUMENTS}(?! (?:folder|directory)\b)",
     rf"what (?:do|does) (?:the|our|my) (?:\w+ )?{_DOCUMENTS}",
 )
 _GERMAN_KNOWLEDGE = (
     r"(?:laut|gem\u00e4\u00df) (?:der |dem |des )?(?:dokumentation|handbuchs?|anleitung|wiki)",
     r"in (?:der|unserer) (?:dokumentation|anleitung)",
     r"im (?:handbuch|wiki)",
+    r"was sag(?:t|en) (?:der|die|das|unsere?) (?:dokumentation|handbuch|anleitung|wiki)",
 )
 _CHINESE_KNOWLEDGE = (
     r"(?:根据|按照|依据)\w{0,8}(?:文档|手册|资料|知识库)",
