@@ -77,7 +77,7 @@ def _fitted(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
     effects={Effect.READ},
     tags=("directory", "people"),
     capabilities=(
-        "find a person or a thing in a directory by name",
+        "look up a person or a thing by name, such as in a directory of staff",
         "find who or what in a directory is about a topic",
     ),
     tailor=_fitted,

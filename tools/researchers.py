@@ -33,7 +33,7 @@ __all__ = ["department_filter", "program_filter", "publication_search", "researc
     effects={Effect.READ},
     tags=("directory", "people"),
     capabilities=(
-        "find a researcher, a scientist or an expert by name",
+        "look up a researcher, a professor, a scientist or an expert by name",
         "tell who works on a research topic",
     ),
 )

@@ -119,8 +119,13 @@ async def test_the_tools_name_the_directories_and_fields_that_there_are(crib: An
     described = await crib.call("describe_tool", name="directory_items")
     items = described["input_schema"]["properties"]["items"]
     assert items["enum"] == ["publications", "grants", "repairs"]
-    found = await crib.call("search_tools", query="spare parts of the workshop")
-    assert found["tools"][0]["name"].startswith("directory_")
+    for wish, name in (
+        ("spare parts of the workshop", "directory_"),
+        ("staff directory", "directory_search"),
+        ("look up a professor by name", "researcher_search"),
+    ):
+        found = await crib.call("search_tools", query=wish)
+        assert found["tools"][0]["name"].startswith(name)
 
 
 @pytest.mark.parametrize(
