@@ -221,8 +221,11 @@ def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable
         if detail["type"] == "extra_forbidden":
             known = _TABLES[key].model_fields
             reason = f"is unknown. {_advice(path[-1], dict(zip(known, known, strict=True)))}"
+        if detail["type"] == "model_type":
+            reason = "is no table"
         source = given[key].source
-        yield f"{name} = {value} (from {source}): {reason.rstrip('.')}. {_FIELDS[key].description}"
+        ended = reason if reason.endswith((".", "?")) else f"{reason}."
+        yield f"{name} = {value} (from {source}): {ended} {_FIELDS[key].description}"
 
 
 def _is_secret(key: str) -> bool:

@@ -184,6 +184,12 @@ def test_directories_are_mappings_after_that_of_researchers(tmp_path: Path) -> N
     assert parts.raw_types == ("parts", "parts.revisions")
 
 
+def test_an_entry_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    message = refused(tmp_path, "[directories]\nparts = 'x'\n")
+    assert "directories.parts = 'x'" in message
+    assert "is no table. " in message
+
+
 def test_groups_without_associations_are_a_plain_list(tmp_path: Path) -> None:
     text = "[directories.parts]\nnoun = 'part'\ngroups = ['material', 'maker']\n"
     assert loaded(tmp_path, text).directories[1].groups == {"material": (), "maker": ()}
@@ -214,7 +220,7 @@ def test_the_mapping_of_researchers_is_changed_as_far_as_it_is_said(tmp_path: Pa
         ("noun = 'part'\ngroups = 'a'", "directories.parts.groups = 'a'"),
         ("noun = 'part'\ngroups = [['a']]", "neither a list of fields nor a table"),
         ("noun = 'part'\ngroups = { a = 5 }", "directories.parts.groups.a = 5"),
-        ("noun = 'part'\nname = 'label'", "Did you mean 'name_field'?"),
+        ("noun = 'part'\nname = 'label'", "Did you mean 'name_field'? Directories of"),
         (f"noun = 'part'\nitems = ['{'x' * 60}']", "choose a shorter name"),
     ],
 )
