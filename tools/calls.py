@@ -78,12 +78,12 @@ class RecordedEvent(BaseModel):
         )
 
     def to_line(self) -> str:
-        """When, what, with what, and what came of it."""
+        """When, what, with what, and what came of it: one line, whatever stands in it."""
         given = ", ".join(
             f"{key}={value}" for key, value in self.arguments.items() if value != self.target
         )
         said = " ".join(self.excerpt.split())[:EXCERPT_CHARACTERS]
-        what = " ".join(filter(None, (self.action, self.target, given and f"({given})")))
+        what = " ".join(f"{self.action} {self.target} {given and f'({given})'}".split())
         return f"#{self.id} {self.time} {what} -> {self.outcome}{said and f': {said}'}"
 
 

@@ -339,10 +339,10 @@ def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry)
     whose = exactly(identity, "e")
     rows = connection.execute(
         f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
-        " AND e.kind = 'message' AND NOT e.is_recall AND e.time <= ?"
+        " AND e.kind = 'message' AND NOT e.is_recall"
         " AND (e.time >= ? OR NOT EXISTS"
         " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
-        (*whose.values, _whole(new.session_id), new.time, new.time - LED_TO_SECONDS, LINKS),
+        (*whose.values, _whole(new.session_id), new.time - LED_TO_SECONDS, LINKS),
     )
     return [int(row[0]) for row in rows]
 

@@ -228,6 +228,16 @@ def test_a_message_waits_for_the_first_that_is_stored_on_it_however_long(
     assert only(library, asked).said == "tea?"
 
 
+def test_a_message_is_forgotten_with_what_was_stored_on_it_by_a_clock_set_back(
+    library: Library,
+) -> None:
+    said = library.entries.record(ANN, message("zqtea", time=90_000.0))
+    tea = stored(library, NewContext(title="zqtea", text="of tea"))
+    library.entries.record(ANN, _told_of(call("remember", time=10.0), tea))
+    library.shelf(ANN).forget([tea])
+    assert only(library, said).said == ""
+
+
 def test_what_asked_for_an_entity_by_any_of_its_names_is_forgotten_with_it(
     library: Library,
 ) -> None:
