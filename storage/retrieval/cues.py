@@ -7,14 +7,14 @@ import re
 __all__ = ["of_knowledge", "of_memory"]
 
 _TALK = r"(?:session|conversation|chat)"
+_THIS = r"(?:this|our|my last|our last|the (?:current|last|previous))"
 _DID = r"(?:done|did|ran|called|said|told|asked|changed|wrote|used)"
 _DO = rf"(?:do|run|call|say|tell|ask|change|write|use|{_DID})"
 _OTHERS = r"(?! (?:of|between|with|app)\b)"
 """After what is called a session or a talk: of a court, between others."""
 
 _ENGLISH_MEMORY = (
-    r"(?:in|during|of|since) (?:this|our|my last|our last|the (?:current|last|previous))"
-    rf" {_TALK}{_OTHERS}",
+    rf"(?:in|during|of|since) {_THIS} {_TALK}{_OTHERS}",
     rf"(?:last|previous|earlier) {_TALK}{_OTHERS}",
     rf"(?:you|we|i) (?:have )?just {_DID}",
     rf"(?:did|have) (?:you|we|i) (?:just|already) {_DO}",
