@@ -35,6 +35,10 @@ _PRONOUN = re.compile(
 )
 _PERSON = re.compile(r"\b(?:he|him|his|she|her|hers)\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*")
+_ACRONYM = re.compile(r"\b[A-Z]{2,}\b")
+_SAYING = re.compile(r"\d|\b(?:who (?:am i|are you)|wer (?:bin ich|bist du))\b", re.IGNORECASE)
+"""What says something though it is no term."""
+
 _SPACELESS_LEANING = re.compile(
     r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|(?:[它她]|(?<!其)他)们?的?|其(?![他它实中次])"
     r"|[这那][个些]?|呢\W*$"
@@ -65,7 +69,7 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
     """
     if not leans(query):
         return query
-    subject = next((before for before in reversed(earlier) if not leans(before)), "")
+    subject = next((before for before in reversed(earlier) if _stands(before)), "")
     if _PERSON.search(query):
         subject = " ".join(_NAME.findall(subject)) or subject
     return f"{_shortened(subject)} {query.strip()}" if subject else query
@@ -78,10 +82,17 @@ def leans(query: str) -> bool:
         return len(rest) <= FEW_CHARACTERS and bool(_SPACELESS_LEANING.search(query))
     words = _WORD.findall(query)
     terms = tokenize(" ".join(word for word in words if word.casefold() not in _FUNCTION_WORDS))
-    if not terms:
-        return bool(words)
-    points = _OPENING.match(query) or (_PRONOUN.search(query) and not _NAME.search(query))
-    return bool(points) and len(terms) <= FEW_TERMS
+    plain = query if query.isupper() else _ACRONYM.sub("", query)  # "IT" is no "it"
+    points = _OPENING.match(query) or (_PRONOUN.search(plain) and not _NAME.search(query))
+    if points:
+        return len(terms) <= FEW_TERMS
+    says = terms or plain != query or _NAME.search(query) or _SAYING.search(query)
+    return bool(words) and not says
+
+
+def _stands(query: str) -> bool:
+    """Whether another query can lean on this one: it says something, and leans on none."""
+    return bool(tokenize(query)) and not leans(query)
 
 
 def _shortened(text: str) -> str:

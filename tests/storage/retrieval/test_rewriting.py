@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from storage.retrieval.rewriting import LONGEST, leans, rewrite
 
 LEANING = [
+    "and IT?",
+    "And in 2025?",
+    "WHERE IS IT?",
     "and its limits?",
     "what about it?",
     "What is its timeout?",
@@ -24,6 +27,12 @@ LEANING = [
     "他什么时候出生",
 ]
 ALONE = [
+    "What is 42?",
+    "What is IT?",
+    "IT budget",
+    "Who is Will?",
+    "Who am I?",
+    "Wer bin ich?",
     "",
     "?!",
     "42",
@@ -56,6 +65,12 @@ def test_what_can_stand_alone_is_left_as_it_is(query: str) -> None:
 def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it() -> None:
     earlier = ["the price of tea", "rate limit of the search API", "and its timeout?", "why?"]
     assert rewrite("and when?", earlier) == "rate limit of the search API and when?"
+
+
+def test_nothing_leans_on_what_says_nothing() -> None:
+    assert rewrite("and when?", ["rate limit of the search API", "???"]) == (
+        "rate limit of the search API and when?"
+    )
 
 
 def test_of_a_person_only_the_name_is_taken_over() -> None:
