@@ -57,6 +57,8 @@ async def test_the_answer_says_where_it_was_looked_for_and_why(open_crib: Opener
         text = await crib.text("query", query="heron", scope="memory")
         assert "looked in memory: as asked" in text
         assert "Ask in other words, or everywhere" in text
+        text = await crib.text("query", query="heron", scope="all")
+        assert "Ask in other words, or without filters." in text
 
 
 async def test_what_was_called_in_this_session_is_found_in_it_alone(open_crib: Opener) -> None:
@@ -155,6 +157,14 @@ async def test_what_is_shown_without_asking_names_the_sources_of_the_settings(
         prompt = await crib.client.get_prompt("recall", {"topic": "heron"})
         for text in (resource.contents[0].text, prompt.messages[0].content.text):
             assert "[1] Fable (tales, text: Fable)" in text
+
+
+async def test_too_many_keys_of_metadata_are_refused_as_such(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        for count in (100, 101):
+            keys = {f"key{number}": number for number in range(count)}
+            text = await crib.text("query", query="heron", filters={"metadata": keys})
+            assert ("`filters.metadata`" in text) is (count > 100)
 
 
 async def test_top_k_limits_the_answer(open_crib: Opener) -> None:

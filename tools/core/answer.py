@@ -8,7 +8,10 @@ from tools.core.retrieved import Coverage, Hit, Retrieved
 
 __all__ = ["Answer"]
 
-ADVICE = "Ask in other words, or everywhere: scope all, without layer, source or filters."
+ADVICE = "Ask in other words, or without filters."
+ADVICE_WHERE_NARROWED = (
+    "Ask in other words, or everywhere: scope all, without layer, source or filters."
+)
 
 
 class Answer(Retrieved):
@@ -56,4 +59,7 @@ class Answer(Retrieved):
         if self.cached:
             earlier = "it was asked before" if self.cached == self.asked else repr(self.cached)
             parts.append(f"unchanged since {earlier}")
-        return f"{'; '.join(parts)}.{'' if self.hits else f' {ADVICE}'}"
+        text = f"{'; '.join(parts)}."
+        if self.hits:
+            return text
+        return f"{text} {ADVICE if self.scope == Scope.ALL else ADVICE_WHERE_NARROWED}"

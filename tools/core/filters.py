@@ -18,6 +18,10 @@ from tools.core.params import Names, RawId, RawType, TimeWindow
 __all__ = ["STANDARD_FILTERS", "FilterArguments", "read_filters", "supported_filters"]
 
 
+MOST_KEYS = 100
+"""Of metadata that one call may filter by: each is a condition of the search."""
+
+
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -46,7 +50,10 @@ class FilterArguments(BaseModel):
     raw_id: RawId | None = None
     metadata: Annotated[
         dict[str, Any] | None,
-        Field(description="By each key of the metadata the value, or a list of which one fits"),
+        Field(
+            max_length=MOST_KEYS,
+            description="By each key of the metadata the value, or a list of which one fits",
+        ),
     ] = None
 
 
