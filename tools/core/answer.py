@@ -57,8 +57,7 @@ class Answer(Retrieved):
         if self.asked:
             parts.append(f"asked as {self.asked!r}")
         if self.cached:
-            earlier = "it was asked before" if self.cached == self.asked else repr(self.cached)
-            parts.append(f"unchanged since {earlier}")
+            parts.append(f"the same answer as to {self.cached!r} before: nothing has changed")
         text = f"{'; '.join(parts)}."
         if self.hits:
             return text
