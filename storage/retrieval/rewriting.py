@@ -64,15 +64,19 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
 
     Returns:
         The query itself where it stands alone, or nothing before it does; else the latest earlier
-        query that stands alone, and the query. Of one that names somebody only the names are taken
-        where the query speaks of a person: what else it asks was measured to lead away.
+        query that stands alone, and the query. Where the query speaks of a person, only the names
+        are taken, also of the follow-ups since: what else was asked was measured to lead away.
     """
     if not leans(query):
         return query
-    subject = next((before for before in reversed(earlier) if _stands(before)), "")
+    first = next((at for at in reversed(range(len(earlier))) if _stands(earlier[at])), None)
+    if first is None:
+        return query
+    subject = earlier[first]
     if _PERSON.search(query):
-        subject = " ".join(_NAME.findall(subject)) or subject
-    return f"{_shortened(subject)} {query.strip()}" if subject else query
+        named = (name for before in earlier[first:] for name in _NAME.findall(before))
+        subject = " ".join(dict.fromkeys(named)) or subject
+    return f"{_shortened(subject)} {query.strip()}"
 
 
 def leans(query: str) -> bool:

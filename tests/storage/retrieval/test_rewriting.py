@@ -80,6 +80,11 @@ def test_of_a_person_only_the_name_is_taken_over() -> None:
     )
 
 
+def test_a_person_may_be_whoever_a_follow_up_named() -> None:
+    earlier = ["Where does Anna Berg live?", "and Bob?"]
+    assert rewrite("What does he pay?", earlier) == "Anna Berg Bob What does he pay?"
+
+
 def test_where_no_name_is_known_a_person_is_looked_for_with_the_whole_query() -> None:
     earlier = ["who invented the telephone?"]
     assert rewrite("Was he married?", earlier) == "who invented the telephone Was he married?"
