@@ -147,8 +147,13 @@ class SearchEngine:
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
             matched = matched_words(index, best, question.words)
             hits = hits_of(connection, best, matched, fused, dense, lexical, around)
-        mode = "lexical" if vector is None else "hybrid"
-        return SearchResult(hits, mode, question.status)
+        if vector is None:
+            return SearchResult(hits, "lexical", question.status)
+        embedder = self._models.current()[1]
+        readable = tuple(
+            hit for hit in hits if _is_known(hit) or _reads(embedder, hit.chunk.content)
+        )
+        return SearchResult(readable, "hybrid", question.status)
 
     def reads(self, query: str) -> bool:
         """Whether meaning counts, and an embedder understands the query's language."""
@@ -257,8 +262,13 @@ class SearchEngine:
         return np.array(near, dtype=np.int64)
 
 
-def _reads(embedder: Embedder, query: str) -> bool:
-    return embedder.cjk or not is_spaceless(query)
+def _reads(embedder: Embedder, text: str) -> bool:
+    return embedder.cjk or not is_spaceless(text)
+
+
+def _is_known(hit: SearchHit) -> bool:
+    """Whether more than its vector speaks for a hit: all that is unreadable has vectors alike."""
+    return hit.lexical > 0 or hit.surroundings is not None
 
 
 def fuse(

@@ -18,7 +18,7 @@ from storage.index.lexical import UserIndex
 from storage.index.meaning import passage
 from storage.index.selection import Selection
 from storage.library import Library
-from storage.models import Identity, SearchFilter, SearchHit, TimeRange
+from storage.models import Identity, NewContext, SearchFilter, SearchHit, TimeRange
 from storage.retrieval import search as search_module
 from storage.retrieval.search import CANDIDATES, fuse
 from storage.tokenize import tokenize
@@ -323,3 +323,16 @@ def test_a_chinese_query_without_a_shared_word_finds_nothing(
 ) -> None:
     world.drain(shelved)
     assert _found(shelved, "煮米饭的方法") == {}
+
+
+@pytest.mark.parametrize("query", ["🦆", "x" * 200])
+def test_what_cannot_be_read_finds_no_text_that_cannot_be_read(
+    library_of: Callable[..., Library], minilm: MiniLMEmbedder, query: str
+) -> None:
+    library = library_of(minilm)
+    shelf = library.shelf(Identity())
+    shelf.add(NewContext(raw_type="text", raw_id="a", title="", text="水壶不漏水"))
+    while library.indexer.step():
+        pass
+    assert not shelf.search(query, SearchFilter(), 5).hits
+    assert shelf.search("水壶", SearchFilter(), 5).hits
