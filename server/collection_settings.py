@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from server.settings_group import SettingsGroup
-from storage.directory.fields import field_name
-from storage.directory.models import RESEARCHERS, Directory
+from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType
 from storage.retrieval.sources import Source

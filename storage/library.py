@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from storage.contexts import ContextRepository
 from storage.database import Database
-from storage.directory.directories import Directories
-from storage.directory.roster import Rosters
 from storage.events.events import Events
 from storage.index.chroma import chroma_home
 from storage.index.embedders.protocol import Embedder
@@ -18,15 +19,17 @@ from storage.index.vectors import VectorIndex
 from storage.knowledge import KnowledgeBase
 from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries, OwnEntries
-from storage.memory.memories import Memories
 from storage.memory.recent import Recent
 from storage.memory.recorder import Recorder
 from storage.models import Identity
 from storage.people.people import People
 from storage.reading.parse import MAX_BYTES
 from storage.retrieval.search import SearchEngine
-from storage.retrieval.unified import UnifiedSearch
 from storage.shelf import Shelf
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.roster import Rosters
+    from storage.retrieval.unified import UnifiedSearch
 
 __all__ = ["Library"]
 
@@ -89,24 +92,26 @@ class Library:
         self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
         self.recent = Recent(self.database, self.entries)
         self.recorder = Recorder(self.entries)
-        self._unified = UnifiedSearch(
-            self.database, self.engine, self.indexer, self.entries, self.recent
-        )
         self._embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, models, self.engine)
-        self._rosters = Rosters(self.database)
         self._max_document_bytes = max_document_bytes
+        self._first_use = threading.Lock()
 
     def shelf(self, identity: Identity) -> Shelf:
         """What one identity sees and changes."""
+        from storage.directory.directories import Directories  # noqa: PLC0415  # on first use
+        from storage.memory.memories import Memories  # noqa: PLC0415  # the same
+
+        with self._first_use:  # calls come at once
+            unified, rosters = self._unified, self._rosters
         return Shelf(
             identity,
             contexts=self._contexts,
             people=People(self.database, identity),
             knowledge=self._knowledge,
             engine=self.engine,
-            unified=self._unified,
+            unified=unified,
             indexer=self.indexer,
             events=Events(
                 identity,
@@ -129,7 +134,7 @@ class Library:
                 database=self.database,
                 engine=self.engine,
                 indexer=self.indexer,
-                rosters=self._rosters,
+                rosters=rosters,
             ),
             max_document_bytes=self._max_document_bytes,
         )
@@ -137,10 +142,23 @@ class Library:
     def close(self) -> None:
         """Ends the background work and lets go of the files."""
         self.recorder.close()
-        self._unified.close()
+        if "_unified" in vars(self):
+            self._unified.close()
         self.indexer.stop()
         self.vectors.close()
         self.database.close()
+
+    @cached_property
+    def _unified(self) -> UnifiedSearch:
+        from storage.retrieval.unified import UnifiedSearch  # noqa: PLC0415  # on first use
+
+        return UnifiedSearch(self.database, self.engine, self.indexer, self.entries, self.recent)
+
+    @cached_property
+    def _rosters(self) -> Rosters:
+        from storage.directory.roster import Rosters  # noqa: PLC0415  # on first use
+
+        return Rosters(self.database)
 
 
 def _name(database: Database) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from storage.contexts import ContextRepository
-from storage.directory.directories import Directories
 from storage.errors import StorageUnavailableError
 from storage.events.events import Events
 from storage.index.indexer import Indexer
 from storage.intake import OnProgress, PreparedChunk, normalized, prepare
 from storage.knowledge import KnowledgeBase
 from storage.memory.entries import OwnEntries
-from storage.memory.memories import Memories
 from storage.models import (
     Chunk,
     Context,
@@ -30,7 +29,11 @@ from storage.people.names import fold
 from storage.people.people import People
 from storage.retrieval.inquiry import Findings, Inquiry
 from storage.retrieval.search import SearchEngine
-from storage.retrieval.unified import UnifiedSearch
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.directories import Directories
+    from storage.memory.memories import Memories
+    from storage.retrieval.unified import UnifiedSearch
 
 __all__ = ["Shelf"]
 

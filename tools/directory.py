@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import shorten
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from storage.directory.directories import Directories
 from storage.directory.models import Directory
 from storage.directory.shelving import YEAR
 from storage.models import SearchFilter
@@ -21,6 +20,9 @@ from tools.core.holdings import Holdings
 from tools.core.params import AgentId, DeviceId, TopK, UserId
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.tailoring import LONGEST_DESCRIPTION, with_enum
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.directories import Directories
 
 __all__ = [
     "Identities",

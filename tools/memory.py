@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from storage.memory.browsing import Memory
-from storage.memory.memories import Memories
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Stored
 from tools.core.calendar import utc
@@ -29,6 +27,10 @@ from tools.core.params import (
     layer_of,
 )
 from tools.core.spec import Effect, ToolScope, tool
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.memory.browsing import Memory
+    from storage.memory.memories import Memories
 
 __all__ = ["browse_memory", "remember"]
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
 from pydantic import Field
 
 from storage.memory.layers import UNUSED_SECONDS
-from storage.memory.memories import Doomed, Memories
 from storage.memory.models import MemoryLayer
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
@@ -20,6 +19,9 @@ from tools.core.managed import Action, Counts, ManagedMemory, Touched
 from tools.core.params import AgentId, DeviceId, Layer, Numbers, SessionId, UserId, layer_of
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 from tools.session_summaries import SessionBuild
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.memory.memories import Doomed, Memories
 
 __all__ = ["manage_memory"]
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
 from pydantic import BaseModel, Field, ValidationError
 
 from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
-from storage.memory.memories import Memories
-from storage.memory.summaries import DueSession
 from storage.models import Context
 from tools.core.context import ProgressReporter
 from tools.core.managed import SessionSummary
 from tools.core.sampling import Prompt, Reply, Sampler
 from tools.core.writing import MOST_WRITTEN, summary_prompt, written_by
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.memory.memories import Memories
+    from storage.memory.summaries import DueSession
 
 __all__ = ["SessionBuild"]
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.cli.terminal import visible
-from storage.retrieval.routing import AS_ASKED, UNSAID
+from storage.retrieval.inquiry import AS_ASKED, UNSAID
 from storage.tokenize import is_spaceless, tokenize
 from tools.core.retrieved import Coverage
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from storage.directory.models import Directory, Record
+from storage.directory.models import Directory, Record, field_name
 from storage.directory.values import MAX_NAME, RecordValues
 from storage.people.names import fold
 
-__all__ = ["Fields", "field_name", "united"]
+__all__ = ["Fields", "united"]
 
 MAX_KEY = 200
 """Characters of a key: a label, by which a record's items are found, has up to 256."""
 
-_NAME_SIGNS = re.compile(r"[\s_-]+")
 _T = TypeVar("_T")
 
 
@@ -108,11 +106,6 @@ def united(records: Iterable[Record]) -> tuple[dict[str, Record], list[str]]:
             merged.append(record.name)
         found[record.key] = record if known is None else _union(known, record)
     return found, merged
-
-
-def field_name(written: str) -> str:
-    """The name of a field as it is compared: without case, blanks and hyphens."""
-    return _NAME_SIGNS.sub("_", written.strip().casefold())
 
 
 def _union(first: Record, second: Record) -> Record:

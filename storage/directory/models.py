@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["RESEARCHERS", "Directory", "Item", "Record"]
+__all__ = ["RESEARCHERS", "Directory", "Item", "Record", "field_name"]
+
+_NAME_SIGNS = re.compile(r"[\s_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +113,8 @@ RESEARCHERS = Directory(
     aliases="aliases",
 )
 """The directory that is always there, with the fields of researchers' profiles."""
+
+
+def field_name(written: str) -> str:
+    """The name of a field as it is compared: without case, blanks and hyphens."""
+    return _NAME_SIGNS.sub("_", written.strip().casefold())

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.directory.fields import Fields, field_name
-from storage.directory.models import Directory, Record
+from storage.directory.fields import Fields
+from storage.directory.models import Directory, Record, field_name
 from storage.errors import InvalidSourceError, UnreadableDocumentError
 from storage.reading.decode import decode
 

@@ -9,7 +9,11 @@ from storage.memory.models import Entry
 from storage.models import IndexStatus, SearchFilter, SearchHit
 from storage.retrieval.sources import Source
 
-__all__ = ["Finding", "Findings", "Inquiry", "Scope"]
+__all__ = ["AS_ASKED", "UNSAID", "Finding", "Findings", "Inquiry", "Scope"]
+
+AS_ASKED = "as asked"
+UNSAID = "nothing in the question says where"
+"""Why it was looked for somewhere, where that is not worth telling."""
 
 
 class Scope(StrEnum):

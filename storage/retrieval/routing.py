@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 
 from storage.models import SearchFilter
 from storage.retrieval import cues
-from storage.retrieval.inquiry import Inquiry, Scope
+from storage.retrieval.inquiry import AS_ASKED, UNSAID, Inquiry, Scope
 
-__all__ = ["AS_ASKED", "UNSAID", "Route", "route"]
+__all__ = ["Route", "route"]
 
-AS_ASKED = "as asked"
-UNSAID = "nothing in the question says where"
 """Why everything is searched, where that needs no telling."""
 
 _MEMORY_INTENTS = frozenset({"recall", "remember", "memory"})

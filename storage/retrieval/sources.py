@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from storage.labels import is_labelled
 from storage.models import Context, ContextType, SearchFilter
 
-__all__ = ["Source"]
+__all__ = ["MEMORY", "Source", "origin_of"]
+
+MEMORY = "memory"
+"""The origin of memories, and of entries."""
+
+ORIGINS = {
+    ContextType.DOCUMENT: "documents",
+    ContextType.KNOWLEDGE: "knowledge",
+    ContextType.EVENT: "events",
+}
+"""Of what is in no named source."""
 
 ValueT = TypeVar("ValueT")
 
@@ -87,3 +97,11 @@ def _common(own: tuple[ValueT, ...], wanted: tuple[ValueT, ...]) -> tuple[ValueT
     if not own or not wanted:
         return own or wanted
     return tuple(value for value in wanted if value in own) or None
+
+
+def origin_of(context: Context, sources: Sequence[Source]) -> str:
+    """Where a context comes from: memory, the first source that it is in, or its kind."""
+    if context.memory_layer:
+        return MEMORY
+    named = (source.name for source in sources if source.holds(context))
+    return next(named, ORIGINS[context.context_type])

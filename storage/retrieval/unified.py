@@ -14,7 +14,7 @@ from storage.index.lexical import UserIndex
 from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import Recent
-from storage.models import Context, ContextType, Identity, SearchFilter, SearchHit, SearchResult
+from storage.models import Identity, SearchFilter, SearchHit, SearchResult
 from storage.retrieval.cache import AnswerCache, Wording
 from storage.retrieval.duplicates import distinct
 from storage.retrieval.inquiry import Finding, Findings, Inquiry
@@ -22,10 +22,10 @@ from storage.retrieval.rerank import Candidate, candidates_of, rerank
 from storage.retrieval.rewriting import leans, rewrite
 from storage.retrieval.routing import Route, route
 from storage.retrieval.search import SearchEngine
-from storage.retrieval.sources import Source
+from storage.retrieval.sources import MEMORY, origin_of
 from storage.tokenize import terms_of
 
-__all__ = ["Resolve", "UnifiedSearch", "origin_of", "with_entries"]
+__all__ = ["Resolve", "UnifiedSearch", "with_entries"]
 
 SPARE = 3
 """Candidates for each finding that is wanted: some say the same."""
@@ -40,14 +40,6 @@ EARLIER = 20
 
 WORKERS = 4
 """Searches of layer 1 at a time: each takes less than a millisecond."""
-
-MEMORY = "memory"
-
-ORIGINS = {
-    ContextType.DOCUMENT: "documents",
-    ContextType.KNOWLEDGE: "knowledge",
-    ContextType.EVENT: "events",
-}
 
 Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
 """Gives the filter with the stored spellings of its names, and the names that are unknown."""
@@ -229,14 +221,6 @@ class UnifiedSearch:
             ):
                 told.setdefault(seq, set()).add(context_id)
         return [frozenset(told.get(each.entry.seq, ()) if each.entry else ()) for each in findings]
-
-
-def origin_of(context: Context, sources: Sequence[Source]) -> str:
-    """Where a context comes from: memory, the first source that it is in, or its kind."""
-    if context.memory_layer:
-        return MEMORY
-    named = (source.name for source in sources if source.holds(context))
-    return next(named, ORIGINS[context.context_type])
 
 
 def with_entries(

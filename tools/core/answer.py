@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from storage.retrieval.inquiry import Findings, Scope
-from storage.retrieval.routing import AS_ASKED, UNSAID
+from storage.retrieval.inquiry import AS_ASKED, UNSAID, Findings, Scope
 from tools.core.retrieved import Coverage, Hit, Retrieved
 
 __all__ = ["Answer"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, FiniteFloat
 
 from storage.directory.models import Directory
-from storage.directory.results import Entry, Found, FoundRecord
 from tools.core.retrieved import Coverage
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.results import Entry, Found, FoundRecord
 
 __all__ = [
     "DirectoryEntry",

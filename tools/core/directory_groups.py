@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
 from storage.directory.models import Directory
-from storage.directory.results import GroupSize, Members
 from tools.core.directory import DirectoryEntry, counted, in_words
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.results import GroupSize, Members
 
 __all__ = ["FilteredDirectory", "GroupMember", "ListedGroup"]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel, FiniteFloat
 
 from storage.directory.models import Directory
-from storage.directory.results import FoundItem, FoundItems
 from tools.core.directory import in_words
 from tools.core.retrieved import Coverage
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.results import FoundItem, FoundItems
 
 __all__ = ["Asked", "ItemOwner", "ListedItem", "ListedItems"]
 

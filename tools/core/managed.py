@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, Field
 
 from storage.memory.models import MemoryLayer
-from storage.memory.statistics import LayerStats, MemoryStats
 from storage.models import Context
 from tools.core.calendar import utc
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.memory.statistics import LayerStats, MemoryStats
 
 __all__ = ["Action", "Counts", "LayerCount", "ManagedMemory", "SessionSummary", "Touched"]
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, FiniteFloat
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
 from storage.retrieval.inquiry import Finding
-from storage.retrieval.unified import origin_of
+from storage.retrieval.sources import origin_of
 from storage.tokenize import terms_of, tokenize
 from tools.core.calendar import utc
 
