@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from server.settings import SettingsError
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolSpec
+from tools.core.spec import ToolOffer, ToolSpec
 
 __all__ = ["EVERYDAY", "FULL", "LEAN", "Surface"]
 
@@ -62,13 +62,17 @@ class Surface:
         for problem in self._unknown(registry):
             _logger.warning("%s", problem)
         named = {spec.name for spec in map(registry.get, self._chosen) if spec is not None}
-        return [spec for spec in registry.specs() if spec.name in named or self._holds(spec)]
+        return [
+            registry.find(each.name)
+            for each in registry.offers()
+            if each.name in named or self._holds(each)
+        ]
 
     def shortens(self, spec: ToolSpec) -> bool:
         """Whether a tool is listed in its lean form: the built-in ones, unless all is wanted."""
         return spec.source == "builtin" and FULL not in self._chosen
 
-    def _holds(self, spec: ToolSpec) -> bool:
+    def _holds(self, spec: ToolOffer) -> bool:
         own = spec.source.startswith("function:")
         return FULL in self._chosen or (LEAN in self._chosen and (own or spec.name in EVERYDAY))
 

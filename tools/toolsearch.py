@@ -14,7 +14,15 @@ from tools.core.cards import groups, parameters, signature, summary
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.params import TopK
-from tools.core.spec import Effect, ToolFailure, ToolResult, ToolScope, ToolSpec, tool
+from tools.core.spec import (
+    Effect,
+    ToolFailure,
+    ToolOffer,
+    ToolResult,
+    ToolScope,
+    ToolSpec,
+    tool,
+)
 
 __all__ = ["call_tool", "describe_tool", "search_tools"]
 
@@ -115,7 +123,7 @@ class ToolDescription(BaseModel):
         return "\n".join(lines)
 
 
-def _tell_of_all(specs: Sequence[ToolSpec]) -> str:
+def _tell_of_all(specs: Sequence[ToolOffer]) -> str:
     return (
         f"Finds tools by what they do, among all {len(specs)}: {groups(specs)}. Most are not in "
         "your list: search before you say that something cannot be done, then call_tool."
@@ -146,7 +154,7 @@ def search_tools(
         )
         for match in catalogue.search(query, top_k)
     ]
-    return FoundTools(tools=cards, groups=groups(registry.specs()))
+    return FoundTools(tools=cards, groups=groups(registry.offers()))
 
 
 @tool(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tools.core.conversion.schema import resolve
-from tools.core.spec import ToolSpec
+from tools.core.spec import ToolOffer, ToolSpec
 
 __all__ = ["groups", "parameters", "signature", "summary"]
 
@@ -43,9 +43,9 @@ def parameters(spec: ToolSpec) -> str:
     return f"{spec.name}({', '.join(typed)})"
 
 
-def groups(specs: Sequence[ToolSpec]) -> str:
+def groups(specs: Sequence[ToolOffer]) -> str:
     """How many tools there are of each group, such as "context 18 (documents 4, events 4)"."""
-    tagged: dict[str, list[ToolSpec]] = {}
+    tagged: dict[str, list[ToolOffer]] = {}
     for spec in specs:
         group = spec.tags[0] if spec.tags else spec.source.partition(":")[0]
         tagged.setdefault(group, []).append(spec)

@@ -6,15 +6,17 @@ import importlib
 import inspect
 import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
+from tools.core.conversion.naming import tool_name
 from tools.core.errors import UnknownToolError
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.holdings import Holdings
-from tools.core.spec import ToolSpec
+from tools.core.spec import MARK, ToolOffer, ToolOptions, ToolSpec
 
 __all__ = ["ENTRY_POINT_GROUP", "ToolRegistry"]
 
@@ -30,6 +32,25 @@ LONGEST_NAME = 128
 """Characters of an unknown name that are compared and repeated (the protocol's own limit)."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Unconverted:
+    """A tool that nobody has asked for yet.
+
+    Attributes:
+        function: What it is made of.
+        name: What it is called by.
+        aliases: Other names that reach it.
+        tags: Groups it belongs to.
+        source: Where it comes from.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    source: str
+
+
 class ToolRegistry:
     """All tools by name and alias.
 
@@ -38,8 +59,9 @@ class ToolRegistry:
     """
 
     def __init__(self) -> None:
-        self._specs: dict[str, ToolSpec] = {}
-        self._owners: dict[str, ToolSpec] = {}
+        self._specs: dict[str, ToolSpec | _Unconverted] = {}
+        self._owners: dict[str, ToolSpec | _Unconverted] = {}
+        self._holdings: Holdings | None = None
         self.changes = 0
 
     def add(self, spec: ToolSpec) -> None:
@@ -48,6 +70,9 @@ class ToolRegistry:
         Raises:
             ValueError: If one of them is taken; it names both owners.
         """
+        self._add(spec)
+
+    def _add(self, spec: ToolSpec | _Unconverted) -> None:
         names = (spec.name, *spec.aliases)
         for position, name in enumerate(names):
             owner = spec if name in names[:position] else self._owners.get(name)
@@ -71,14 +96,17 @@ class ToolRegistry:
     def discover(self, package: ModuleType) -> None:
         """Adds the marked functions of each public module directly under a package.
 
+        Each is converted when it is first asked for: a start needs few of them. One that cannot be
+        converted raises ToolDefinitionError there; the project's own are all tested.
+
         Raises:
-            ToolDefinitionError: If one of them cannot be converted.
             ValueError: If two of them claim one name.
         """
         for module in pkgutil.iter_modules(package.__path__):
             if not module.ispkg and not module.name.startswith("_"):
                 found = importlib.import_module(f"{package.__name__}.{module.name}")
-                self._add_module(found, "builtin")
+                for function in _marked_functions(found):
+                    self._add(_unconverted(function, "builtin"))
 
     def discover_installed(self) -> None:
         """Adds the tools that other distributions announce under `toolcrib.tools`.
@@ -91,16 +119,16 @@ class ToolRegistry:
 
     def tailor(self, holdings: Holdings) -> None:
         """Fits each tool that asks for it to what the settings name; once, before any is listed."""
-        for spec in self.specs():
-            if spec.tailor is not None:
-                fitted = spec.tailor(spec, holdings)
-                self._specs[spec.name] = fitted
-                self._owners.update(dict.fromkeys((spec.name, *spec.aliases), fitted))
+        self._holdings = holdings
+        for spec in self._specs.copy().values():
+            if isinstance(spec, ToolSpec):
+                self._put(self._fitted(spec))
         self.changes += 1
 
     def get(self, name: str) -> ToolSpec | None:
         """The tool of that name or alias, or None."""
-        return self._owners.get(name)
+        owner = self._owners.get(name)
+        return None if owner is None else self._converted(owner)
 
     def find(self, name: str) -> ToolSpec:
         """The tool of that name or alias.
@@ -108,7 +136,7 @@ class ToolRegistry:
         Raises:
             UnknownToolError: If there is none; it suggests up to three similar names.
         """
-        spec = self._owners.get(name)
+        spec = self.get(name)
         if spec is None:
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
@@ -119,11 +147,35 @@ class ToolRegistry:
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """All tools, in the order of their names."""
-        return tuple(sorted(self._specs.values(), key=lambda spec: spec.name))
+        return tuple(self._converted(each) for each in self._in_order())
+
+    def offers(self) -> tuple[ToolOffer, ...]:
+        """What there is, in the order of the names, without what it takes to call it."""
+        return tuple(self._in_order())
 
     def description_of(self, spec: ToolSpec) -> str:
         """What a tool does, for the model; of some tools it depends on which others there are."""
-        return spec.description if spec.describe is None else spec.describe(self.specs())
+        return spec.description if spec.describe is None else spec.describe(self.offers())
+
+    def _in_order(self) -> list[ToolSpec | _Unconverted]:
+        return sorted(self._specs.values(), key=lambda each: each.name)
+
+    def _converted(self, found: ToolSpec | _Unconverted) -> ToolSpec:
+        if isinstance(found, ToolSpec):
+            return found
+        spec = self._fitted(FunctionToMCP.convert(found.function, source=found.source))
+        self._put(spec)
+        return spec
+
+    def _fitted(self, spec: ToolSpec) -> ToolSpec:
+        if spec.tailor is None or self._holdings is None:
+            return spec
+        return spec.tailor(spec, self._holdings)
+
+    def _put(self, spec: ToolSpec) -> None:
+        """Takes the place of what has its names already."""
+        self._specs[spec.name] = spec
+        self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
 
     def _add_module(self, module: ModuleType, source: str) -> None:
         for function in _marked_functions(module):
@@ -158,9 +210,15 @@ class ToolRegistry:
 def _marked_functions(module: ModuleType) -> Iterator[Any]:
     """What `@tool` marked in this module, without what it only imports."""
     for value in vars(module).values():
-        if hasattr(value, "__tool_options__") and value.__module__ == module.__name__:
+        if hasattr(value, MARK) and value.__module__ == module.__name__:
             yield value
 
 
-def _describe(spec: ToolSpec) -> str:
+def _unconverted(function: Callable[..., Any], source: str) -> _Unconverted:
+    options: ToolOptions = getattr(function, MARK)
+    name = tool_name(function, None)
+    return _Unconverted(function, name, options.get("aliases", ()), options.get("tags", ()), source)
+
+
+def _describe(spec: ToolOffer) -> str:
     return f"{spec.name} ({spec.source})"

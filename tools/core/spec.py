@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,7 @@ __all__ = [
     "Confirmation",
     "Effect",
     "ToolFailure",
+    "ToolOffer",
     "ToolOptions",
     "ToolResult",
     "ToolScope",
@@ -128,6 +129,23 @@ class ToolResult:
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
 
+class ToolOffer(Protocol):
+    """What tells which tools there are; a ToolSpec is one.
+
+    Attributes:
+        name: Stable identifier.
+        tags: Groups it belongs to.
+        source: Where it comes from, as in ToolSpec.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102  # told above
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
+    @property
+    def source(self) -> str: ...  # noqa: D102  # the same
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """Everything that is known of a tool.
@@ -174,7 +192,7 @@ class ToolSpec:
     source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
-    describe: Callable[[Sequence[ToolSpec]], str] | None = None
+    describe: Callable[[Sequence[ToolOffer]], str] | None = None
     tailor: Callable[..., ToolSpec] | None = None  # Holdings is not loaded where functions run
     recorded: bool = True
 
