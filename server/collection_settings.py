@@ -15,7 +15,7 @@ from server.settings_group import SettingsGroup
 from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType
-from storage.retrieval.sources import Source
+from storage.retrieval.sources import MEMORY, ORIGINS, Source
 from tools.core.filters import STANDARD_FILTERS
 from tools.core.holdings import Holdings
 
@@ -30,7 +30,7 @@ __all__ = [
     "holdings_of",
 ]
 
-ORIGINS = frozenset({"documents", "events", "knowledge", "memory"})
+OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
 """What an answer says of findings that are in no source."""
 
 RAW_TYPES = frozenset({"chat", "chatgpt", "claude", "file", "summary", "text"})
@@ -165,7 +165,7 @@ def check_sources(sources: Mapping[str, SourceSettings], root: Path | None) -> N
         ValueError: What is wrong with the first of them.
     """
     for name, each in sources.items():
-        if name in ORIGINS or name == RESEARCHERS.name:
+        if name in OWN_NAMES or name == RESEARCHERS.name:
             raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
         if root is not None:
             _of(name, each.to_source, name, root)
@@ -180,7 +180,7 @@ def check_directories(
         ValueError: What is wrong with the first of them.
     """
     for name, each in directories.items():
-        if name in ORIGINS | RAW_TYPES:
+        if name in OWN_NAMES | RAW_TYPES:
             raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
         if name in sources:
             raise ValueError(f"{name!r} is the name of a source too; choose another name")

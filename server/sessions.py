@@ -20,12 +20,10 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
 __all__ = ["Conversation", "Sessions"]
-
-IDLE_SECONDS = 1_800.0
-"""How long a client may ask nothing before what it asks next is another conversation."""
 
 MOST = 1_000
 """Conversations that are kept in mind; those that were silent longest give way."""

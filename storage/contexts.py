@@ -22,6 +22,7 @@ from storage.models import Chunk, Context, ContextType, Identity, NewContext, Se
 
 __all__ = [
     "ContextRepository",
+    "chunks_of",
     "insert_whole",
     "load_chunks",
     "newest_chunks",
@@ -99,7 +100,7 @@ class ContextRepository:
                     f"Nothing with the id {context_id!r} is stored for user {identity.user_id!r}.",
                     suggestions=("Take the id from a search or a listing.",),
                 )
-            return _context(row), _chunks_of(connection, row["seq"])
+            return _context(row), chunks_of(connection, row["seq"])
 
     def get_document(
         self, identity: Identity, raw_type: str, raw_id: str
@@ -111,7 +112,7 @@ class ContextRepository:
         """
         with self._database.read() as connection:
             row = _visible_documents(connection, identity, raw_type, raw_id)[0]
-            return _context(row), _chunks_of(connection, row["seq"])
+            return _context(row), chunks_of(connection, row["seq"])
 
     def delete_document(self, identity: Identity, raw_type: str, raw_id: str) -> int:
         """Deletes a document from the record and, by way of its queue, from every index.
@@ -335,7 +336,8 @@ def _delete(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
     connection.executemany("DELETE FROM contexts WHERE seq = ?", ((seq,) for seq in seqs))
 
 
-def _chunks_of(connection: sqlite3.Connection, context_seq: int) -> list[Chunk]:
+def chunks_of(connection: sqlite3.Connection, context_seq: int) -> list[Chunk]:
+    """The chunks of a context, in its order."""
     rows = connection.execute(
         f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM chunks WHERE context_seq = ? ORDER BY position",
         (context_seq,),

@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.contexts import read_context
+from storage.contexts import chunks_of, read_context
 from storage.filters import Where
-from storage.memory.layers import weight
+from storage.memory.layers import LAST_TOUCHED, weight
 from storage.memory.models import MemoryLayer
-from storage.models import Chunk, Context
+from storage.models import Context
 from storage.wholetext import whole_text
 
 __all__ = [
@@ -97,9 +97,7 @@ def by_numbers(numbers: Sequence[int], layer: MemoryLayer | None = None) -> Wher
 
 def unused(layer: MemoryLayer, since: float) -> Where:
     """Those of a layer that were neither changed nor used since."""
-    return Where(
-        "m.layer = ? AND max(coalesce(m.last_used, 0), x.update_time) <= ?", (layer, since)
-    )
+    return Where(f"m.layer = ? AND {LAST_TOUCHED} <= ?", (layer, since))
 
 
 def by_ids(ids: Sequence[str]) -> Where:
@@ -123,12 +121,7 @@ def made_from(entries: Sequence[int]) -> Where:
 
 def text_of(connection: sqlite3.Connection, memory: Memory) -> str:
     """The whole text of a memory."""
-    rows = connection.execute(
-        "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
-        " ORDER BY position",
-        (memory.number,),
-    )
-    return whole_text([Chunk(*row) for row in rows])
+    return whole_text(chunks_of(connection, memory.number))
 
 
 def _rows(

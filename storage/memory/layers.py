@@ -9,6 +9,7 @@ from storage.filters import Where
 from storage.memory.models import MemoryLayer
 
 __all__ = [
+    "LAST_TOUCHED",
     "MUCH_USED",
     "UNUSED_SECONDS",
     "persist",
@@ -22,6 +23,10 @@ UNUSED_SECONDS = 30 * 86_400.0
 
 MUCH_USED = 5
 """Uses from which a memory of layer 2 has proved itself; also where use weighs half a point."""
+
+
+LAST_TOUCHED = "max(coalesce(m.last_used, 0), x.update_time)"
+"""When one of `memories AS m`, the context `x`, was last used or changed."""
 
 
 def weight(importance: float, uses: int, used: float, now: float) -> float:
@@ -64,7 +69,7 @@ def persistable(
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
         f" WHERE {whose.sql} AND m.layer = ?"
-        " AND (m.uses >= ? OR max(coalesce(m.last_used, 0), x.update_time) <= ?) ORDER BY x.seq",
+        f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ?) ORDER BY x.seq",
         (*whose.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
     )
     return [int(row[0]) for row in rows]

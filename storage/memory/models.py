@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-__all__ = ["IMPORTANT", "Entry", "EntryKind", "MemoryLayer", "NewEntry", "Session"]
+__all__ = ["IDLE_SECONDS", "IMPORTANT", "Entry", "EntryKind", "MemoryLayer", "NewEntry", "Session"]
 
 IMPORTANT = 6.0
 """Importance, of 10, from which something belongs to layer 2."""
+
+IDLE_SECONDS = 1_800.0
+"""How long nothing happens in a session that has ended."""
 
 EntryKind = Literal["call", "message"]
 

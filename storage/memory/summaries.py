@@ -19,13 +19,10 @@ from storage.index.embedders.protocol import Embedder
 from storage.intake import prepare
 from storage.memory.entries import Entries
 from storage.memory.making import TELLING, find_made, place
-from storage.memory.models import Entry, MemoryLayer
+from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 
-__all__ = ["IDLE_SECONDS", "SUMMED_UP", "DueSession", "SessionSummaries", "unsettled"]
-
-IDLE_SECONDS = 1_800.0
-"""How long nothing happens in a session that has ended."""
+__all__ = ["SUMMED_UP", "DueSession", "SessionSummaries", "unsettled"]
 
 SUMMED_UP = "session"
 """The raw_type of a summary; its raw_id is the session's."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from storage.labels import is_labelled
 from storage.models import Context, ContextType, SearchFilter
 
-__all__ = ["MEMORY", "Source", "origin_of"]
+__all__ = ["MEMORY", "ORIGINS", "Source", "origin_of"]
 
 MEMORY = "memory"
 """The origin of memories, and of entries."""

@@ -22,7 +22,8 @@ from mcp_types import Implementation
 from starlette.requests import Request
 
 from server.clients import command_path
-from server.sessions import IDLE_SECONDS, MOST, Sessions
+from server.sessions import MOST, Sessions
+from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
 ANN = Identity("ann")

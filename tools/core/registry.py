@@ -34,7 +34,7 @@ LONGEST_NAME = 128
 
 @dataclass(frozen=True, slots=True)
 class _Unconverted:
-    """A tool that nobody has asked for yet.
+    """A built-in tool that nobody has asked for yet.
 
     Attributes:
         function: What it is made of.
@@ -48,7 +48,7 @@ class _Unconverted:
     name: str
     aliases: tuple[str, ...]
     tags: tuple[str, ...]
-    source: str
+    source: str = "builtin"
 
 
 class ToolRegistry:
@@ -106,7 +106,7 @@ class ToolRegistry:
             if not module.ispkg and not module.name.startswith("_"):
                 found = importlib.import_module(f"{package.__name__}.{module.name}")
                 for function in _marked_functions(found):
-                    self._add(_unconverted(function, "builtin"))
+                    self._add(_unconverted(function))
 
     def discover_installed(self) -> None:
         """Adds the tools that other distributions announce under `toolcrib.tools`.
@@ -214,10 +214,10 @@ def _marked_functions(module: ModuleType) -> Iterator[Any]:
             yield value
 
 
-def _unconverted(function: Callable[..., Any], source: str) -> _Unconverted:
+def _unconverted(function: Callable[..., Any]) -> _Unconverted:
     options: ToolOptions = getattr(function, MARK)
     name = tool_name(function, None)
-    return _Unconverted(function, name, options.get("aliases", ()), options.get("tags", ()), source)
+    return _Unconverted(function, name, options.get("aliases", ()), options.get("tags", ()))
 
 
 def _describe(spec: ToolOffer) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from storage.library import Library
 from storage.memory.memories import Memories
-from storage.memory.models import MemoryLayer, NewEntry
-from storage.memory.summaries import IDLE_SECONDS, MOST_PARTS, DueSession
+from storage.memory.models import IDLE_SECONDS, MemoryLayer, NewEntry
+from storage.memory.summaries import MOST_PARTS, DueSession
 from storage.models import Context, ContextType, Identity, NewContext, SearchFilter
 
 ANN = Identity(user_id="ann")
