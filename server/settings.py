@@ -28,6 +28,14 @@ from server.collection_settings import (
 )
 from server.http_settings import HttpSettings
 from server.index_settings import ChromaSettings, EmbedderSettings
+from server.safety_settings import (
+    ApprovalSettings,
+    AuditSettings,
+    PolicySettings,
+    RequestSettings,
+    SystemSettings,
+    WebSearchSettings,
+)
 from server.settings_group import GivenName, Names, SettingsGroup, parse_object, split_commas
 
 __all__ = [
@@ -269,6 +277,12 @@ class Settings(SettingsGroup):
     memory: MemorySettings = Field(MemorySettings(), description="Memory.")
     summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
     functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
+    policy: PolicySettings = Field(PolicySettings(), description="Policy.")
+    system: SystemSettings = Field(SystemSettings(), description="Programs.")
+    requests: RequestSettings = Field(RequestSettings(), description="Requests.")
+    web_search: WebSearchSettings = Field(WebSearchSettings(), description="Web search.")
+    approvals: ApprovalSettings = Field(ApprovalSettings(), description="Approvals.")
+    audit: AuditSettings = Field(AuditSettings(), description="Audit log.")
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="Named parts of what is stored, which a question can be put to, by a name of "

@@ -177,7 +177,7 @@ def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
     tags=("toolsearch",),
     capabilities=("call a tool that is not listed",),
     timeout=math.inf,  # the called tool has its own
-    recorded=False,  # the called tool is
+    passes_on=True,
 )
 async def call_tool(
     context: RequestContext,

@@ -88,7 +88,7 @@ class Toolcrib:
         sessions = Sessions()
         return build_server(
             registry,
-            SandboxToolManager(registry, sandbox=sandbox, library=self._library),
+            SandboxToolManager(registry, sandbox=sandbox, library=self._library, permissions=None),
             name="toolcrib",
             version="0",
             instructions="",

@@ -44,7 +44,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             registry.discover(tools)
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
-        manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library)
+        manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, permissions=None)
         resources = ContextResources(library, IDENTITY)
         sessions = Sessions()
         return build_server(

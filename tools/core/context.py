@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from storage.models import Identity
+from tools.core.approval import Approver
 from tools.core.errors import PermissionDeniedError
 from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
@@ -16,8 +17,10 @@ from tools.core.sandbox import Sandbox
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
+    from tools.core.filesearch.search import FileSearch
     from tools.core.holdings import Holdings
     from tools.core.index import ToolIndex
+    from tools.core.machine import Machine
     from tools.core.spec import ToolResult
 
 __all__ = ["Calls", "ProgressReporter", "RequestContext"]
@@ -59,6 +62,7 @@ class RequestContext:
         sampler: The way to the client's model; None where the client offers none.
         session_id: The session it belongs to; empty means a session of its own.
         client: Name of the client, as it says it.
+        approver: The way to the person at the client; None where the client cannot ask.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -67,10 +71,13 @@ class RequestContext:
     _library: Library | None = None
     _calls: Calls | None = None
     _holdings: Holdings | None = None
+    _machine: Machine | None = None
+    _searching: Machine | None = None
     bound: bool = field(default=False, kw_only=True)
     sampler: Sampler | None = field(default=None, kw_only=True)
     session_id: str = field(default="", kw_only=True)
     client: str = field(default="", kw_only=True)
+    approver: Approver | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -133,6 +140,28 @@ class RequestContext:
         return self._holdings
 
     @property
+    def machine(self) -> Machine:
+        """Processes and the web (scope system).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant them.
+        """
+        if self._machine is None:
+            raise PermissionDeniedError("This tool's scope grants no processes and no network.")
+        return self._machine
+
+    @property
+    def file_search(self) -> FileSearch:
+        """Searches among the files beneath the root (scope sandboxed).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant it.
+        """
+        if self._searching is None:
+            raise PermissionDeniedError("This tool's scope grants no search among files.")
+        return self._searching.file_search
+
+    @property
     def catalogue(self) -> ToolIndex:
         """Every tool there is (scope context).
 
@@ -163,9 +192,19 @@ class RequestContext:
         library: Library | None = None,
         calls: Calls | None = None,
         holdings: Holdings | None = None,
+        machine: Machine | None = None,
+        searching: Machine | None = None,
     ) -> RequestContext:
         """The same call with what its scope grants."""
-        return replace(self, _sandbox=sandbox, _library=library, _calls=calls, _holdings=holdings)
+        return replace(
+            self,
+            _sandbox=sandbox,
+            _library=library,
+            _calls=calls,
+            _holdings=holdings,
+            _machine=machine,
+            _searching=searching,
+        )
 
     def _granted_calls(self) -> Calls:
         if self._calls is None:

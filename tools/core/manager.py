@@ -13,12 +13,15 @@ from typing import Any
 import anyio
 
 from storage.library import Library
+from tools.core.audit import Audit
 from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error, only_cause
 from tools.core.holdings import Holdings
 from tools.core.index import ToolIndex
+from tools.core.machine import Machine
+from tools.core.permission import Permission, Permissions
 from tools.core.recording import BegunCall, Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import AnswersAwaitedError
@@ -43,15 +46,18 @@ class ToolCall:
 
 
 class SandboxToolManager:
-    """Executes calls: each is checked, given what its scope grants, and always answered.
+    """Executes calls: each is judged, given what its scope grants, audited and always answered.
 
     Args:
         registry: The tools.
-        sandbox: The files that the scopes sandboxed and context are granted.
+        sandbox: The files that the scopes sandboxed, context and system are granted.
         library: The stored context that the scope context is granted.
+        permissions: Judges each call; None is for the person at the keyboard, who may do anything.
+        machine: Processes and the web, which the scope system is granted; None refuses that scope.
         text_budget: Characters of text that one result may have, at least 1,000.
         holdings: The sources and directories that the settings name.
         recording: Records each call; None records none.
+        audit: Writes down each call; None writes none.
         find_more: Awaited when no tool has the called name, for those that came to be just now.
     """
 
@@ -61,17 +67,23 @@ class SandboxToolManager:
         *,
         sandbox: Sandbox,
         library: Library,
+        permissions: Permissions | None,
+        machine: Machine | None = None,
         text_budget: int = 24_000,
         holdings: Holdings | None = None,
         recording: Recording | None = None,
+        audit: Audit | None = None,
         find_more: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
         self._library = library
+        self._permissions = permissions
+        self._machine = machine
         self._text_budget = text_budget
         self._holdings = holdings or Holdings()
         self._recording = recording
+        self._audit = audit
         self._find_more = find_more
         self._turns = Turns()
         self._index = ToolIndex(registry)
@@ -94,16 +106,16 @@ class SandboxToolManager:
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
         call = BegunCall(name, arguments, context)
+        permission = Permission()
         result: ToolResult | None = None
         is_final = True
         try:
-            result = await self._take_path(name, arguments, context)
+            result = await self._take_path(name, arguments, context, permission)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
             result = ToolResult.failure(as_tool_error(error, name))
-        finally:  # a cancelled call is recorded too
-            if self._recording is not None and is_final:
-                await self._recording.keep(call.finished(self._registry.get(name), result))
+        finally:  # a cancelled call is written down too
+            await self._close(call, permission, result, is_final=is_final)
         return result
 
     async def execute_batch(
@@ -137,39 +149,60 @@ class SandboxToolManager:
         return path
 
     async def _take_path(
-        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        context: RequestContext,
+        permission: Permission,
     ) -> ToolResult:
         """The steps of a call, in their order."""
         if self._registry.get(name) is None:
             await self._find_more()
         spec = self._registry.find(name)
         checked = spec.validate(arguments)
+        if self._permissions is not None:
+            await self._permissions.obtain(spec, checked, context, permission)
         turn = self._turns.of(spec)
-        granted = self._grant(spec, context, turn)
+        granted = self._grant(spec, context, turn, permission)
         async with turn:
             result = await _run(spec, checked, granted)
         return fit_text(result, spec, self._text_budget)
 
-    def _grant(self, spec: ToolSpec, context: RequestContext, turn: Turn) -> RequestContext:
+    async def _close(
+        self,
+        call: BegunCall,
+        permission: Permission,
+        result: ToolResult | None,
+        *,
+        is_final: bool,
+    ) -> None:
+        """Uses the approval up and writes the call down, unless it will come again."""
+        if self._permissions is not None:
+            await self._permissions.close(permission, is_final=is_final)
+        finished = call.finished(self._registry.get(call.name), result)
+        if self._audit is not None:
+            self._audit.keep(finished, permission)
+        if self._recording is not None and is_final:
+            await self._recording.keep(finished)
+
+    def _grant(
+        self, spec: ToolSpec, context: RequestContext, turn: Turn, permission: Permission
+    ) -> RequestContext:
+        sandbox = self._sandbox.ruled(permission.places)
         match spec.scope:
             case ToolScope.SANDBOXED:
-                return context.granted(sandbox=self._sandbox)
+                return context.granted(sandbox=sandbox, searching=self._machine)
             case ToolScope.CONTEXT:
                 calls = Calls(self._index, partial(self._nested, context, turn))
                 return context.granted(
-                    sandbox=self._sandbox,
-                    library=self._library,
-                    calls=calls,
-                    holdings=self._holdings,
+                    sandbox=sandbox, library=self._library, calls=calls, holdings=self._holdings
                 )
             case ToolScope.MCP:
                 return context.granted()
             case ToolScope.SYSTEM:
-                raise PermissionDeniedError(
-                    f"{spec.name} runs processes, which this version of Toolcrib cannot confine; "
-                    "nothing was run.",
-                    next_actions=["Use a tool that works on files or on stored context instead."],
-                )
+                if self._machine is None:
+                    raise PermissionDeniedError(f"{spec.name} may run nothing here.")
+                return context.granted(sandbox=sandbox, machine=self._machine)
 
     async def _nested(
         self, context: RequestContext, turn: Turn, name: str, arguments: Mapping[str, Any]

@@ -136,7 +136,7 @@ class Recording:
 
     async def keep(self, call: FinishedCall) -> None:
         """Records a call, unless its tool only passes calls on."""
-        if call.spec is not None and not call.spec.recorded:
+        if call.spec is not None and call.spec.passes_on:
             return
         try:
             await self._written(_identity(call), _entry(call))

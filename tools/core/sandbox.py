@@ -12,9 +12,10 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
 from tools.core.listing import Listing, list_entries
@@ -23,6 +24,9 @@ from tools.core.place import Resolver
 from tools.core.protect import Guard
 from tools.core.replace import WriteLocks, replace_file
 from tools.core.sandbox_errors import explained
+
+if TYPE_CHECKING:
+    from tools.core.policy.places import PlaceRules
 
 __all__ = ["FileContent", "Sandbox", "Written"]
 
@@ -98,11 +102,20 @@ class Sandbox:
         self._guard = Guard(protected, read_only)
         self._open_directory = open_directory
         self._locks = WriteLocks()
+        self._rules: PlaceRules | None = None
 
     @property
     def root(self) -> Path:
         """The root as given, absolute."""
         return self._root
+
+    def ruled(self, rules: PlaceRules | None) -> Sandbox:
+        """The same files, of which each is also judged by rules when it is opened."""
+        if rules is None:
+            return self
+        ruled = copy(self)
+        ruled._rules = rules  # noqa: SLF001  # it is of this very class
+        return ruled
 
     def relative(self, path: str) -> str:
         """The path relative to the root, as it is spelled; nothing is opened.

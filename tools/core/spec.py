@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,8 @@ from tools.core.media import Media
 __all__ = [
     "Confirmation",
     "Effect",
+    "Subject",
+    "SubjectKind",
     "ToolFailure",
     "ToolOffer",
     "ToolOptions",
@@ -69,6 +71,26 @@ class Confirmation(StrEnum):
     NONE = "none"
     RECOMMENDED = "recommended"
     REQUIRED = "required"
+
+
+class SubjectKind(StrEnum):
+    """What a rule of the policy can say of a call besides its tool."""
+
+    COMMAND = "command"
+    PATH = "path"
+    URL = "url"
+
+
+class Subject(NamedTuple):
+    """The parameter that says what a call is about, by which rules tell calls of a tool apart.
+
+    Attributes:
+        kind: How rules compare it.
+        parameter: Its name.
+    """
+
+    kind: SubjectKind
+    parameter: str
 
 
 class ToolFailure(BaseModel):
@@ -169,7 +191,10 @@ class ToolSpec:
         details: The whole description, for describe_tool, where the listed one is cut short.
         describe: Makes the description of a tool whose use depends on which others there are.
         tailor: Fits a tool to the sources and directories that the settings name.
-        recorded: Whether a call is an entry of memory; what merely passes on a call is none.
+        subject: What a call is about, for the rules of the policy.
+        confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
+        passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
+            audited itself.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned.
     """
@@ -194,7 +219,9 @@ class ToolSpec:
     details: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
     tailor: Callable[..., ToolSpec] | None = None  # Holdings is not loaded where functions run
-    recorded: bool = True
+    subject: Subject | None = None
+    confirm_if: str = ""
+    passes_on: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -233,7 +260,9 @@ class ToolOptions(TypedDict, total=False):
         timeout: Seconds that a call may take.
         describe: Makes the description from all tools, where it depends on them.
         tailor: Fits the tool to the sources and directories that the settings name.
-        recorded: Whether a call is an entry of memory.
+        subject: What a call is about, for the rules of the policy.
+        confirm_if: Which calls `confirmation` means; all where it is left out.
+        passes_on: Whether it merely makes a call for its caller.
         hidden: Parameters that callers neither see nor give; each keeps its default.
     """
 
@@ -249,7 +278,9 @@ class ToolOptions(TypedDict, total=False):
     timeout: PositiveFloat
     describe: Callable[..., str]
     tailor: Callable[..., Any]
-    recorded: bool
+    subject: Subject
+    confirm_if: str
+    passes_on: bool
     hidden: AbstractSet[str]
 
 

@@ -31,6 +31,6 @@ def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManage
         registry = ToolRegistry()
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
-        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, **options)
+        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options)
 
     return make

@@ -54,6 +54,7 @@ def builtin(tmp_path: Any, library: Library) -> SandboxToolManager:
         registry,
         sandbox=Sandbox(tmp_path),
         library=library,
+        permissions=None,
         recording=Recording(library.recorder),
     )
 

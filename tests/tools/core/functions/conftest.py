@@ -95,7 +95,11 @@ def serve(tmp_path: Path) -> Serve:
         files = FunctionFiles([folder], registry, lambda: workshop)
         library = Library(tmp_path / "data", MiniLMEmbedder())
         manager = SandboxToolManager(
-            registry, sandbox=Sandbox(root), library=library, find_more=files.refresh
+            registry,
+            sandbox=Sandbox(root),
+            library=library,
+            permissions=None,
+            find_more=files.refresh,
         )
         try:
             async with files.running():

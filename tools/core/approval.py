@@ -1,0 +1,109 @@
+"""Approvals: how a person is asked about a call, and what becomes of the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Protocol
+
+from storage.models import Identity
+
+__all__ = ["Approval", "Approvals", "Approver", "Consent", "Question", "digest_of"]
+
+
+class Consent(StrEnum):
+    """What a person said to a call."""
+
+    ONCE = "once"
+    FOR_A_WHILE = "for_a_while"
+    NO = "no"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked.
+
+    Attributes:
+        tool: The tool's name.
+        identity: Whose call it is.
+        client: Name of the client, as it says it.
+        digest: What the answer is bound to: the tool, all of its arguments and whose call it is.
+        shown: What the call would do, whole: the command, the path, the URL, else the arguments.
+        reason: Why somebody is asked.
+        grant: The rule that would allow this and its like for a while; empty where none would.
+    """
+
+    tool: str
+    identity: Identity
+    client: str
+    digest: str
+    shown: str
+    reason: str
+    grant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One approval of one call.
+
+    Attributes:
+        by: Who gave it: "client", "command line".
+        ticket: Names it.
+    """
+
+    by: str
+    ticket: str
+
+
+class Approver(Protocol):
+    """The way to a person: the client's own dialogue.
+
+    Attributes:
+        tickets: The questions whose answers came with this call, by their tickets.
+    """
+
+    tickets: Sequence[str]
+
+    async def ask(self, question: Question, ticket: str) -> Consent:
+        """What the person says.
+
+        Args:
+            question: What is asked.
+            ticket: Names this question; an answer to another counts for nothing.
+
+        Returns:
+            The answer; NONE where the client cannot ask, or the person gave none.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+        """
+
+
+class Approvals(Protocol):
+    """Has calls approved, once each; handed to the call path by the server."""
+
+    def grants(self, identity: Identity) -> tuple[str, ...]:
+        """The rules that the person allowed for a while and that still hold; blocks."""
+
+    async def obtain(self, question: Question, approver: Approver | None) -> Approval:
+        """The approval of one call.
+
+        Raises:
+            ApprovalRequiredError: If nobody was there to ask; it says what to do.
+            PermissionDeniedError: If the person said no.
+            AnswersAwaitedError: If the client must answer first.
+        """
+
+    async def close(self, approval: Approval, *, is_final: bool) -> None:
+        """Uses an approval up, or keeps it for the same call when it comes again."""
+
+
+def digest_of(tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:
+    """SHA-256 over a call in canonical JSON, hexadecimal: any other call has another."""
+    said = [tool, arguments, identity.user_id, identity.device_id, identity.agent_id]
+    text = json.dumps(said, sort_keys=True, ensure_ascii=True, default=repr)
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Searching among files: by name and by content, with ripgrep or a worker of our own."""

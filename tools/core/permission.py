@@ -1,0 +1,134 @@
+"""The permission of one call: what the policy says of it, and who approved it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from tools.core.approval import Approval, Approvals, Question, digest_of
+from tools.core.context import RequestContext
+from tools.core.errors import PermissionDeniedError
+from tools.core.policy.verdict import Decision, Verdict
+from tools.core.spec import Effect, ToolScope, ToolSpec
+
+if TYPE_CHECKING:
+    from tools.core.machine import Machine
+    from tools.core.policy.places import PlaceRules
+    from tools.core.policy.policy import Policy
+
+__all__ = ["Permission", "Permissions"]
+
+
+@dataclass(slots=True)
+class Permission:
+    """What was found of one call; empty until it was judged.
+
+    Attributes:
+        decision: What the policy says.
+        approval: By whom it was approved, where somebody had to be asked.
+        places: What the policy says of the files that the call opens; None where nothing.
+    """
+
+    decision: Decision | None = None
+    approval: Approval | None = None
+    places: PlaceRules | None = None
+
+
+class Permissions:
+    """Lets calls through, asks a person about them, or refuses them.
+
+    Args:
+        policy: The rules.
+        approvals: Has calls approved.
+        machine: Tells whether processes are confined; None where there are none.
+    """
+
+    def __init__(
+        self, policy: Policy, approvals: Approvals, machine: Machine | None = None
+    ) -> None:
+        self._policy = policy
+        self._approvals = approvals
+        self._machine = machine
+
+    async def obtain(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        context: RequestContext,
+        permission: Permission,
+    ) -> None:
+        """Fills in the permission of a call.
+
+        Args:
+            spec: The tool.
+            arguments: Its arguments, as validation made them.
+            context: Whose call it is, and the way to the person.
+            permission: What is filled in, so that a refused call has it too.
+
+        Raises:
+            PermissionDeniedError: If a rule or a person refuses.
+            ApprovalRequiredError: If nobody was there to ask.
+            AnswersAwaitedError: If the client must answer first.
+        """
+        confined = await self._is_confined(spec)
+        decision = self._policy.judge(spec, arguments, confined=confined)
+        if decision.verdict is Verdict.ASK:
+            grants = await anyio.to_thread.run_sync(self._approvals.grants, context.identity)
+            if grants:
+                decision = self._policy.judge(spec, arguments, confined=confined, grants=grants)
+        permission.decision = decision
+        if decision.verdict is Verdict.DENY:
+            raise PermissionDeniedError(
+                f"{spec.name} was not run: {decision.reason}",
+                next_actions=[
+                    "Do it another way, or ask the user to change the rule "
+                    f"{decision.rule!r} ({decision.source})."
+                ],
+            )
+        if decision.verdict is Verdict.ASK:
+            question = self._question(spec, arguments, context, decision)
+            permission.approval = await self._approvals.obtain(question, context.approver)
+        permission.places = self._policy.places(spec, arguments)
+
+    async def close(self, permission: Permission, *, is_final: bool) -> None:
+        """Uses an approval up, or keeps it for the same call, which comes again with answers."""
+        if permission.approval is not None:
+            with anyio.CancelScope(shield=True):
+                await self._approvals.close(permission.approval, is_final=is_final)
+
+    async def _is_confined(self, spec: ToolSpec) -> bool:
+        """Whether what the tool runs is confined; only tools that run something are asked about."""
+        runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+        return runs and self._machine is not None and await self._machine.processes.is_confined()
+
+    def _question(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        context: RequestContext,
+        decision: Decision,
+    ) -> Question:
+        return Question(
+            tool=spec.name,
+            identity=context.identity,
+            client=context.client,
+            digest=digest_of(spec.name, arguments, context.identity),
+            shown=_shown(arguments),
+            reason=decision.reason,
+            grant=self._policy.grant_for(spec, arguments),
+        )
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    """The arguments that were given, one a line, texts as they are."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return "\n".join(
+        f"{name}: {value}"
+        if isinstance(value, str)
+        else f"{name}: {json.dumps(value, default=repr, ensure_ascii=False)}"
+        for name, value in given.items()
+    )

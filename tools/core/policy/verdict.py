@@ -1,0 +1,35 @@
+"""What the policy says of a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Decision", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """Whether a call may run."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided of one call, and by what.
+
+    Attributes:
+        verdict: Whether it may run.
+        rule: The rule that decided, as it is written, such as `bash(git status *)`.
+        source: Where that rule stands: "settings", "profile standard", "grant 3f9a21c4".
+        reason: Why, in a sentence that names what the rule matched.
+        parts: What was found of each part, where a call has several (commands of a shell).
+    """
+
+    verdict: Verdict
+    rule: str
+    source: str
+    reason: str
+    parts: tuple[str, ...] = ()

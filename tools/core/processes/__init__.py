@@ -1,0 +1,1 @@
+"""Processes: programs started under the confinement that the settings require."""

@@ -1,0 +1,117 @@
+"""What is started, under which confinement, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = ["Command", "Ending", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode"]
+
+
+class Level(StrEnum):
+    """What confines a process."""
+
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+    SANDBOX_EXEC = "sandbox-exec"
+    NONE = "none"
+
+
+class SandboxMode(StrEnum):
+    """What the settings want where no confinement works."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one process may use; 0 sets no limit.
+
+    Attributes:
+        cpu_seconds: Seconds of processor time of each process.
+        memory_bytes: Address space of each process.
+        processes: Processes of the user at most while it starts more.
+        file_bytes: Size of each file that it writes.
+    """
+
+    cpu_seconds: int = 0
+    memory_bytes: int = 0
+    processes: int = 0
+    file_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What a tool wants to have run.
+
+    Attributes:
+        argv: The program and its arguments.
+        cwd: Where it starts: a directory relative to the root, resolved beneath it.
+        environment: Variables beside those that every process is given.
+        stdin: What it can read from its standard input.
+        writes: Whether it may write beneath the root.
+        network: Whether it may reach the hosts that the settings allow.
+        fast: Whether the cheapest level that holds is enough: for programs that we chose.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str = "."
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    writes: bool = True
+    network: bool = True
+    fast: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandlockRules:
+    """What a process may touch, with everything beneath it.
+
+    Attributes:
+        readable: Absolute paths that may be read and executed; those that are missing are skipped.
+        writable: Absolute paths that may also be written.
+    """
+
+    readable: tuple[str, ...]
+    writable: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What the launcher starts, as a level made it of a command.
+
+    Attributes:
+        argv: The program by its absolute path, and its arguments.
+        cwd: Absolute path of the directory that it starts in.
+        environment: All of its variables.
+        stdin: What it can read from its standard input.
+        files: What it has open from descriptor 3 on: the content of files in memory.
+        landlock: What it may touch; None applies no ruleset.
+        filtered: Whether its system calls are filtered (seccomp).
+        limits: What it may use.
+        scratch: A directory of its own that is removed when it has ended; empty for none.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str]
+    stdin: bytes = b""
+    files: tuple[bytes, ...] = ()
+    landlock: LandlockRules | None = None
+    filtered: bool = False
+    limits: Limits = Limits()
+    scratch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended.
+
+    Attributes:
+        exit_code: As a shell has it: 128 and the signal's number where a signal ended it.
+    """
+
+    exit_code: int

@@ -1,0 +1,1 @@
+"""The web: every request that leaves the product, judged at the socket."""
