@@ -102,6 +102,7 @@ class Library:
         """What one identity sees and changes."""
         from storage.directory.directories import Directories  # noqa: PLC0415  # on first use
         from storage.memory.memories import Memories  # noqa: PLC0415  # the same
+        from storage.todos import Todos  # noqa: PLC0415  # the same
 
         with self._first_use:  # calls come at once
             unified, rosters = self._unified, self._rosters
@@ -136,6 +137,7 @@ class Library:
                 indexer=self.indexer,
                 rosters=rosters,
             ),
+            todos=Todos(identity, self.database),
             max_document_bytes=self._max_document_bytes,
         )
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.directories import Directories
     from storage.memory.memories import Memories
     from storage.retrieval.unified import UnifiedSearch
+    from storage.todos import Todos
 
 __all__ = ["Shelf"]
 
@@ -56,6 +57,7 @@ class Shelf:
         entries: The identity's recorded calls and messages.
         memories: The identity's memories.
         directories: The identity's directories.
+        todos: The identity's to-do lists.
         max_document_bytes: Largest document that is taken.
     """
 
@@ -73,6 +75,7 @@ class Shelf:
         entries: OwnEntries,
         memories: Memories,
         directories: Directories,
+        todos: Todos,
         max_document_bytes: int,
     ) -> None:
         self.identity = identity
@@ -80,6 +83,7 @@ class Shelf:
         self.entries = entries
         self.memories = memories
         self.directories = directories
+        self.todos = todos
         self.people = people
         self.max_document_bytes = max_document_bytes
         self._contexts = contexts

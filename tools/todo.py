@@ -1,0 +1,157 @@
+"""The to-do list of a session: what the agent means to do, and how far it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from storage.todos import Todo, TodoStatus
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.spec import Effect, ToolScope, tool
+
+__all__ = ["read_todos", "todo"]
+
+MOST = 200
+"""To-dos of one list."""
+
+CHARACTERS = 1_000
+"""Of one to-do."""
+
+_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
+_COUNTED = {"completed": "done", "in_progress": "in progress", "pending": "pending"}
+
+
+_Text = Annotated[str, Field(max_length=CHARACTERS, pattern=r"\S")]
+
+
+class NewTodo(BaseModel):
+    """A to-do as it is sent.
+
+    Attributes:
+        id: What tells it from the others; made where it is left out.
+        content: What is to be done.
+        status: How far it is.
+        active_form: How it is said while it is done.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Annotated[
+        str | None, Field(pattern=r"^[!-~]{1,64}$", description="Keep it; made if left out")
+    ] = None
+    content: Annotated[_Text, Field(description="What is to be done")]
+    status: Literal["pending", "in_progress", "completed"]
+    active_form: Annotated[
+        _Text | None, Field(description="How it is said while it is done: Writing the tests")
+    ] = None
+
+
+class ListedTodo(BaseModel):
+    """A to-do as it is stored.
+
+    Attributes:
+        id: What tells it from the others.
+        content: What is to be done.
+        status: How far it is.
+        active_form: How it is said while it is done; empty where that was not said.
+    """
+
+    id: str
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    active_form: str
+
+    def to_text(self) -> str:
+        """One line of a checklist."""
+        is_active = self.status == "in_progress" and self.active_form
+        said = " ".join((self.active_form if is_active else self.content).split())
+        return f"{_MARKS[self.status]} {self.id}. {said}"
+
+
+class TodoList(BaseModel):
+    """The list of a session.
+
+    Attributes:
+        todos: In their order.
+        counts: How many there are of each status.
+    """
+
+    todos: list[ListedTodo]
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, todos: Sequence[Todo]) -> TodoList:
+        """A list as a tool answers it."""
+        tally = Counter(each.status for each in todos)
+        return cls(
+            todos=[
+                ListedTodo(
+                    id=each.id,
+                    content=each.content,
+                    status=each.status,
+                    active_form=each.active_form,
+                )
+                for each in todos
+            ],
+            counts={status: tally[status] for status in get_args(TodoStatus)},
+        )
+
+    def to_text(self) -> str:
+        """A checklist with its counts."""
+        if not self.todos:
+            return "Nothing on the list of this session."
+        told = ", ".join(
+            f"{self.counts[status]} {said}"
+            for status, said in _COUNTED.items()
+            if self.counts[status]
+        )
+        return "\n".join([f"To do ({told}):", *(each.to_text() for each in self.todos)])
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.WRITE},
+    idempotent=True,
+    aliases=("todo_write",),
+    tags=("files", "todo"),
+    capabilities=("plan the steps of a task and keep track of them",),
+)
+def todo(
+    context: RequestContext,
+    todos: Annotated[
+        list[NewTodo], Field(max_length=MOST, description="The whole list; empty clears it")
+    ],
+) -> TodoList:
+    """Replaces this session's to-do list as a whole: send those that stay too, with their ids."""
+    _check_ids([each.id for each in todos if each.id])
+    new = [Todo(each.id or "", each.content, each.status, each.active_form or "") for each in todos]
+    return TodoList.of(context.shelf().todos.replace(context.session_id, new))
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("files", "todo"),
+    capabilities=("read the to-do list of this session",),
+)
+def read_todos(context: RequestContext) -> TodoList:
+    """Reads this session's to-do list."""
+    return TodoList.of(context.shelf().todos.listed(context.session_id))
+
+
+def _check_ids(ids: Sequence[str]) -> None:
+    """Refuses ids that stand for more than one.
+
+    Raises:
+        InvalidArgumentsError: If one is given twice.
+    """
+    twice = sorted(each for each, times in Counter(ids).items() if times > 1)
+    if twice:
+        raise InvalidArgumentsError(
+            f"todos: more than one has the id {', '.join(map(repr, twice))}.",
+            next_actions=["Give each its own id, or leave the id of new ones out."],
+        )
