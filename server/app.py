@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,27 +16,39 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
+from server.approvals import StoredApprovals
 from server.collection_settings import holdings_of
 from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
 from server.sessions import Sessions
-from server.settings import Settings
+from server.settings import DEFAULT_SOURCE, Settings
 from server.surface import Surface
+from storage.approvals import ApprovalStore
 from storage.library import Library
 from storage.models import Identity
+from tools.core.audit import Audit
 from tools.core.chat import ChatSampler
 from tools.core.context import RequestContext
 from tools.core.functions.files import FunctionFiles
 from tools.core.holdings import Holdings
+from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
+from tools.core.permission import Permissions
+from tools.core.policy.policy import Policy
+from tools.core.processes.models import Limits
 from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from tools.core.processes.processes import Processes
+    from tools.core.web.client import WebClient
+    from tools.core.web.guard import AddressGuard
+    from tools.core.web.search import WebSearch
+
     from tools.core.functions.file import Workshop
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
@@ -49,6 +62,9 @@ INSTRUCTIONS = (
 )
 """The first 512 characters are what every client shows to its model."""
 
+_COMMON_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "PATH", "TZ")
+"""What every program is given of the server's environment."""
+
 
 @dataclass(frozen=True, slots=True)
 class App:
@@ -61,6 +77,7 @@ class App:
         manager: The call path.
         personal: The call path of the person at the keyboard, to whom every file is open; what it
             does is not recorded.
+        machine: Processes and the web.
         functions: The function files, whose tools are there while it is running.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
@@ -72,6 +89,7 @@ class App:
     registry: ToolRegistry
     manager: SandboxToolManager
     personal: SandboxToolManager
+    machine: Machine
     functions: FunctionFiles
     identity: Identity
     sessions: Sessions
@@ -92,7 +110,7 @@ class App:
         """Runs the background work; entered once a process, around everything that is served."""
         self.library.indexer.start()
         try:
-            async with self.functions.running():
+            async with self.machine.running(), self.functions.running():
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -115,17 +133,28 @@ def build(settings: Settings) -> App:
     library = _open_library(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
-    manager, personal = (
-        SandboxToolManager(
-            registry,
-            sandbox=Sandbox(root, protected=_protected(settings), read_only=_read_only(settings)),
-            library=library,
-            text_budget=settings.limits.text_budget,
-            holdings=holdings,
-            recording=kept,
-            find_more=functions.refresh,
-        )
-        for root, kept in ((settings.root, recording), (Path(settings.root.anchor), None))
+    sandbox = _sandbox(settings, settings.root)
+    machine = _machine(settings)
+    manager = SandboxToolManager(
+        registry,
+        sandbox=sandbox,
+        library=library,
+        permissions=Permissions(make_policy(settings), _approvals(settings, library), machine),
+        machine=machine,
+        text_budget=settings.limits.text_budget,
+        holdings=holdings,
+        recording=recording,
+        audit=_audit(settings),
+        find_more=functions.refresh,
+    )
+    personal = SandboxToolManager(
+        registry,
+        sandbox=_sandbox(settings, Path(settings.root.anchor)),
+        library=library,
+        permissions=None,
+        text_budget=settings.limits.text_budget,
+        holdings=holdings,
+        find_more=functions.refresh,
     )
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
@@ -145,7 +174,16 @@ def build(settings: Settings) -> App:
         sampler=_sampler(settings),
     )
     return App(
-        settings, library, registry, manager, personal, functions, identity, sessions, server
+        settings=settings,
+        library=library,
+        registry=registry,
+        manager=manager,
+        personal=personal,
+        machine=machine,
+        functions=functions,
+        identity=identity,
+        sessions=sessions,
+        server=server,
     )
 
 
@@ -156,6 +194,41 @@ def discover_tools(holdings: Holdings) -> ToolRegistry:
     registry.discover_installed()
     registry.tailor(holdings)
     return registry
+
+
+def make_policy(settings: Settings) -> Policy:
+    """The rules of the settings and of their profile."""
+    rules = settings.policy
+    return Policy(rules.profile, allow=rules.allow, ask=rules.ask, deny=rules.deny)
+
+
+def make_processes(settings: Settings) -> Processes:
+    """What starts programs, confined as the settings require."""
+    from tools.core.processes.processes import Processes  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.system
+    return Processes(
+        root=settings.root,
+        protected=_protected(settings),
+        read_only=_read_only(settings),
+        mode=wanted.sandbox,
+        limits=Limits(
+            cpu_seconds=wanted.cpu_seconds,
+            memory_bytes=wanted.memory_mb * 1_000_000,
+            processes=wanted.processes,
+            file_bytes=wanted.file_mb * 1_000_000,
+        ),
+        environment={
+            name: os.environ[name]
+            for name in (*_COMMON_VARIABLES, *wanted.environment)
+            if name in os.environ
+        },
+        readable=wanted.readable,
+        network=wanted.network,
+        sandbox=_sandbox(settings, settings.root),
+        data_dir=settings.data_dir,
+        guard=partial(_guard, settings),
+    )
 
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
@@ -202,6 +275,61 @@ def _sampler(settings: Settings) -> Sampler | None:
         return None
     key = named.api_key.get_secret_value()
     return ChatSampler(named.url, named.model, api_key=key, timeout=named.timeout)
+
+
+def _sandbox(settings: Settings, root: Path) -> Sandbox:
+    return Sandbox(root, protected=_protected(settings), read_only=_read_only(settings))
+
+
+def _machine(settings: Settings) -> Machine:
+    def search() -> WebSearch:
+
+        raise NotImplementedError
+
+    return Machine(
+        processes=partial(make_processes, settings),
+        web=partial(_web, settings),
+        search=search,
+    )
+
+
+def _web(settings: Settings) -> WebClient:
+    from tools.core.web.client import WebClient  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.requests
+    return WebClient(
+        _guard(settings),
+        proxy=wanted.proxy,
+        timeout=wanted.timeout,
+        max_bytes=wanted.max_mb * 1_000_000,
+    )
+
+
+def _guard(settings: Settings) -> AddressGuard:
+    from tools.core.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
+
+    return AddressGuard(settings.requests.private)
+
+
+def _approvals(settings: Settings, library: Library) -> StoredApprovals:
+    wanted = settings.approvals
+    elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
+    command = "toolcrib approvals"
+    if elsewhere:
+        command += f" --data-dir {shlex.quote(str(settings.data_dir))}"
+    return StoredApprovals(
+        ApprovalStore(library.database),
+        root=str(settings.root),
+        command=command,
+        wait=wanted.wait_seconds,
+        expire=wanted.expire_seconds,
+        grant=wanted.grant_seconds,
+    )
+
+
+def _audit(settings: Settings) -> Audit:
+    wanted = settings.audit
+    return Audit(settings.audit_file, max_bytes=wanted.max_bytes, backups=wanted.backups)
 
 
 def _protected(settings: Settings) -> tuple[Path, ...]:

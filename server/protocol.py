@@ -15,10 +15,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from server.auth import speaker_of
+from server.elicitation import approver_of
 from server.lean import lean
 from server.prompts import Prompts
 from server.resources import ContextResources
-from server.sampling import RoundSampler, sampler_of
+from server.rounds import Round
+from server.sampling import sampler_of
 from server.sessions import Sessions
 from server.surface import Surface
 from server.wire import utf8_json, utf8_text
@@ -148,19 +150,20 @@ class _ToolBridge:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
-        sampler = sampler_of(ctx, params) or self._sampler
+        this_round = Round(params)
         conversation = self._sessions.of(ctx, speaker.identity)
         context = RequestContext(
             speaker.identity,
             _progress_reporter(ctx),
             bound=speaker.bound,
-            sampler=sampler,
+            sampler=sampler_of(ctx, this_round) or self._sampler,
+            approver=approver_of(ctx, this_round),
             session_id=conversation.session_id,
             client=conversation.client,
         )
         result = await self._manager.execute(params.name, params.arguments or {}, context)
-        if isinstance(sampler, RoundSampler) and sampler.awaited is not None:
-            return sampler.awaited
+        if this_round.awaited is not None:
+            return this_round.awaited
         try:
             return _call_result(result)
         except InternalError as error:

@@ -133,9 +133,7 @@ class WebSearchSettings(SettingsGroup):
         "", description="Where the SearXNG instance is, or another address of Brave's API."
     )
     api_key: SecretStr = Field(SecretStr(""), description="Key of the Brave Search API.")
-    per_minute: int = Field(
-        20, ge=1, le=1_000, description="Searches a minute at most, 1 to 1000."
-    )
+    per_minute: int = Field(20, ge=1, le=1_000, description="Searches a minute at most, 1 to 1000.")
 
     @model_validator(mode="after")
     def _needs(self) -> WebSearchSettings:
@@ -159,7 +157,7 @@ class ApprovalSettings(SettingsGroup):
         600, ge=10, le=86_400, description="Seconds until an unanswered or unused one expires."
     )
     grant_seconds: int = Field(
-        3_600, ge=60, le=2_592_000, description="Seconds that \"for a while\" lasts."
+        3_600, ge=60, le=2_592_000, description='Seconds that "for a while" lasts.'
     )
 
 

@@ -7,7 +7,7 @@ answers (https://modelcontextprotocol.io/specification/2026-07-28/client/samplin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +18,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from server.rounds import Round
 from server.wire import utf8_text
 from tools.core.sampling import AnswersAwaitedError, Prompt, Reply
 
@@ -34,14 +35,14 @@ _REFUSALS = frozenset({"refusal", "content_filter"})
 
 
 def sampler_of(
-    ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ctx: ServerRequestContext[Any, Any], this_round: Round
 ) -> CallSampler | RoundSampler | None:
     """The way to the client's model; None if the client offers none."""
     capabilities = ctx.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         return None
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return RoundSampler(params.input_responses or {}, params.request_state or "")
+        return RoundSampler(this_round)
     return CallSampler(ctx) if ctx.session.can_send_request else None
 
 
@@ -80,20 +81,15 @@ class RoundSampler:
     """Asks by ending the call, which comes again with the answers (protocol 2026-07-28).
 
     Args:
-        answers: What the client answered so far, by the keys of the questions.
-        state: What was handed over with them.
-
-    Attributes:
-        awaited: What the client is to answer before it makes the call again, or None.
+        this_round: What came with the call.
     """
 
     kind = "client"
     at_once = MOST_AT_ONCE
 
-    def __init__(self, answers: Mapping[str, types.InputResponse], state: str) -> None:
-        self.state = state
-        self.awaited: types.InputRequiredResult | None = None
-        self._answers = answers
+    def __init__(self, this_round: Round) -> None:
+        self.state = this_round.state
+        self._round = this_round
 
     async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:
         """The replies that came with the call.
@@ -102,13 +98,13 @@ class RoundSampler:
             AnswersAwaitedError: If one is missing.
         """
         requests = {_key(prompt): _request(prompt) for prompt in prompts}
-        missing = {key: each for key, each in requests.items() if key not in self._answers}
-        if missing:
-            self.awaited = types.InputRequiredResult(
-                input_requests=dict(requests), request_state=state or None
-            )
+        answers = self._round.answers
+        if requests.keys() - answers.keys():
+            self._round.state = state
+            for key, request in requests.items():
+                self._round.ask(key, request)
             raise AnswersAwaitedError("The client's model has to answer first.")
-        return [_reply(self._answers[_key(prompt)]) for prompt in prompts]
+        return [_reply(answers[_key(prompt)]) for prompt in prompts]
 
 
 def _key(prompt: Prompt) -> str:

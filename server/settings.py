@@ -39,6 +39,7 @@ from server.safety_settings import (
 from server.settings_group import GivenName, Names, SettingsGroup, parse_object, split_commas
 
 __all__ = [
+    "DEFAULT_SOURCE",
     "FunctionSettings",
     "IdentitySettings",
     "LimitSettings",
@@ -331,6 +332,11 @@ class Settings(SettingsGroup):
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _config_file: Path | None = PrivateAttr(None)
+
+    @property
+    def audit_file(self) -> Path:
+        """The audit log's absolute path."""
+        return self.data_dir / "audit" / "calls.jsonl"
 
     @property
     def log_file(self) -> Path:

@@ -21,7 +21,8 @@ def backup(
     """Copy everything that is stored to one file, also while servers write."""
     from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, counter  # noqa: PLC0415  # the same
-    from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
+    from server.cli.terminal import console  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
     from storage.keeping.backup import back_up  # noqa: PLC0415  # the same
 
     with record(data_dir, config) as database, bars(console()) as progress:

@@ -90,7 +90,7 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
 
 def _shown(document: Context) -> str:
     from server.cli.hits import source_of  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import visible  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
 
     chunks = "1 chunk" if document.chunk_count == 1 else f"{document.chunk_count} chunks"
     source = source_of(document.raw_type, document.raw_id)

@@ -129,8 +129,9 @@ def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
 
 async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
     from server.cli.progress import bars  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import console, say, visible  # noqa: PLC0415  # the same
+    from server.cli.terminal import console, say  # noqa: PLC0415  # the same
     from server.cli.walk import Folder  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
     from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
 
     files = list(Folder(folder).files())
@@ -190,7 +191,7 @@ async def _ask(client: Client, question: str) -> None:
     from rich.text import Text  # noqa: PLC0415  # the same
 
     from server.cli.hits import print_hits  # noqa: PLC0415  # the same
-    from server.cli.terminal import visible  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")

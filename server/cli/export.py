@@ -32,8 +32,9 @@ def export(
     """Write contexts, profile, entities and relationships to files."""
     from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, counter  # noqa: PLC0415  # the same
-    from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
+    from server.cli.terminal import console  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
     from storage.keeping.export import export_jsonl, export_markdown  # noqa: PLC0415  # the same
     from storage.models import Identity  # noqa: PLC0415  # the same
 

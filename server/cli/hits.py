@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from server.cli.terminal import visible
+from server.visible import visible
 from storage.retrieval.inquiry import AS_ASKED, UNSAID
 from storage.tokenize import is_spaceless, tokenize
 from tools.core.retrieved import Coverage

@@ -224,8 +224,8 @@ async def _import_all(
         UnavailableError: The same.
     """
     from server.cli.importer import Importer  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import visible  # noqa: PLC0415  # the same
     from server.cli.walk import Folder  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
 
     def leave_out(reason: str, count: int) -> None:
         tally.left_out[reason] += count

@@ -23,8 +23,9 @@ def restore(
     """Make a data directory of a backup; nothing that is there is ever deleted."""
     from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.progress import bars, counter, drain  # noqa: PLC0415  # the same
-    from server.cli.terminal import console, visible  # noqa: PLC0415  # the same
+    from server.cli.terminal import console  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
+    from server.visible import visible  # noqa: PLC0415  # the same
     from storage.keeping import backup  # noqa: PLC0415  # the same
 
     target = load({"data_dir": data_dir}, config_file=config).data_dir

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["console", "say", "visible"]
+from server.visible import visible
 
-_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-"""Control characters to the pictures that Unicode has of them."""
+__all__ = ["console", "say"]
 
 
 def console() -> Console:
     """Where progress and complaints are shown: stderr, so that a command's output can be piped."""
     return Console(stderr=True)
-
-
-def visible(text: str) -> str:
-    """The text on one line, with a picture or a mark in place of what would steer the terminal.
-
-    Names and documents come from anywhere: their escape sequences and marks of direction are
-    shown, not obeyed.
-    """
-    return "".join(
-        "\ufffd" if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} else character
-        for character in text.translate(_PICTURES)
-        if unicodedata.bidirectional(character) not in _DIRECTIONS
-    )
-
-
-_DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 def say(where: Console, line: str, style: str = "") -> None:

@@ -69,6 +69,6 @@ async def _follow(app: App, paths: list[Path]) -> None:
 
 
 def _say(line: str) -> None:
-    from server.cli.terminal import visible  # noqa: PLC0415  # imported on first use
+    from server.visible import visible  # noqa: PLC0415  # imported on first use
 
     typer.echo(visible(line))

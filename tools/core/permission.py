@@ -82,12 +82,10 @@ class Permissions:
                 decision = self._policy.judge(spec, arguments, confined=confined, grants=grants)
         permission.decision = decision
         if decision.verdict is Verdict.DENY:
+            rule = f"the rule {decision.rule!r} ({decision.source})"
             raise PermissionDeniedError(
                 f"{spec.name} was not run: {decision.reason}",
-                next_actions=[
-                    "Do it another way, or ask the user to change the rule "
-                    f"{decision.rule!r} ({decision.source})."
-                ],
+                next_actions=[f"Do it another way, or ask the user to change {rule}."],
             )
         if decision.verdict is Verdict.ASK:
             question = self._question(spec, arguments, context, decision)

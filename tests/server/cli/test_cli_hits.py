@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from server.cli.hits import EXCERPT, print_hits
-from server.cli.terminal import visible
+from server.visible import visible
 
 
 def hit(**given: Any) -> dict[str, Any]:

@@ -1,0 +1,182 @@
+"""Approvals: the person is asked where the client can, else on the command line."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from storage.approvals import ApprovalState, ApprovalStore, Asked
+from storage.models import Identity
+from tools.core.approval import Approval, Approver, Consent, Question
+from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
+
+__all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals"]
+
+CLIENT = "client"
+COMMAND_LINE = "command line"
+
+POLL_SECONDS = 0.25
+"""How often an answer on the command line is looked for."""
+
+
+class StoredApprovals:
+    """Has calls approved: each approval counts for one call and for a time.
+
+    Args:
+        store: Where questions and answers are kept, for every process of the data directory.
+        root: The root of this server: nothing approved beneath another counts here.
+        command: How the command line is called, with what it needs to find the same store.
+        wait: Seconds that a call waits while the list of questions is open somewhere.
+        expire: Seconds that a question and its approval hold.
+        grant: Seconds that a rule is allowed "for a while".
+    """
+
+    def __init__(  # noqa: PLR0913  # what can be set of it
+        self,
+        store: ApprovalStore,
+        *,
+        root: str,
+        command: str,
+        wait: float,
+        expire: float,
+        grant: float,
+    ) -> None:
+        self._store = store
+        self._root = root
+        self._command = command
+        self._wait = wait
+        self._expire = expire
+        self._grant = grant
+
+    def grants(self, identity: Identity) -> tuple[str, ...]:
+        """The rules that the person allowed for a while and that still hold; blocks."""
+        return tuple(grant.rule for grant in self._store.grants(identity, self._root))
+
+    async def obtain(self, question: Question, approver: Approver | None) -> Approval:
+        """The approval of one call.
+
+        Raises:
+            ApprovalRequiredError: If nobody was there to ask; it says what to do.
+            PermissionDeniedError: If the person said no.
+            AnswersAwaitedError: If the client must answer first.
+        """
+        asked = self._asked(question)
+        found = await self._taken(asked)
+        if found is None and approver is not None:
+            found = await self._ask_client(question, asked, approver)
+        if found is None:
+            found = await self._ask_command_line(question, asked)
+        return found
+
+    async def close(self, approval: Approval, *, is_final: bool) -> None:
+        """Uses an approval up, or keeps it for the same call when it comes again."""
+        await anyio.to_thread.run_sync(partial(self._store.close, approval.ticket, used=is_final))
+
+    async def _taken(self, asked: Asked) -> Approval | None:
+        """An approval that was given before this call, if any.
+
+        Raises:
+            PermissionDeniedError: If the person said no meanwhile.
+        """
+        found = await anyio.to_thread.run_sync(self._store.claim, asked)
+        if found is not None:
+            return Approval(found.decided_by, found.ticket)
+        if await anyio.to_thread.run_sync(self._store.denial, asked) is not None:
+            raise _denied(asked.tool)
+        return None
+
+    async def _ask_client(
+        self, question: Question, asked: Asked, approver: Approver
+    ) -> Approval | None:
+        """What the person at the client, or at the command line meanwhile, says; None if nothing.
+
+        Raises:
+            PermissionDeniedError: If they say no.
+            AnswersAwaitedError: If the client must answer first.
+        """
+        ticket = await anyio.to_thread.run_sync(self._store.among, asked, approver.tickets)
+        if ticket is None:
+            ticket = await anyio.to_thread.run_sync(
+                self._store.open, asked, ApprovalState.ASKED, self._expire
+            )
+        consent = await self._first_answer(question, ticket, approver)
+        if consent is Consent.NONE:
+            return await self._taken(asked)
+        approved = consent is not Consent.NO
+        await anyio.to_thread.run_sync(
+            partial(self._store.answer, ticket, approved=approved, by=CLIENT)
+        )
+        if consent is Consent.FOR_A_WHILE and question.grant:
+            await anyio.to_thread.run_sync(
+                partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
+            )
+        return await self._taken(asked)
+
+    async def _first_answer(self, question: Question, ticket: str, approver: Approver) -> Consent:
+        """The client's answer; NONE as soon as the command line has one."""
+        consent = Consent.NONE
+
+        async def ask() -> None:
+            nonlocal consent
+            consent = await approver.ask(question, ticket)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await self._answered(ticket)
+            group.cancel_scope.cancel()
+        return consent
+
+    async def _ask_command_line(self, question: Question, asked: Asked) -> Approval:
+        """What the person at the command line says.
+
+        Raises:
+            ApprovalRequiredError: If nobody is there, or answers in time.
+            PermissionDeniedError: If they say no.
+        """
+        ticket = await anyio.to_thread.run_sync(
+            self._store.open, asked, ApprovalState.PENDING, self._expire
+        )
+        if await anyio.to_thread.run_sync(self._store.is_watched):
+            with anyio.move_on_after(self._wait):
+                await self._answered(ticket)
+        found = await self._taken(asked)
+        if found is not None:
+            return found
+        raise ApprovalRequiredError(
+            f"{question.tool} was not run: the user has to approve it first. {question.reason}",
+            next_actions=[
+                (
+                    f"Ask the user to run `{self._command} approve {ticket[:8]}` in a terminal, "
+                    f"then make the very same call again within {self._expire / 60:.0f} minutes."
+                ),
+                "Or do it another way, with a tool that needs no approval.",
+            ],
+        )
+
+    async def _answered(self, ticket: str) -> None:
+        """Waits until somebody has answered a question, or it has expired."""
+        waiting = {ApprovalState.ASKED, ApprovalState.PENDING}
+        while await anyio.to_thread.run_sync(self._store.state, ticket) in waiting:  # noqa: ASYNC110  # another process has the event
+            await anyio.sleep(POLL_SECONDS)
+
+    def _asked(self, question: Question) -> Asked:
+        return Asked(
+            identity=question.identity,
+            root=self._root,
+            digest=question.digest,
+            tool=question.tool,
+            client=question.client,
+            shown=question.shown,
+            reason=question.reason,
+            rule=question.grant,
+        )
+
+
+def _denied(tool: str) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        f"{tool} was not run: the user said no.",
+        next_actions=["Ask the user what to do instead; do not try the same another way."],
+    )

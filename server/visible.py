@@ -1,0 +1,35 @@
+"""Text that steers nothing: what cannot be seen is shown, not obeyed."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["visible", "visible_lines"]
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
+"""Control characters to the pictures that Unicode has of them."""
+
+_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
+_JOINERS = {"\u200c", "\u200d"}
+"""Parts of words in several scripts, and of emoji."""
+
+
+def visible(text: str) -> str:
+    """The text on one line, with a picture or a mark in place of what would steer a terminal.
+
+    Names, commands and documents come from anywhere: their escape sequences, marks of direction
+    and characters without width are shown, not obeyed.
+    """
+    return "".join(map(_shown, text.translate(_PICTURES)))
+
+
+def visible_lines(text: str) -> str:
+    """The same of a text whose line ends and tabs stay."""
+    lines = text.replace("\t", "    ").split("\n")
+    return "\n".join(visible(line) for line in lines)
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
+        return character
+    return f"<U+{ord(character):04X}>"
