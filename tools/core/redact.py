@@ -33,10 +33,12 @@ _SECRET_KEY = re.compile(
 _NO_LETTER = re.compile(r"[\W_]+")
 
 _NAMES = ("passw", "passcode", "passphrase", "pwd", "secret", "token", "key", "credential")
-_NAMED = (  # a word that holds one of these; looked at once, from its beginning
-    r"(?<![\w-])(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
+_WORD = (  # one that holds one of these; looked at once, from its beginning
+    r"(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
     r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
 )
+_NAMED = rf"(?<![\w-]){_WORD}"
+_VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"']\S*)"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 _RULES = tuple(
@@ -72,6 +74,35 @@ _RULES = tuple(
                 r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
             ),  # the last is a JSON web token, RFC 7519
             REDACTED,
+        ),
+        (  # options that programs take a password by
+            _NAMES,
+            rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?!-){_VALUE}",
+            rf"\1{REDACTED}",
+        ),
+        (
+            ("curl",),
+            r"(\s(?:-u|--user|--proxy-user)[=\s]{0,2}[\"']?[^\s:\"']{1,64}:)[^\s\"']+",
+            rf"\1{REDACTED}",
+        ),
+        (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}", rf"\1{REDACTED}"),
+        (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("redis-cli",), rf"(\s-a\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
+        (
+            ("sudo", "passwd"),
+            (
+                rf"(\becho\s{{1,3}}(?:-n\s{{1,3}})?){_VALUE}"
+                r"(?=\s{0,3}\|\s{0,3}(?:sudo|(?:ch)?passwd)\b)"
+            ),
+            rf"\1{REDACTED}",
+        ),
+        (
+            ("key=", "sig=", "signature=", "auth=", "pass=", "pass:"),
+            (
+                r"([?&](?:key|sig|signature|auth|pass)=|(?<![^\s_-])pass=|(?<![^\s\"'])pass:)"
+                r"[^\s&\"']+"
+            ),
+            rf"\1{REDACTED}",
         ),
         (
             ("private key-----",),

@@ -34,6 +34,21 @@ SECRET_TEXTS = [
     f"https://ann:{SECRET}@example.com/path",
     f"sk-{SECRET}",
     f"eyJhbGciOiJIUzI1NiJ9.{SECRET}.abc",
+    f"deploy --password {SECRET} --host db",
+    f"deploy --api-key '{SECRET} with blanks' --token-file t",
+    f"openssl rsa -passin pass:{SECRET}",
+    f"curl -s -u ann:{SECRET} https://example.com",
+    f"curl --proxy-user 'ann:{SECRET}' --user=bob:{SECRET} https://example.com",
+    f"mysql -u root -p{SECRET} shop",
+    f"mysqldump -p'{SECRET} xyzZq81' shop",
+    f"sshpass -p {SECRET} ssh host",
+    f"docker login -u ann -p {SECRET} registry.example.com",
+    f"redis-cli -a {SECRET} ping",
+    f"echo {SECRET} | sudo -S true",
+    f"echo -n 'ann:{SECRET}' | chpasswd",
+    f"wget 'https://example.com/a?x=1&key={SECRET}'",
+    f"DB_PASS={SECRET} ./run",
+    f"PGPASSWORD={SECRET} psql -h db",
     f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
 ]
 
@@ -55,7 +70,20 @@ def test_what_looks_like_a_secret_in_a_text_is_left_out(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["my secret is out", "the token count", "a cookie recipe", "https://example.com/a@b", "a:b@c"],
+    [
+        "my secret is out",
+        "the token count",
+        "a cookie recipe",
+        "https://example.com/a@b",
+        "a:b@c",
+        "docker run -u 1000:1000 -p 80:80 nginx",
+        "docker login --password-stdin registry.io",
+        "mysql -h db -P 3306",
+        "git bypass=1",
+        "sort --key 2",
+        "echo hello | cat",
+        "make pass: all",
+    ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:
     assert redacted_text(text, 500) == text
