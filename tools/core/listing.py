@@ -57,6 +57,7 @@ def list_entries(
     depth: int,
     limit: int,
     hides: Callable[[os.stat_result], bool],
+    leaves_out: Callable[[str], bool] | None = None,
 ) -> Listing:
     """Lists an open directory.
 
@@ -68,6 +69,7 @@ def list_entries(
         depth: Levels below it, from 1.
         limit: Entries at most.
         hides: Whether a directory's entries are not to be shown.
+        leaves_out: Whether a path below the directory is not to be shown itself.
 
     Raises:
         OSError: If the directory itself cannot be read.
@@ -81,7 +83,7 @@ def list_entries(
             with _opened(top, parts) as fd:
                 if parts and hides(os.fstat(fd)):
                     raise PermissionError
-                found = _entries(fd, room + 1)
+                found = _entries(fd, room + 1, _shown(parts, leaves_out))
         except OSError:
             if not parts:
                 raise
@@ -112,10 +114,19 @@ def _opened(top: int, parts: tuple[str, ...]) -> Iterator[int]:
         os.close(fd)
 
 
-def _entries(fd: int, count: int) -> list[tuple[str, os.stat_result]]:
+def _shown(
+    parts: tuple[str, ...], leaves_out: Callable[[str], bool] | None
+) -> Callable[[str], bool]:
+    """Which names of a directory below the top are shown."""
+    if leaves_out is None:
+        return lambda _name: True
+    return lambda name: not leaves_out("/".join((*parts, name)))
+
+
+def _entries(fd: int, count: int, shown: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
     """The first names of a directory in order, however many it has."""
     with os.scandir(fd) as iterator:
-        names = heapq.nsmallest(count, (entry.name for entry in iterator))
+        names = heapq.nsmallest(count, (each.name for each in iterator if shown(each.name)))
     found = []
     for name in names:
         with contextlib.suppress(FileNotFoundError):  # Removed meanwhile.

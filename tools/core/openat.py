@@ -12,16 +12,20 @@ import ctypes
 import errno
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "MAX_DEPTH",
     "MAX_LINKS",
     "OPEN_DIRECTORY",
     "DirectoryOpener",
     "Root",
     "identity",
     "open_beneath",
+    "path_beneath",
+    "path_of",
     "strip_root",
     "walk_beneath",
 ]
@@ -30,7 +34,7 @@ MAX_LINKS = 40
 """Symbolic links followed in one path before it counts as a loop, as in Linux."""
 
 MAX_DEPTH = 256
-"""Directories held open by one walk."""
+"""Directories on one way, held open by a walk."""
 
 OPEN_DIRECTORY = (
     getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -87,6 +91,8 @@ def open_beneath(root: Root, path: str) -> int:
     Raises:
         OSError: EXDEV if the path leads outside, else what the system says.
     """
+    if path in {"", "."}:
+        return os.dup(root.fd)
     if _kernel_resolves():
         try:
             return _openat2(root.fd, path)
@@ -113,6 +119,39 @@ def strip_root(path: str, spellings: Sequence[str]) -> str:
         if f"{path}/".startswith(prefix):
             return path.removeprefix(prefix.rstrip("/")).lstrip("/") or "."
     raise _leaves_the_root()
+
+
+def path_of(fd: int) -> str:
+    """The absolute path of an open directory, as the system itself tells it, without links.
+
+    Raises:
+        OSError: ENOTSUP where the system does not tell.
+    """
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415  # not on Windows
+
+        return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a call on the way of every read
+    except FileNotFoundError:
+        raise OSError(errno.ENOTSUP, "the system does not tell where a directory is") from None
+
+
+def path_beneath(root: Root, directory: int) -> str:
+    """Where an open directory is now, as the system itself tells it.
+
+    Args:
+        root: The root that it has to be in.
+        directory: Descriptor of the directory.
+
+    Returns:
+        Its path relative to the root, without links; "." for the root itself.
+
+    Raises:
+        OSError: EXDEV if it is not beneath the root now, ENOTSUP where the system does not tell.
+    """
+    top, here = path_of(root.fd), path_of(directory)
+    return "." if here == top else strip_root(here, (top,))
 
 
 def walk_beneath(root: Root, path: str) -> int:
@@ -196,23 +235,31 @@ def _kernel_resolves() -> bool:
 
 
 @functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+def _syscall() -> Callable[..., int]:
+    """syscall(2) with the types that openat2(2) takes."""
+    function = ctypes.CDLL(None, use_errno=True).syscall
+    function.restype = ctypes.c_long
+    function.argtypes = (
+        ctypes.c_long,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.POINTER(_OpenHow),
+        ctypes.c_size_t,
+    )
+    return function
+
+
+_HOW = _OpenHow(OPEN_DIRECTORY, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+_HOW_BYTES = ctypes.sizeof(_OpenHow)
 
 
 def _openat2(directory: int, path: str) -> int:
-    how = _OpenHow(OPEN_DIRECTORY, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
-    name = os.fsencode(path or ".")
+    name = os.fsencode(path)
+    call = _syscall()
     while True:
-        fd = _libc().syscall(
-            ctypes.c_long(_SYS_OPENAT2),
-            ctypes.c_int(directory),
-            ctypes.c_char_p(name),
-            ctypes.byref(how),
-            ctypes.c_size_t(ctypes.sizeof(how)),
-        )
+        fd = call(_SYS_OPENAT2, directory, name, _HOW, _HOW_BYTES)
         if fd >= 0:
-            return int(fd)
+            return fd
         code = ctypes.get_errno()
         if code != errno.EINTR:
             raise OSError(code, os.strerror(code), path)

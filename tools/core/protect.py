@@ -8,44 +8,21 @@ the root, so that no link and no other spelling of a name gets around them.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.core.openat import OPEN_DIRECTORY, Root, identity
+from tools.core.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.core.openat import MAX_DEPTH, Root, identity, path_of
 
 __all__ = ["CLOSED_TO_WRITES", "Guard", "ProtectedPathError", "StrayDirectoryError"]
 
 Identity = tuple[int, int]
 
-CLOSED_TO_WRITES: tuple[tuple[str, ...], ...] = (
-    (".git",),
-    (".gitconfig",),
-    (".gitmodules",),
-    (".mcp.json",),
-    (".claude",),
-    (".claude.json",),
-    (".codex",),
-    (".gemini",),
-    (".cursor", "mcp.json"),
-    (".cursor", "hooks.json"),
-    (".vscode", "mcp.json"),
-    (".vscode", "settings.json"),
-    (".vscode", "tasks.json"),
-    (".windsurf",),
-    (".ssh",),
-    (".bashrc",),
-    (".bash_login",),
-    (".bash_profile",),
-    (".profile",),
-    (".zshrc",),
-    (".zshenv",),
-    (".zprofile",),
-    (".zlogin",),
-)
-"""Paths, in any directory of the root, whose content makes other programs run or trust things."""
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 
 class ProtectedPathError(Exception):
@@ -56,37 +33,104 @@ class StrayDirectoryError(Exception):
     """The directory is no longer beneath the root."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A path of the program's own.
+
+    Attributes:
+        path: Absolute; links in it are followed whenever it is looked at.
+        parent: The directory that holds it.
+        name: Its name in there, folded.
+        parts: All its names.
+    """
+
+    path: str
+    parent: str
+    name: str
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> _Own:
+        """The path made absolute, its links as they are."""
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100  # links stay: stat follows them
+        name = folded(absolute.name)
+        return cls(str(absolute), str(absolute.parent), name, absolute.parts[1:])
+
+
 @dataclass(slots=True)
 class _Judged:
     """A place that is judged.
 
     Attributes:
-        bottom: The deepest directory that exists.
-        names: What follows below it, case folded.
-        chain: The directories from there up as far as looked at, and the file if it exists.
+        directory: Descriptor of the deepest directory that exists.
+        names: What follows below it, folded.
+        levels: That directory and those above it, up to the root.
+        chain: The levels, and the file if it exists.
     """
 
-    bottom: Identity
+    directory: int
     names: tuple[str, ...]
-    chain: set[Identity]
+    levels: tuple[Identity, ...]
+    chain: frozenset[Identity]
 
-    def is_at_or_below(self, top: int, parts: Sequence[str]) -> bool:
-        """Whether it is what a path from an open directory leads to, or is inside of that."""
+    def exists(self, path: str) -> bool:
+        """Whether something, be it a link to nothing, has a path from the deepest directory."""
+        # Not stat: most of what is looked for is not there, and an exception costs more.
+        return os.access(
+            path,
+            os.F_OK,
+            dir_fd=self.directory,
+            effective_ids=_EFFECTIVE,
+            follow_symlinks=False,
+        )
+
+    def is_at_or_below(self, top: str, parts: Sequence[str]) -> bool:
+        """Whether it is what a path leads to, or is inside of that.
+
+        Args:
+            top: A path from the deepest directory that ends with a slash, or is empty.
+            parts: Names below it.
+        """
         for count in range(len(parts) + 1):
-            found = _identity_of("/".join(parts[:count]) or ".", top)
+            path = top + "/".join(parts[:count]) or "."
+            found = _identity_of(path, self.directory)
             if found is None:
-                return False
-            rest = tuple(part.casefold() for part in parts[count:])
+                return self._is_awaited_by(path, parts[count:])
+            rest = tuple(map(folded, parts[count:]))
             # The rest are names that need not exist yet; folded, because some systems ignore case.
-            if found == self.bottom and rest and self.names[: len(rest)] == rest:
+            if found == self.levels[0] and rest and self.names[: len(rest)] == rest:
                 return True
         return found in self.chain
 
+    def _is_awaited_by(self, path: str, below: Sequence[str]) -> bool:
+        """Whether it is what a link leads to that leads to nothing yet."""
+        try:
+            os.readlink(path, dir_fd=self.directory)
+        except OSError:
+            return False
+        here = path_of(self.directory)
+        target = os.path.realpath(os.path.join(here, path, *below))  # noqa: PTH118  # as Path has it with `..`
+        awaited = tuple(map(folded, target.split("/")))
+        place = (*map(folded, here.split("/")), *self.names)
+        return place[: len(awaited)] == awaited
+
     def has_names(self, parts: Sequence[str]) -> bool:
-        """Whether it has these names, one after another, below the deepest directory."""
-        folded = tuple(part.casefold() for part in parts)
-        starts = range(len(self.names) - len(folded) + 1)
-        return any(self.names[start : start + len(folded)] == folded for start in starts)
+        """Whether it has these folded names, one after another, below the deepest directory."""
+        wanted = tuple(parts)
+        starts = range(len(self.names) - len(wanted) + 1)
+        return any(self.names[start : start + len(wanted)] == wanted for start in starts)
+
+    def is_in_repository(self, level: int) -> bool:
+        """Whether one of its directories is a Git repository, or becomes one by this write."""
+        top = "../" * level
+        made = self.names[:1] if level == 0 else ()
+        return any(
+            all(mark in made or self.exists(top + _SPELLED.get(mark, mark)) for mark in marks)
+            for marks in REPOSITORY_MARKS
+        )
+
+
+_SPELLED = {"head": "HEAD"}
 
 
 class Guard:
@@ -104,78 +148,103 @@ class Guard:
         read_only: Iterable[Path] = (),
         closed_to_writes: Sequence[tuple[str, ...]] = CLOSED_TO_WRITES,
     ) -> None:
-        self._protected = _absolute(protected)
-        self._read_only = _absolute(read_only)
-        self._closed = tuple(closed_to_writes)
+        self._protected = tuple(map(_Own.of, protected))
+        self._read_only = tuple(map(_Own.of, read_only))
+        self._closed: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for rule in closed_to_writes:
+            self._closed[rule[0]].append(rule)
+        self._folded = tuple((tuple(map(folded, rule)), rule) for rule in closed_to_writes)
 
-    def judge(self, root: Root, directory: int, names: Sequence[str], *, writing: bool) -> None:
-        """Raises if a place may not be used.
+    def judge_read(
+        self, root: Root, directory: int, name: str = "", file: os.stat_result | None = None
+    ) -> None:
+        """Raises if what was opened may not be read.
 
         Args:
             root: The root that the directory has to be in.
-            directory: Descriptor of the deepest directory that exists.
-            names: What follows below it, the file's own name last; empty for the directory itself.
-            writing: Whether the place is to be written.
+            directory: Descriptor of the directory, or of the one that the file is in.
+            name: The file's name.
+            file: Its status; None if the directory itself is read.
 
         Raises:
             ProtectedPathError: If it is protected.
             StrayDirectoryError: If the directory was moved out of the root.
-            OSError: If a directory on the way up cannot be opened.
+            OSError: If a directory on the way up cannot be looked at.
         """
-        bottom = identity(os.fstat(directory))
-        place = _Judged(bottom, tuple(name.casefold() for name in names), {bottom})
-        if len(names) == 1 and (file := _identity_of(names[0], directory)):
-            place.chain.add(file)  # It may be another name of a protected one.
-        for ancestor in _ancestors(root, directory):
-            place.chain.add(identity(os.fstat(ancestor)))
-            for rule in self._closed if writing else ():
-                if place.is_at_or_below(ancestor, rule) or place.has_names(rule):
+        levels = _levels(root, directory)
+        for own in self._protected:
+            found = _identity_of(own.path)
+            # The name as well: the file may have been replaced since it was opened.
+            if found in levels or (
+                file is not None
+                and (
+                    found == identity(file)
+                    or (own.name == folded(name) and _identity_of(own.parent) == levels[0])
+                )
+            ):
+                raise ProtectedPathError(own.path)
+
+    def judge_write(self, root: Root, directory: int, names: Sequence[str]) -> None:
+        """Raises if a place may not be written.
+
+        Args:
+            root: The root that the directory has to be in.
+            directory: Descriptor of the deepest directory that exists.
+            names: What follows below it, the file's own name last.
+
+        Raises:
+            ProtectedPathError: If it is protected.
+            StrayDirectoryError: If the directory was moved out of the root.
+            OSError: If a directory on the way up cannot be looked at.
+        """
+        levels = _levels(root, directory)
+        # The file may be another name of a protected one.
+        file = _identity_of(names[0], directory) if len(names) == 1 else None
+        chain = frozenset(levels) | ({file} if file else frozenset())
+        place = _Judged(directory, tuple(map(folded, names)), levels, chain)
+        for wanted, rule in self._folded:
+            if place.has_names(wanted):
+                raise ProtectedPathError("/".join(rule))
+        for level in range(len(levels)):
+            self._judge_level(place, level)
+        for own in (*self._protected, *self._read_only):
+            if place.is_at_or_below("/", own.parts):
+                raise ProtectedPathError(own.path)
+
+    def _judge_level(self, place: _Judged, level: int) -> None:
+        """Looks for closed names in one of the place's directories."""
+        top = "../" * level
+        for first, rules in self._closed.items():
+            if not place.exists(top + first):
+                continue
+            for rule in rules:
+                if place.is_at_or_below(top, rule):
                     raise ProtectedPathError("/".join(rule))
-        for path in (*self._protected, *(self._read_only if writing else ())):
-            with _opened(path.anchor) as top:
-                if place.is_at_or_below(top, path.parts[1:]):
-                    raise ProtectedPathError(str(path))
+        if place.is_in_repository(level):
+            raise ProtectedPathError("the inside of a Git repository")
 
     def hides(self, status: os.stat_result) -> bool:
         """Whether a directory met while listing is closed to reads."""
-        return any(identity(status) == _identity_of(path) for path in self._protected)
+        return any(identity(status) == _identity_of(own.path) for own in self._protected)
 
 
-def _ancestors(root: Root, directory: int) -> Iterator[int]:
+def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
     """The directory and those above it, up to the root."""
     home = identity(os.fstat(root.fd))
-    current = os.dup(directory)
-    try:
-        while True:
-            here = identity(os.fstat(current))
-            yield current
-            if here == home:
-                return
-            above = os.open("..", OPEN_DIRECTORY, dir_fd=current)
-            os.close(current)
-            current = above
-            if identity(os.fstat(current)) == here:
-                raise StrayDirectoryError
-    finally:
-        os.close(current)
+    found = [identity(os.fstat(directory))]
+    while found[-1] != home:
+        if len(found) > MAX_DEPTH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        above = identity(os.stat("../" * len(found), dir_fd=directory))
+        if above == found[-1]:
+            raise StrayDirectoryError
+        found.append(above)
+    return tuple(found)
 
 
-def _absolute(paths: Iterable[Path]) -> tuple[Path, ...]:
-    return tuple(Path(os.path.abspath(path)) for path in paths)  # noqa: PTH100  # links stay: stat follows them
-
-
-def _identity_of(path: str | Path, directory: int | None = None) -> Identity | None:
+def _identity_of(path: str, directory: int | None = None) -> Identity | None:
     """The identity of what a path leads to, or None if that does not exist."""
     try:
         return identity(os.stat(path, dir_fd=directory))
     except OSError:
         return None
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    fd = os.open(path, OPEN_DIRECTORY)
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -35,6 +35,8 @@ MAX_PATH_BYTES = 4096
 
 LIST_FIRST = "Call list_directory to see what is there."
 
+_CHUNK_BYTES = 1 << 20
+
 MAX_EDIT_BYTES = 64 * 1024 * 1024
 """Largest file that is edited in memory."""
 
@@ -97,8 +99,9 @@ class Sandbox:
         open_directory: DirectoryOpener = open_beneath,
     ) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
+        self._spelled = str(self._root)
         # Both names of a root that is a link; used to compare spellings, never to open.
-        self._spellings = (str(self._root), os.path.realpath(root))
+        self._spellings = (self._spelled, os.path.realpath(root))
         self._guard = Guard(protected, read_only)
         self._open_directory = open_directory
         self._locks = WriteLocks()
@@ -140,12 +143,16 @@ class Sandbox:
             path: The file.
             max_bytes: Bytes that are read at most; a sparse or growing file costs no more.
         """
-        with explained(path, self._root), self.open_read(path) as file:
-            status = os.fstat(file.fileno())
-            data = _up_to(file, max_bytes + 1)
-            return FileContent(
-                data[:max_bytes], status.st_size, status.st_mtime, len(data) > max_bytes
-            )
+        with explained(path, self._root), self._resolver() as resolver:
+            fd, status = resolver.open_file(self._beneath(path))
+            try:
+                data = _up_to(fd, max_bytes + 1, status.st_size)
+            finally:
+                os.close(fd)
+        cut = len(data) > max_bytes
+        return FileContent(
+            data[:max_bytes] if cut else data, status.st_size, status.st_mtime, truncated=cut
+        )
 
     def open_read(self, path: str) -> BinaryIO:
         """Opens a regular file for reading.
@@ -157,7 +164,32 @@ class Sandbox:
             An unbuffered binary file that the caller closes.
         """
         with explained(path, self._root), self._resolver() as resolver:
-            return os.fdopen(resolver.open_file(self._beneath(path)), "rb", buffering=0)
+            return os.fdopen(resolver.open_file(self._beneath(path))[0], "rb", buffering=0)
+
+    def open_directory(self, path: str = ".") -> int:
+        """Opens a directory, for a program that works in it.
+
+        Args:
+            path: The directory.
+
+        Returns:
+            A descriptor that the caller closes. On Linux it has O_PATH: one may change to it and
+            open what is in it, but not read its entries.
+        """
+        with explained(path, self._root), self._resolver() as resolver:
+            return resolver.open_directory(self._beneath(path))
+
+    def hides(self, path: str) -> bool:
+        """Whether a listing or a search leaves a place out: protected, denied, or not there.
+
+        Args:
+            path: The place, as a search beneath the root found it.
+        """
+        with explained(path, self._root), self._resolver() as resolver:
+            try:
+                return resolver.hides(self._beneath(path))
+            except OSError:
+                return True
 
     def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
         """Replaces a file's content in one step, or creates the file and its directories.
@@ -201,10 +233,18 @@ class Sandbox:
         """
         with explained(path, self._root), self._resolver() as resolver:
             relative = self._beneath(path)
-            with resolver.directory(relative) as fd:
-                prefix = os.path.normpath(relative)
-                hides = self._guard.hides
-                return list_entries(fd, prefix, depth=depth, limit=limit, hides=hides)
+            fd = resolver.open_directory(relative)
+            try:
+                return list_entries(
+                    fd,
+                    os.path.normpath(relative),
+                    depth=depth,
+                    limit=limit,
+                    hides=self._guard.hides,
+                    leaves_out=resolver.leaves_out(fd),
+                )
+            finally:
+                os.close(fd)
 
     def _replace(
         self,
@@ -265,29 +305,35 @@ class Sandbox:
                 next_actions=["Run the server on Linux or macOS, or in WSL."],
             )
         try:
-            fd = os.open(self._root, OPEN_DIRECTORY)
+            fd = os.open(self._spelled, OPEN_DIRECTORY)
         except OSError as error:
             raise UnavailableError(
                 f"The root {str(self._root)!r} cannot be opened: {error.strerror}.",
                 next_actions=["Ask the user to create it or to configure another root."],
             ) from error
         try:
-            yield Resolver(Root(fd, self._spellings), self._guard, self._open_directory)
+            root = Root(fd, self._spellings)
+            yield Resolver(root, self._guard, self._open_directory, self._rules)
         finally:
             os.close(fd)
 
 
-def _up_to(file: BinaryIO, count: int) -> bytes:
+def _up_to(fd: int, count: int, size: int) -> bytes:
+    """The first bytes of an open file, which may be longer by now than it was."""
     chunks = []
-    while count > 0 and (chunk := file.read(min(count, 1 << 20))):
+    room = min(size + 1, count)  # One more than there is, so that the end is seen at once.
+    while room > 0 and (chunk := os.read(fd, min(room, _CHUNK_BYTES))):
         chunks.append(chunk)
         count -= len(chunk)
-    return b"".join(chunks)
+        room = min(max(room - len(chunk), _CHUNK_BYTES), count)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _whole(fd: int, path: str) -> bytes:
-    with os.fdopen(fd, "rb", buffering=0) as file:
-        data = _up_to(file, MAX_EDIT_BYTES + 1)
+    try:
+        data = _up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
     if len(data) > MAX_EDIT_BYTES:
         raise InvalidArgumentsError(
             f"The file {path!r} is larger than {MAX_EDIT_BYTES} bytes, too large to be edited.",

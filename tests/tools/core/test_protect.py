@@ -52,7 +52,7 @@ OPEN = [
     "hooks/pre-commit",
     "mcp.json",
     "sub/config",
-    ".vscode/snippets.json",
+    "docs/vscode/settings.json",
     ".cursor/rules/style.mdc",
     "x.git/config",
 ]

@@ -1,0 +1,196 @@
+"""Files that other programs obey without asking, by their names.
+
+Closed to writes is what a program of the user obeys although the user meant something else: opening
+a directory in an editor, a shell, a debugger or an interpreter, committing, connecting to another
+machine, starting an agent. What the project's own build, tests and continuous integration run
+(makefiles, package.json, .npmrc, .github/workflows) stays open: who runs the project runs whatever
+stands there anyway, and writing it is ordinary work. So do texts for agents (AGENTS.md, CLAUDE.md,
+.cursor/rules), which no program executes.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+
+__all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
+
+_GIT = (".git", ".gitconfig", ".gitmodules", ".config/git")
+"""Git's own: hooks, and settings that name programs."""
+
+_COMMIT = (
+    ".husky",
+    ".lefthook",
+    ".lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook-local.yml",
+    ".overcommit.yml",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    "lefthook-local.yml",
+    "lefthook.yaml",
+    "lefthook.yml",
+)
+"""What a commit or a push starts, where the user has such hooks."""
+
+_AGENTS = (
+    ".aider.conf.yml",
+    ".amazonq",
+    ".augment",
+    ".claude",
+    ".claude.json",
+    ".clinerules/hooks",
+    ".codeium",
+    ".codex",
+    ".config/crush",
+    ".config/goose",
+    ".config/opencode",
+    ".continue",
+    ".continuerc.json",
+    ".copilot",
+    ".crush.json",
+    ".cursor/cli.json",
+    ".cursor/environment.json",
+    ".cursor/hooks",
+    ".cursor/hooks.json",
+    ".cursor/mcp.json",
+    ".cursor/permissions.json",
+    ".cursor/sandbox.json",
+    ".cursor/worktrees.json",
+    ".factory",
+    ".gemini",
+    ".github/hooks",
+    ".junie/mcp",
+    ".kilocode/mcp.json",
+    ".kiro/hooks",
+    ".kiro/settings",
+    ".mcp.json",
+    ".opencode",
+    ".qwen",
+    ".roo/mcp.json",
+    ".trae/mcp.json",
+    ".windsurf",
+    "crush.json",
+    "opencode.json",
+    "opencode.jsonc",
+)
+"""Servers that an agent starts, hooks that it runs, and what it may do unasked."""
+
+_EDITORS = (
+    ".config/Code/User",
+    ".config/helix",
+    ".config/nvim",
+    ".config/zed",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".dir-locals-2.el",
+    ".dir-locals.el",
+    ".emacs",
+    ".emacs.d",
+    ".exrc",
+    ".fleet",
+    ".helix",
+    ".idea",
+    ".lvimrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".vim",
+    ".vimrc",
+    ".vscode",
+    ".zed",
+)
+"""Tasks that start with a directory, programs that check what is typed, local scripts."""
+
+_SHELLS = (
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config/fish",
+    ".cshrc",
+    ".direnv",
+    ".envrc",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".logout",
+    ".mise.toml",
+    ".pam_environment",
+    ".profile",
+    ".screenrc",
+    ".tcshrc",
+    ".tmux.conf",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "mise.toml",
+)
+"""What a shell or a session runs when it starts, and when it enters a directory."""
+
+_SESSIONS = (
+    ".config/autostart",
+    ".config/environment.d",
+    ".config/systemd",
+    ".local/bin",
+    ".local/share/applications",
+    ".local/share/systemd",
+    "Library/LaunchAgents",
+)
+"""What runs by itself, or takes the place of another program, where the root is a home."""
+
+_INTERPRETERS = (
+    ".gdbinit",
+    ".ghci",
+    ".iex.exs",
+    ".irbrc",
+    ".lldbinit",
+    ".octaverc",
+    ".pdbrc",
+    ".pdbrc.py",
+    ".pryrc",
+    ".psqlrc",
+    ".Rprofile",
+    ".sqliterc",
+)
+"""What a debugger, an interpreter or a database's prompt runs when it starts."""
+
+_CONNECTIONS = (".curlrc", ".gnupg", ".netrc", ".ripgreprc", ".ssh", ".wgetrc")
+"""Whom programs trust, with which credentials, and what they start besides."""
+
+CLOSED_TO_WRITES: tuple[tuple[str, ...], ...] = tuple(
+    tuple(path.split("/"))
+    for path in (
+        *_GIT,
+        *_COMMIT,
+        *_AGENTS,
+        *_EDITORS,
+        *_SHELLS,
+        *_SESSIONS,
+        *_INTERPRETERS,
+        *_CONNECTIONS,
+    )
+)
+"""Paths, in any directory of the root, whose content makes other programs run or trust things."""
+
+REPOSITORY_MARKS = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
+"""Names, folded, by which Git takes a directory for a repository and obeys its settings.
+
+From is_git_directory() in Git's setup.c and gitrepository-layout(5).
+"""
+
+
+@functools.lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """A name as the most forgiving file system compares it.
+
+    Without case and compatibility forms (APFS, NTFS), without characters that are not seen (HFS+),
+    without dots and spaces at the end (Windows shares).
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return "".join(c for c in plain if unicodedata.category(c) != "Cf").rstrip(". ")
