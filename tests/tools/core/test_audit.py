@@ -22,6 +22,7 @@ import tools
 from storage.models import Identity
 from tools.core.approval import Approval
 from tools.core.audit import AWAITING, Audit
+from tools.core.audit_file import rotated, unrotated
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.function_to_mcp import FunctionToMCP
@@ -389,7 +390,7 @@ def test_several_processes_lose_and_mix_no_line_while_the_log_is_rotated(path: P
         writer.stdin.write(b"\n")
         writer.stdin.close()
     assert [writer.wait(60) for writer in started] == [0] * writers
-    files = list(path.parent.glob("calls.jsonl*[0-9l]"))
+    files = rotated(path)
     told = [entry["time"] for file in files for entry in entries(file)]
     assert sorted(told) == sorted(f"{name}-{n}" for name in range(writers) for n in range(count))
     assert len(files) > 20
@@ -415,11 +416,8 @@ def test_a_rotated_log_keeps_as_many_files_as_it_is_told(path: Path) -> None:
 
 
 def test_whoever_rotates_holds_up_nobody(audit: Audit, path: Path) -> None:
-    from tools.core.audit_file import unrotated  # noqa: PLC0415  # shown beside its use
-
     small = Audit(path, max_bytes=1_000, backups=3)
-    with_lock = path.parent
-    with_lock.mkdir(parents=True)
+    path.parent.mkdir(parents=True)
     with unrotated(path, wait=True):
         for _ in range(20):
             small.keep(finished(SHELL, {"command": "a"}), ALLOWED)
