@@ -88,7 +88,7 @@ class SystemSettings(SettingsGroup):
         600, ge=0, description="Seconds of processor time of one process; 0 sets no limit."
     )
     memory_mb: int = Field(
-        8_192, ge=0, description="Megabytes of address space of one process; 0 sets no limit."
+        32_768, ge=0, description="Megabytes of address space of one process; 0 sets no limit."
     )
     processes: int = Field(
         1_024, ge=0, description="Processes that a program may start at most; 0 sets no limit."
