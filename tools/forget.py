@@ -91,6 +91,7 @@ class Forgotten(BaseModel):
     destructive=True,
     idempotent=True,
     confirmation=Confirmation.REQUIRED,
+    confirm_if="dry_run=false",
     tags=("context",),
     capabilities=("forget stored contexts by id, kind, name, time or source",),
     timeout=600,

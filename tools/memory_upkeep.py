@@ -68,7 +68,8 @@ class _Asked:
     effects={Effect.WRITE},
     destructive=True,
     idempotent=True,
-    confirmation=Confirmation.RECOMMENDED,
+    confirmation=Confirmation.REQUIRED,
+    confirm_if="action=forget, dry_run=false",
     tags=("context", "memory"),
     capabilities=(
         "count what is in memory",

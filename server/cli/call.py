@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,10 +52,13 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
-    async with app.functions.running(watch=False):
+    from server.cli.asking import terminal_approver  # noqa: PLC0415  # on first use
+
+    context = replace(app.context, approver=terminal_approver())
+    async with app.machine.running(), app.functions.running(watch=False):
         if app.registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
-        return await app.manager.execute(name, given, app.context)
+        return await app.manager.execute(name, given, context)
 
 
 def _parse(pairs: list[str], as_json: str | None) -> dict[str, Any]:
