@@ -237,7 +237,7 @@ def get_document(
     effects={Effect.WRITE},
     destructive=True,
     idempotent=True,
-    confirmation=Confirmation.RECOMMENDED,
+    confirmation=Confirmation.REQUIRED,
     tags=("context", "documents"),
     capabilities=("forget a stored document",),
 )

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from server.app import App, build
 from server.settings_sources import load
@@ -54,6 +54,11 @@ class Crib:
                 await anyio.lowlevel.checkpoint()
 
 
+async def agree(_context: Any, _params: Any) -> ElicitResult:
+    """A person who allows whatever they are asked about."""
+    return ElicitResult(action="accept", content={"answer": "once"})
+
+
 def _text(result: CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, TextContent)
@@ -70,7 +75,10 @@ def open_crib(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Crib]
         named = {key.replace("__", "."): value for key, value in flags.items()}
         places = {"data_dir": tmp_path / "data", "root": tmp_path / "root"}
         app = build(load(places | named, environ={"TOOLCRIB_CONFIG": ""}))
-        async with app.running(), Client(app.server, mode=mode) as client:
+        async with (
+            app.running(),
+            Client(app.server, mode=mode, elicitation_callback=agree) as client,
+        ):
             yield Crib(app, client, tmp_path / "root")
 
     return open_crib
