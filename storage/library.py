@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.clients import ClientFactory, plain_client
 from storage.contexts import ContextRepository
 from storage.database import Database
 from storage.events.events import Events
@@ -51,6 +52,7 @@ class Library:
         make: Makes that other one by its model_id, or None where it cannot.
         chroma_url: Address of the Chroma server that keeps the vector index; empty means Chroma
             embedded in this process.
+        client: Makes what asks whether that server is there.
         alpha: Weight of meaning against words in a search, 0 to 1.
         max_document_bytes: Largest document that is taken.
         consolidate: Whether memories move between their layers by themselves.
@@ -67,6 +69,7 @@ class Library:
         *,
         make: MakeEmbedder = _makes_none,
         chroma_url: str = "",
+        client: ClientFactory = plain_client,
         alpha: float = 0.5,
         max_document_bytes: int = MAX_BYTES,
         consolidate: bool = True,
@@ -80,7 +83,7 @@ class Library:
             self.database.close()
             raise
         self.models = models
-        self.vectors = VectorIndex(chroma_home(directory, chroma_url), library=name)
+        self.vectors = VectorIndex(chroma_home(directory, chroma_url, client), library=name)
         self.entries = Entries(self.database)
         self.indexer = Indexer(
             self.database,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from storage.clients import ClientFactory, plain_client
 from storage.errors import VectorIndexError
 
 __all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
@@ -95,12 +96,14 @@ class ChromaServer:
 
     Args:
         url: Its address, http://host:port or https://host:port.
+        client: Makes what asks whether it is there; Chroma's own client brings its connections.
     """
 
     shared_files = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, client: ClientFactory = plain_client) -> None:
         self.name = url
+        self._client = client
         self._url = urlsplit(url.rstrip("/"))
         self._silent: tuple[float, VectorIndexError] | None = None
 
@@ -142,9 +145,9 @@ class ChromaServer:
         if self._silent is not None and time.monotonic() - self._silent[0] < SILENCE_SECONDS:
             raise self._silent[1]
         try:
-            answer = httpx2.get(
-                f"{self.name.rstrip('/')}/api/v2/heartbeat", timeout=GREETING_SECONDS
-            )
+            with self._client(self.name) as client:
+                heartbeat = f"{self.name.rstrip('/')}/api/v2/heartbeat"
+                answer = client.get(heartbeat, timeout=GREETING_SECONDS)
         except httpx2.HTTPError as error:
             refusal = VectorIndexError(
                 f"The Chroma server at {self.name} cannot be reached: {error}.",
@@ -165,6 +168,6 @@ def _session(client: Any) -> Any:  # noqa: ANN401  # an httpx.Client
     return client._server._session  # noqa: SLF001  # as said above
 
 
-def chroma_home(data_dir: Path, url: str) -> ChromaHome:
+def chroma_home(data_dir: Path, url: str, client: ClientFactory = plain_client) -> ChromaHome:
     """The server at an address; without one, the Chroma of a data directory."""
-    return ChromaServer(url) if url else ChromaDirectory(data_dir / "chroma")
+    return ChromaServer(url, client) if url else ChromaDirectory(data_dir / "chroma")

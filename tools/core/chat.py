@@ -12,6 +12,7 @@ from functools import partial
 
 import anyio.to_thread
 
+from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.endpoint import Endpoint
 from tools.core.sampling import Prompt, Reply
@@ -29,15 +30,26 @@ class ChatSampler:
         model: The model's name there.
         api_key: Sent as a bearer token where it is not empty; never in a log.
         timeout: Seconds that one answer may take, with all repetitions.
+        client: Makes what asks the endpoint.
     """
 
     kind = "endpoint"
     at_once = 1
     state = ""
 
-    def __init__(self, url: str, model: str, *, api_key: str = "", timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        api_key: str = "",
+        timeout: float = 60.0,
+        client: ClientFactory = plain_client,
+    ) -> None:
         self._model = model
-        self._endpoint = Endpoint(f"{url.rstrip('/')}/chat/completions", api_key, timeout=timeout)
+        self._endpoint = Endpoint(
+            f"{url.rstrip('/')}/chat/completions", api_key, timeout=timeout, client=client
+        )
 
     async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:  # noqa: ARG002  # the call goes on
         """A reply to each prompt; None where the endpoint or its model refused or failed."""

@@ -9,10 +9,14 @@ import weakref
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.extras import FirstUse
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = ["Endpoint"]
 
@@ -49,12 +53,16 @@ class Endpoint:
         url: The address.
         token: Bearer token; empty sends none.
         timeout: Seconds until an answer must be there, repetitions included.
+        client: Makes what asks it.
     """
 
-    def __init__(self, url: str, token: str, *, timeout: float) -> None:
+    def __init__(
+        self, url: str, token: str, *, timeout: float, client: ClientFactory = plain_client
+    ) -> None:
         self.url = url
         self._token = token
         self._timeout = timeout
+        self._new_client = client
         self._client = FirstUse(self._make_client, url)
 
     def post(self, body: Mapping[str, Any]) -> bytes:
@@ -107,13 +115,11 @@ class Endpoint:
             return bytes(answer)
         raise _refusal(response.status_code, response.headers.get("retry-after", ""), bytes(answer))
 
-    def _make_client(self) -> Any:  # noqa: ANN401  # an httpx2.Client, imported on first use
-        import httpx2  # noqa: PLC0415  # imported on first use
-
-        headers = {"Content-Type": "application/json"}
+    def _make_client(self) -> httpx2.Client:
+        client = self._new_client(self.url)
+        client.headers["Content-Type"] = "application/json"
         if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        client = httpx2.Client(headers=headers)
+            client.headers["Authorization"] = f"Bearer {self._token}"
         weakref.finalize(self, client.close)
         return client
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.endpoint import Endpoint
 from storage.index.embedders.prefixes import Prefixes
@@ -40,6 +41,7 @@ class OpenAIEmbedder:
         prefixes: What the model reads before a text.
         cjk: Whether it reads Chinese, Japanese and Korean.
         floor: Cosine below which texts have nothing to do with each other.
+        client: Makes what asks the endpoint.
     """
 
     def __init__(  # noqa: PLR0913  # what can be set of a model
@@ -53,6 +55,7 @@ class OpenAIEmbedder:
         prefixes: Prefixes = Prefixes(),  # noqa: B008  # it cannot be changed
         cjk: bool = True,
         floor: float = DEFAULT_FLOOR,
+        client: ClientFactory = plain_client,
     ) -> None:
         self._request: dict[str, Any] = {
             "model": model or DEFAULT_MODEL,
@@ -66,7 +69,10 @@ class OpenAIEmbedder:
         self.floor = floor
         self._prefixes = prefixes
         self._endpoint = Endpoint(
-            f"{(url or DEFAULT_URL).rstrip('/')}/embeddings", api_key, timeout=timeout
+            f"{(url or DEFAULT_URL).rstrip('/')}/embeddings",
+            api_key,
+            timeout=timeout,
+            client=client,
         )
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:

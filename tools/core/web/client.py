@@ -9,12 +9,12 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 
 from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolError, UpstreamError
+from tools.core.web.forward_proxy import ForwardProxy
 from tools.core.web.guard import AddressGuard
 from tools.core.web.headers import (
     RequestHeaders,
@@ -101,7 +101,7 @@ class WebClient:
         max_bytes: int = 10_000_000,
     ) -> None:
         self._guard = guard
-        self._proxy, self._credentials = _proxy(proxy)
+        self._proxy = ForwardProxy.parse(proxy)
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._pools: dict[bool, httpcore2.AsyncConnectionPool] = {}
@@ -225,11 +225,10 @@ class WebClient:
                 self._pools[proxy is not None] = await anyio.to_thread.run_sync(self._make, proxy)
         return self._pools[proxy is not None]
 
-    def _make(self, proxy: Url | None) -> httpcore2.AsyncConnectionPool:
+    def _make(self, proxy: ForwardProxy | None) -> httpcore2.AsyncConnectionPool:
         from tools.core.web.transport import connection_pool  # noqa: PLC0415  # on first use
 
-        guard = self._guard if proxy is None else AddressGuard((f"{_bracketed(proxy)}",))
-        return connection_pool(guard, proxy, self._credentials)
+        return connection_pool(self._guard, proxy)
 
     async def _judge(self, url: Url) -> None:
         """Judges what a proxy is asked for, as far as names mean the same here."""
@@ -255,19 +254,6 @@ class WebClient:
         return bytes(content), inflater.is_cut
 
 
-def _proxy(text: str) -> tuple[Url | None, str]:
-    """A proxy's URL, and the credentials that stood in it."""
-    if not text:
-        return None, ""
-    credentials, at, _ = urlsplit(text).netloc.rpartition("@")
-    return Url.parse(text.replace(credentials + at, "", 1)), credentials
-
-
-def _bracketed(url: Url) -> str:
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    return f"{host}:{url.port}"
-
-
 def _encoded(request: _Request) -> httpcore2.Request:
     import httpcore2  # noqa: PLC0415  # imported on first use
 
@@ -288,7 +274,7 @@ def _encoded(request: _Request) -> httpcore2.Request:
         request.method,
         httpcore2.URL(
             scheme=url.scheme,
-            host=f"[{url.host}]" if ":" in url.host else url.host,
+            host=url.bracketed,
             port=url.port,
             target=url.target,
         ),

@@ -7,15 +7,14 @@ import re
 import ssl
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import unquote
 
 import anyio
 import httpcore2
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
+from tools.core.web.forward_proxy import ForwardProxy
 from tools.core.web.guard import AddressGuard
-from tools.core.web.url import Url
 
 __all__ = ["connection_pool"]
 
@@ -31,31 +30,25 @@ _END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
 
 
 def connection_pool(
-    guard: AddressGuard, proxy: Url | None = None, credentials: str = ""
+    guard: AddressGuard, proxy: ForwardProxy | None = None
 ) -> httpcore2.AsyncConnectionPool:
     """Opens a connection for each request and closes it after the answer, so that each is judged.
 
     It takes a tenth of a second to load the machine's certificates; call it in a thread.
 
     Args:
-        guard: Judges where connections lead; a proxy has to be among what it allows.
-        proxy: Asks instead of us.
-        credentials: `user:password` for the proxy, percent-encoded; empty for none.
+        guard: Judges where connections lead.
+        proxy: Asks instead of us; then connections lead to it alone.
     """
     options: dict[str, Any] = {
         "ssl_context": httpcore2.default_ssl_context(),
-        "network_backend": _GuardedBackend(guard),
+        "network_backend": _GuardedBackend(proxy.guard if proxy else guard),
         "max_connections": None,
         "max_keepalive_connections": 0,
     }
     if proxy is None:
         return httpcore2.AsyncConnectionPool(**options)
-    if proxy.scheme == "https":
-        options["proxy_ssl_context"] = httpcore2.default_ssl_context()
-    if credentials:
-        user, _, password = credentials.partition(":")
-        options["proxy_auth"] = unquote(user).encode(), unquote(password).encode()
-    return httpcore2.AsyncHTTPProxy(f"{proxy.scheme}://{proxy.authority}", **options)
+    return httpcore2.AsyncHTTPProxy(**options, **proxy.options())
 
 
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):

@@ -75,10 +75,19 @@ class Url:
         return self.scheme, self.host, self.port
 
     @property
+    def bracketed(self) -> str:
+        """The host, an IPv6 address in brackets."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def host_port(self) -> str:
+        """Host and port, as the setting requests.private has them."""
+        return f"{self.bracketed}:{self.port}"
+
+    @property
     def authority(self) -> str:
         """Host, and port where it is not the scheme's own, as the Host header has them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return self.bracketed if self.port == DEFAULT_PORTS[self.scheme] else self.host_port
 
     def join(self, reference: str) -> Url:
         """Where a reference leads from here (RFC 3986, 5).

@@ -1,0 +1,57 @@
+"""The proxy of the settings, which asks instead of us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tools.core.web.guard import AddressGuard
+from tools.core.web.url import Url
+
+__all__ = ["ForwardProxy"]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardProxy:
+    """A proxy.
+
+    Attributes:
+        url: Where it is.
+        auth: User and password for it; None where it wants none.
+    """
+
+    url: Url
+    auth: tuple[bytes, bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> ForwardProxy | None:
+        """Reads `http://user:password@host:port`; None of an empty text.
+
+        Raises:
+            InvalidArgumentsError: If it is no URL.
+        """
+        if not text:
+            return None
+        credentials, at, _ = urlsplit(text).netloc.rpartition("@")
+        url = Url.parse(text.replace(credentials + at, "", 1))
+        user, _, password = credentials.partition(":")
+        auth = (unquote(user).encode(), unquote(password).encode()) if at else None
+        return cls(url, auth)
+
+    @property
+    def guard(self) -> AddressGuard:
+        """What connects to it alone may be private."""
+        return AddressGuard((self.url.host_port,))
+
+    def options(self) -> dict[str, Any]:
+        """What httpcore2 is to know of it."""
+        import httpcore2  # noqa: PLC0415  # imported on first use
+
+        options: dict[str, Any] = {
+            "proxy_url": f"{self.url.scheme}://{self.url.authority}",
+            "proxy_auth": self.auth,
+        }
+        if self.url.scheme == "https":
+            options["proxy_ssl_context"] = httpcore2.default_ssl_context()
+        return options
