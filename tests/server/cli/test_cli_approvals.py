@@ -1,0 +1,170 @@
+"""Questions of agents, answered at a real terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.approvals import ApprovalState, ApprovalStore, Asked
+from storage.database import Database
+from storage.models import Identity
+
+Command = Callable[..., Any]
+
+ASKED = Asked(
+    identity=Identity("ann"),
+    root="/work",
+    digest="d1",
+    tool="bash",
+    client="claude\x1b[2J",
+    shown="command: make \u202etset",
+    reason="Programs ask.",
+    rule="bash(make test)",
+)
+
+
+@pytest.fixture
+def store(work: Path) -> Iterator[ApprovalStore]:
+    database = Database(Path(os.environ["TOOLCRIB_DATA_DIR"]) / "toolcrib.db")
+    yield ApprovalStore(database)
+    database.close()
+
+
+@dataclass
+class Terminal:
+    """A real terminal with the command running in it."""
+
+    process: subprocess.Popen[bytes]
+    keyboard: int
+    seen: str = ""
+
+    def expect(self, text: str) -> None:
+        """Reads what is shown until a text is."""
+        while text not in self.seen:
+            try:
+                shown = os.read(self.keyboard, 4096)
+            except OSError:  # the other end is closed
+                shown = b""
+            assert shown, self.seen
+            self.seen += shown.decode()
+
+    def type(self, text: str) -> None:
+        os.write(self.keyboard, text.encode())
+
+
+@contextmanager
+def terminal(*arguments: str) -> Iterator[Terminal]:
+    keyboard, screen = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from server.cli import main; main()", "approvals", *arguments],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        start_new_session=True,
+    )
+    os.close(screen)
+    try:
+        yield Terminal(process, keyboard)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)
+
+
+def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalStore) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    ended = cli("approvals", "approve", ticket)
+    assert ended.code == 1
+    assert "at a terminal, by a person" in ended.err
+    assert store.state(ticket) is ApprovalState.PENDING
+
+
+def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    with terminal("approve", ticket[:6]) as screen:
+        screen.expect("approved, for one call")
+    taken = store.claim(ASKED)
+    assert taken is not None
+    assert taken.decided_by == "command line"
+    assert store.grants() == []
+
+
+def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    with terminal("approve", ticket, "--for-a-while") as screen:
+        screen.expect("bash(make test) for 60 minutes")
+    assert [each.rule for each in store.grants(Identity("ann"), "/work")] == ["bash(make test)"]
+
+
+def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
+    store: ApprovalStore,
+) -> None:
+    with terminal() as screen:
+        screen.expect("Questions of agents appear here")
+        while not store.is_watched():  # another process tells no event
+            assert screen.process.poll() is None
+        ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+        screen.expect("[s]kip")
+        screen.type("w\n")
+        screen.expect("bash(make test) for 60 minutes")
+        second = store.open(replace(ASKED, digest="d2", rule=""), ApprovalState.PENDING, 600)
+        screen.expect(second[:8])
+        screen.type("w\nn\n")
+        screen.expect("denied")
+    assert store.state(ticket) is ApprovalState.APPROVED
+    assert store.state(second) is ApprovalState.DENIED
+    assert "\x1b[2J" not in screen.seen
+    assert "\u202e" not in screen.seen
+    assert "<U+202E>" in screen.seen
+
+
+def test_the_list_tells_what_is_asked_and_what_is_allowed(
+    cli: Command, store: ApprovalStore
+) -> None:
+    assert cli("approvals", "list").out == "Nothing is asked, and nothing is allowed for a while.\n"
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    store.grant(ASKED, by="test", seconds=600)
+    shown = cli("approvals").out
+    assert f"{ticket[:8]}  bash  command: make" in shown
+    assert "allowed: bash(make test)" in shown
+    assert "make <U+202E>tset" in cli("approvals", "show", ticket[:8]).out
+
+
+def test_a_question_can_be_denied_and_a_grant_revoked_without_a_terminal(
+    cli: Command, store: ApprovalStore
+) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    assert cli("approvals", "deny", ticket[:8]).out == "denied\n"
+    assert store.state(ticket) is ApprovalState.DENIED
+    store.grant(ASKED, by="test", seconds=600)
+    (grant,) = store.grants()
+    assert cli("approvals", "revoke", grant.grant_id[:8]).out == "1 revoked\n"
+    assert store.grants() == []
+
+
+@pytest.mark.parametrize("action", ["show", "deny"])
+@pytest.mark.parametrize("name", ["", "zz", "0" * 32])
+def test_a_name_of_no_question_is_told(
+    cli: Command, store: ApprovalStore, action: str, name: str
+) -> None:
+    store.open(ASKED, ApprovalState.PENDING, 600)
+    ended = cli("approvals", action, *filter(None, [name]))
+    assert ended.code == 1
+    assert "toolcrib approvals list" in ended.err
+
+
+def test_an_answered_question_is_not_answered_again(cli: Command, store: ApprovalStore) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    cli("approvals", "deny", ticket)
+    ended = cli("approvals", "deny", ticket)
+    assert ended.code == 1
+    assert "answered already" in ended.err
