@@ -2,36 +2,33 @@
 
 Plain text and Markdown are read here, the formats that need a library each in a module of their own
 (`htmltext.py`, `pdftext.py`, `docxtext.py`). Those libraries meet hostile bytes, so
-`parse_isolated` runs them in a process that can be killed.
+`parse_isolated` runs them in a process that can be killed (`isolated.py`).
 """
 
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal
 
-import anyio
-from anyio import BrokenWorkerProcess, to_process, to_thread
+from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
 from storage.reading import docxtext, htmltext, pdftext
 from storage.reading.decode import decode
 from storage.reading.frontmatter import Note, read_note
+from storage.reading.isolated import run_isolated
 from storage.reading.outline import first_heading
 
 __all__ = ["MAX_BYTES", "ParsedDocument", "parse", "parse_isolated"]
 
 MAX_BYTES = 50_000_000
 """Bytes that a file has at most."""
-
-WORKER_MEMORY_BYTES = 4 << 30
-"""Address space that a worker process may use, where the system can limit it."""
 
 Format = Literal["text", "markdown", "html", "pdf", "docx"]
 
@@ -125,57 +122,7 @@ async def parse_isolated(
         is_text = _format_of(data, name) in {"text", "markdown"}
     if is_text:
         return await to_thread.run_sync(lambda: parse(data, name=name))
-    try:
-        with anyio.fail_after(timeout):
-            return await to_process.run_sync(
-                _parse_in_worker, data, name, timeout, cancellable=True
-            )
-    except TimeoutError as error:
-        raise UnreadableDocumentError(
-            f"{name!r} took longer than {timeout:g} seconds to read.",
-            suggestions=("Split it, or convert it to plain text or Markdown, and add that.",),
-        ) from error
-    except BrokenWorkerProcess as error:
-        raise UnreadableDocumentError(
-            f"{name!r} is damaged: the process that read it died.",
-            suggestions=("Save it again with the program it comes from, or as plain text.",),
-        ) from error
-
-
-def _parse_in_worker(data: bytes, name: str, timeout: float) -> ParsedDocument:
-    with _limited_memory(), _limited_time(timeout + 1):
-        return parse(data, name=name)
-
-
-@contextmanager
-def _limited_time(seconds: float) -> Iterator[None]:
-    """Ends this process after so long: whoever was to kill it may itself have been killed."""
-    if not hasattr(signal, "setitimer"):  # Windows has none
-        yield
-        return
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-@contextmanager
-def _limited_memory() -> Iterator[None]:
-    """Makes a file that unpacks without end fail here, before the machine runs out of memory."""
-    try:
-        import resource  # noqa: PLC0415  # Windows has none
-    except ImportError:
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [size for size in (WORKER_MEMORY_BYTES, soft, hard) if size != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    return await run_isolated(partial(parse, data, name=name), name=name, timeout=timeout)
 
 
 def _check_size(data: bytes, name: str) -> None:

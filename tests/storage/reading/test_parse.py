@@ -413,9 +413,11 @@ async def test_a_worker_that_dies_is_an_unreadable_document() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no alarm")
 def test_a_worker_ends_by_itself_when_nobody_is_left_to_end_it() -> None:
     program = (
-        "from storage.reading.parse import _parse_in_worker;"
+        "from functools import partial;"
+        "from storage.reading.isolated import _limited;"
+        "from storage.reading.parse import parse;"
         "page = '<html><p ' + ' '.join(f'a{n}=1' for n in range(200_000)) + '>words</p></html>';"
-        "_parse_in_worker(page.encode(), 'minutes.html', 0)"
+        "_limited(partial(parse, page.encode(), name='minutes.html'), 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert done.returncode == -signal.SIGALRM
