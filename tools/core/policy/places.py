@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["PlaceRules"]
+from tools.core.errors import PermissionDeniedError
+from tools.core.policy.paths import PathPattern
+from tools.core.policy.verdict import Decision, Verdict
+
+__all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules"]
 
 
 class PlaceRules(Protocol):
@@ -24,3 +30,86 @@ class PlaceRules(Protocol):
 
     def hides(self, path: str) -> bool:
         """Whether a listing or a search leaves a place out, with all that is beneath it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPlaces:
+    """Places that rules deny, whichever tool would open them.
+
+    Attributes:
+        to_reads: Rules by their text, and which places each closes to reads.
+        to_writes: The same for writes.
+        tool: The tool that opens places.
+        reads: Whether what it writes tells it what was there.
+    """
+
+    to_reads: tuple[tuple[str, PathPattern], ...]
+    to_writes: tuple[tuple[str, PathPattern], ...]
+    tool: str = ""
+    reads: bool = True
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Raises if a rule denies the place."""
+        rule = self.closing(path, reading=self.reads or not writing, writing=writing)
+        if rule is not None:
+            done = "written" if writing else "read"
+            raise PermissionDeniedError(
+                f"{self.tool} was not run on {path!r}: the rule {rule!r} (settings) lets it not be "
+                f"{done}.",
+                next_actions=["Work on other files, or ask the user to change the rule."],
+            )
+
+    def hides(self, path: str) -> bool:
+        """Whether a rule closes the place to reads."""
+        return self.closing(path, reading=True, writing=False) is not None
+
+    def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
+        """The rule that closes a place; None where none does."""
+        patterns = (*(self.to_reads if reading else ()), *(self.to_writes if writing else ()))
+        return next((rule for rule, pattern in patterns if pattern.covers(path)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPlaces:
+    """Places of a call about a path, which rules may judge otherwise once it is open.
+
+    Attributes:
+        closed: What is denied to every tool.
+        spelled: The path that was judged; None where it leads out of the root.
+        was_asked: Whether a person had to be asked about it.
+        judge: Judges the same call about another path.
+        asking: The rules that ask about a path.
+    """
+
+    closed: ClosedPlaces
+    spelled: str | None
+    was_asked: bool
+    judge: Callable[[str], Decision]
+    asking: Callable[[str], frozenset[str]]
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Raises if a rule denies the place, or asks about it and not about the path given."""
+        self.closed.check(path, writing=writing)
+        if path == self.spelled:
+            return
+        decision = self.judge(path)
+        if decision.verdict is Verdict.ALLOW or self._was_meant(path, decision):
+            return
+        asks = decision.verdict is Verdict.ASK
+        raise PermissionDeniedError(
+            f"{self.closed.tool} was not run on {path!r}, which {self.spelled!r} leads to: the rule "
+            f"{decision.rule!r} ({decision.source}) "
+            + ("asks about it first." if asks else "denies it."),
+            next_actions=[f"Call it with the path {path!r} itself."] if asks else (),
+        )
+
+    def hides(self, path: str) -> bool:
+        """Whether a rule closes the place to reads."""
+        return self.closed.hides(path)
+
+    def _was_meant(self, path: str, decision: Decision) -> bool:
+        """Whether the person who was asked about the path given was asked about this place too."""
+        if decision.verdict is not Verdict.ASK or not self.was_asked or self.spelled is None:
+            return False
+        is_beneath = self.spelled == "." or path.startswith(self.spelled + "/")
+        return is_beneath and self.asking(path) <= self.asking(self.spelled)

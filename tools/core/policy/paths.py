@@ -1,0 +1,131 @@
+"""Paths in rules: globs relative to the root, compared component by component."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.core.policy.wildcards import Wildcard
+
+__all__ = ["PathPattern", "path_rule", "relative_path"]
+
+ANY_DEPTH = None
+"""`**`: any number of components."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A path in a rule.
+
+    Attributes:
+        components: What each component has to be; None stands for any number of components.
+        roots: Before what a path is put to be compared: the root in each of its spellings where the
+            rule has an absolute path, else nothing.
+    """
+
+    components: tuple[Wildcard | None, ...]
+    roots: tuple[tuple[str, ...], ...] = ((),)
+
+    @classmethod
+    def parse(cls, text: str, roots: Sequence[str] = ()) -> PathPattern:
+        """Reads `*`, `?` (within a component) and `**` (any components).
+
+        Args:
+            text: Relative to the root, or absolute.
+            roots: The root, absolute, in each of its spellings.
+
+        Raises:
+            ValueError: If it can never match.
+        """
+        parts = [part for part in text.split("/") if part not in {"", "."}]
+        if ".." in parts:
+            raise ValueError(f"{text!r} has .., which no path has; such as 'src/**'")
+        if parts and parts[0] == "~":
+            raise ValueError(f"{text!r}: write the home directory out, or a path from the root")
+        for part in parts:
+            if "**" in part and part != "**":
+                raise ValueError(f"in {text!r}, ** has to be a whole component, such as 'src/**'")
+        components = tuple(
+            ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True) for part in parts
+        )
+        if not text.startswith("/"):
+            return cls(components)
+        return cls(components, tuple(tuple(filter(None, root.split("/"))) for root in roots))
+
+    def matches(self, path: str) -> bool:
+        """Whether it names this path, which is relative and normalised."""
+        return self._fits(path, beneath=False)
+
+    def covers(self, path: str) -> bool:
+        """Whether it names this path or a directory above it, in any Unicode normal form."""
+        return self._fits(path, beneath=True) or any(
+            self._fits(form, beneath=True) for form in _other_forms(path)
+        )
+
+    def _fits(self, path: str, *, beneath: bool) -> bool:
+        parts = [] if path == "." else path.split("/")
+        return any(
+            _matches(self.components, [*root, *parts], beneath=beneath) for root in self.roots
+        )
+
+
+def path_rule(path: str) -> str:
+    """The pattern that stands for one path alone; empty where none can."""
+    if path != path.strip() or not path.isprintable():
+        return ""
+    # A leading ./ keeps it from being read as name=value or as a URL.
+    return "./" + re.sub(r"[\\*?'\"|&;]", r"\\\g<0>", path)
+
+
+def relative_path(path: str, roots: Sequence[str]) -> str | None:
+    """A path as it is spelled, relative to the root and without `.` and `..`.
+
+    Args:
+        path: Relative to the root, or absolute.
+        roots: The root, absolute, in each of its spellings.
+
+    Returns:
+        None where it is spelled as leading out of the root.
+    """
+    if path.startswith("/"):
+        absolute = "/" + posixpath.normpath(path).lstrip("/")
+        for root in roots:
+            if absolute == root or absolute.startswith(root.rstrip("/") + "/"):
+                return absolute[len(root) :].strip("/") or "."
+        return None
+    if path and "/" not in path and path not in {".", ".."}:
+        return path
+    normal = posixpath.normpath(path)
+    return None if normal == ".." or normal.startswith("../") else normal
+
+
+def _other_forms(path: str) -> list[str]:
+    """A file system that folds normal forms finds one file by several of them (APFS, HFS+)."""
+    if path.isascii():
+        return []
+    return [unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path)]
+
+
+def _matches(pattern: tuple[Wildcard | None, ...], components: list[str], *, beneath: bool) -> bool:
+    """Compares with one step back to the last `**`, which is enough for globs."""
+    at = place = 0
+    back: tuple[int, int] | None = None
+    while place < len(components):
+        wanted = pattern[at] if at < len(pattern) else ...
+        if wanted is ANY_DEPTH:
+            back = (at, place)
+            at += 1
+        elif isinstance(wanted, Wildcard) and wanted.matches(components[place]):
+            at += 1
+            place += 1
+        elif wanted is ... and beneath:
+            return True
+        elif back is not None:
+            back = (back[0], back[1] + 1)
+            at, place = back[0] + 1, back[1]
+        else:
+            return False
+    return all(rest is ANY_DEPTH for rest in pattern[at:])

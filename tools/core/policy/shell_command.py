@@ -1,0 +1,178 @@
+"""A line of a shell, judged by what it runs.
+
+A line is plain where the parser's tree has nothing but simple commands of literal words, and a
+grammar of our own reads the same in it; only plain lines can be allowed by rules about commands. For
+rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that are
+handed to shells, or behind a wrapper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tools.core.policy.plain_line import (
+    LONGEST,
+    NotPlainError,
+    PlainLine,
+    check_characters,
+    read_plain,
+)
+from tools.core.policy.shell_tree import commands_in, parsed, plain_line_of, scripts_in
+from tools.core.policy.words import Word
+from tools.core.policy.wrappers import SHELLS, base_name, inner_commands
+
+__all__ = ["Found", "ShellCommand"]
+
+DEEPEST = 8
+"""Scripts within scripts that are looked into."""
+
+MOST_FOUND = 400
+"""Commands of one line that are looked at."""
+
+CONTINUATION = re.compile(r"\\\r?\n")
+QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A command that a line runs, or may run.
+
+    Attributes:
+        words: Its words.
+        is_certain: Whether its words are surely those of a command.
+    """
+
+    words: tuple[Word, ...]
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCommand:
+    """A line.
+
+    Attributes:
+        line: As it is given.
+        plain: Its commands, where it is plain.
+        reason: Why it is not plain.
+        found: What each command of a plain line runs, itself first; of any other line, all that it
+            runs in one.
+        unseen: What cannot be seen of each of these; empty where all is.
+        bare: The line without its quotes.
+    """
+
+    line: str
+    plain: PlainLine | None
+    reason: str
+    found: tuple[tuple[Found, ...], ...]
+    unseen: tuple[str, ...]
+    bare: str
+
+    @classmethod
+    def parse(cls, line: str) -> ShellCommand:
+        """Reads a line; whatever it is, there is an answer."""
+        return _parse(line)
+
+    def mentions(self, name: str) -> bool:
+        """Whether a name stands anywhere in the line, in whatever quotes."""
+        word = re.escape(base_name(name))
+        return re.search(rf"(?<![\w.-]){word}(?![\w.-])", self.bare) is not None
+
+
+@lru_cache(maxsize=128)
+def _parse(line: str) -> ShellCommand:
+    plain, reason = _plain(line)
+    bare = QUOTES.sub("", line).casefold()
+    if plain is None:
+        look = _Look()
+        look.into_line(line, 0)
+        return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), bare)
+    looks = []
+    for words in plain.commands:
+        looks.append(_Look())
+        looks[-1].into_command(words, 0)
+    found = tuple(tuple(look.found) for look in looks)
+    return ShellCommand(line, plain, "", found, tuple(look.unseen for look in looks), bare)
+
+
+def _plain(line: str) -> tuple[PlainLine | None, str]:
+    try:
+        read = read_plain(line)
+    except NotPlainError as error:
+        return None, str(error)
+    root = parsed(line)
+    if root.has_error:
+        return None, "it cannot be parsed"
+    if plain_line_of(root) != read:
+        return None, "it can be read in more than one way"
+    return read, ""
+
+
+class _Look:
+    """A look at everything that a line runs."""
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self._known: set[tuple[Word, ...]] = set()
+        self.unseen = ""
+
+    def into_line(self, line: str, depth: int) -> None:
+        """Looks at a line, and at whatever its commands run."""
+        try:
+            check_characters(line)
+            if depth > DEEPEST:
+                raise NotPlainError("scripts are nested too deeply")
+        except NotPlainError as error:
+            self._miss(str(error))
+            if len(line) > LONGEST or depth > DEEPEST:
+                return
+        with contextlib.suppress(NotPlainError):
+            for words in read_plain(line).commands:
+                self.into_command(words, depth)
+        forms = dict.fromkeys((line, CONTINUATION.sub("", line)))
+        for form in forms:
+            self._into_form(form, depth)
+
+    def into_command(self, words: Sequence[Word], depth: int) -> None:
+        """Looks at a command, and at whatever it runs."""
+        if len(self.found) >= MOST_FOUND or depth > DEEPEST:
+            self._miss("it runs too much to look at")
+            return
+        if tuple(words) in self._known:
+            return
+        self._known.add(tuple(words))
+        self.found.append(Found(tuple(words)))
+        if words[0].text is None or words[0].is_glob:
+            self._miss("a command's name cannot be seen")
+        for inner in inner_commands(words):
+            if inner.unseen:
+                self._miss(inner.unseen)
+            elif inner.script is not None:
+                self.into_line(inner.script, depth + 1)
+            elif not inner.words:
+                self._miss("what it runs cannot be seen")
+            elif inner.is_certain:
+                self.into_command(inner.words, depth + 1)
+            else:
+                self.found.append(Found(inner.words, is_certain=False))
+
+    def _into_form(self, line: str, depth: int) -> None:
+        try:
+            root = parsed(line)
+            commands = list(commands_in(root))
+        except ValueError as error:  # no Unicode, or nested too deeply
+            self._miss(str(error))
+            return
+        if root.has_error:
+            self._miss("it cannot be parsed")
+        for words in commands:
+            self.into_command(words, depth)
+        if any(base_name(words[0].text or "") in SHELLS for words in commands):
+            for script in scripts_in(root):
+                self.into_line(script, depth + 1)
+
+    def _miss(self, reason: str) -> None:
+        self.unseen = self.unseen or reason

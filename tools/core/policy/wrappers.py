@@ -1,0 +1,261 @@
+"""Commands that run other commands: where in their words these stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tools.core.policy.words import Word
+
+__all__ = ["SHELLS", "Inner", "base_name", "inner_commands"]
+
+SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash".split())
+INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
+    r"|julia|ghci|irb|ipython|raku)[0-9.]*"
+)
+CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|-")
+"""Options behind which interpreters take a program as text."""
+
+HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
+AWKS = frozenset("awk gawk mawk nawk".split())
+UNSEEN = frozenset(
+    "parallel ssh docker podman kubectl nsenter crontab at batch screen tmux expect gdb vim vi ex"
+    " emacs ed sqlite3 psql mysql npx uvx bunx pipx script systemd-run firejail bwrap alias enable"
+    " hash shopt bind source . coproc rsync scp socat nc ncat".split()
+)
+"""Commands that can run others in ways that are not looked into."""
+
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.DOTALL)
+STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+TERMINATORS = frozenset({";", "+"})
+FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """How the words of a wrapper are read.
+
+    Attributes:
+        letters: Short options that take a value.
+        names: Long options that take a value as a word of its own.
+        skipped: How many words stand before the command, options aside.
+        assigns: Whether variables may be set before the command.
+    """
+
+    letters: str = ""
+    names: frozenset[str] = field(default_factory=frozenset)
+    skipped: int = 0
+    assigns: bool = False
+
+
+WRAPPERS = {
+    "sudo": Wrapper(
+        "ugpChrtTUDR",
+        frozenset(
+            "--user --group --prompt --chdir --host --role --type --close-from --other-user"
+            " --chroot --command-timeout".split()
+        ),
+        assigns=True,
+    ),
+    "doas": Wrapper("uCa"),
+    "env": Wrapper("uC", frozenset({"--unset", "--chdir"}), assigns=True),
+    "nice": Wrapper("n", frozenset({"--adjustment"})),
+    "ionice": Wrapper("cnpPu", frozenset({"--class", "--classdata"})),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "time": Wrapper("fo", frozenset({"--format", "--output"}), assigns=True),
+    "timeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
+    "gtimeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
+    "stdbuf": Wrapper("ioe", frozenset({"--input", "--output", "--error"})),
+    "xargs": Wrapper(
+        "adEILnPs",
+        frozenset(
+            "--arg-file --delimiter --max-args --max-procs --max-chars --max-lines --replace"
+            " --process-slot-var".split()
+        ),
+    ),
+    "command": Wrapper(),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "watch": Wrapper("nq", frozenset({"--interval", "--equexit"})),
+    "chroot": Wrapper(skipped=1),
+    "flock": Wrapper("wE", frozenset({"--timeout", "--wait", "--conflict-exit-code"}), skipped=1),
+    "taskset": Wrapper(skipped=1),
+    "chrt": Wrapper("TPD", skipped=1),
+    "setpriv": Wrapper(),
+    "unshare": Wrapper("SGRw"),
+    "strace": Wrapper("oeEpPsSuaIObX"),
+    "ltrace": Wrapper("oeEpPsSuaAnx"),
+    "caffeinate": Wrapper("tw"),
+    "fakeroot": Wrapper("lsib"),
+    "prlimit": Wrapper("p"),
+    "runuser": Wrapper("ugG", frozenset({"--user", "--group"})),
+    "winpty": Wrapper(),
+    "rlwrap": Wrapper("abcCfHlpPqsStwz"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a command runs.
+
+    Attributes:
+        at: The word of the outer command from which it is known.
+        words: The words of a command.
+        script: A line of a shell.
+        unseen: What about it cannot be seen; the others are empty then.
+        is_certain: Whether it is surely run; else it may be.
+    """
+
+    at: int
+    words: tuple[Word, ...] = ()
+    script: str | None = None
+    unseen: str = ""
+    is_certain: bool = True
+
+
+def base_name(name: str) -> str:
+    """A command's name without its directory, as file systems without case compare it."""
+    return name.rstrip("/").rpartition("/")[2].casefold()
+
+
+def inner_commands(words: Sequence[Word]) -> list[Inner]:
+    """What a command runs besides itself, as far as its words say.
+
+    Args:
+        words: The command.
+    """
+    name = base_name(words[0].text or "")
+    if name in SHELLS or name in {"su", "runuser"}:
+        return list(_of_shell(words, name))
+    if name in {"eval", "trap"}:
+        return [_joined(words, name)] if len(words) > 1 else []
+    if name in {"find", "gfind", "fd", "fdfind"}:
+        return list(_of_find(words, FIND_RUNS if name.endswith("find") else FD_RUNS))
+    if name in WRAPPERS:
+        return list(_of_wrapper(words, name))
+    if name in UNSEEN:
+        return [Inner(0, unseen=f"what {name} runs cannot be seen"), *_suffixes(words, 1)]
+    if name in AWKS:
+        return list(_of_awk(words, name))
+    if INTERPRETERS.fullmatch(name):
+        return list(_of_interpreter(words, name))
+    return []
+
+
+def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """The script of `-c`; without one, a file or the standard input is run."""
+    at, is_script = 1, False
+    while at < len(words):
+        text = words[at].text
+        if text is None or words[at].is_glob:
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            return
+        if text[:1] not in {"-", "+"} or text in STDIN:
+            break
+        is_script = is_script or text == "--command" or re.fullmatch(r"-\w*c", text) is not None
+        at += 2 if text in {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"} else 1
+    rest = words[at:]
+    if is_script and rest:
+        yield Inner(at - 1, script=rest[0].text)
+    elif name in {"su", "runuser"}:
+        yield Inner(0, unseen=f"what {name} runs cannot be seen")
+        yield from _suffixes(words, 1)
+    elif not rest and any(word.text in HARMLESS for word in words[1:]):
+        return
+    elif not rest or rest[0].text in STDIN or any(word.text == "-s" for word in words[1:at]):
+        yield Inner(0, unseen=f"{name} runs what it reads")
+
+
+def _joined(words: Sequence[Word], name: str) -> Inner:
+    """The words of eval as the line that it runs; of trap the first alone."""
+    texts = [word.text for word in (words[1:] if name == "eval" else words[1:2])]
+    if any(text is None for text in texts) or any(word.is_glob for word in words):
+        return Inner(0, unseen=f"what {name} runs cannot be seen")
+    return Inner(0, script=" ".join(text or "" for text in texts))
+
+
+def _of_find(words: Sequence[Word], runs: frozenset[str]) -> Iterator[Inner]:
+    for at, word in enumerate(words):
+        if at and word.text is None:
+            yield Inner(at, unseen="what it is given cannot be seen")
+        if word.text in runs and at + 1 < len(words):
+            rest = words[at + 1 :]
+            ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
+            yield Inner(at + 1, words=tuple(rest[: next(ends, len(rest))]))
+
+
+def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    wrapper = WRAPPERS[name]
+    skipped = wrapper.skipped
+    at = 1
+    while at < len(words):
+        text = words[at].text
+        if text is None:
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            break
+        if name == "env" and re.match(r"-\w*S|--split-string", text):
+            yield Inner(at, unseen="what env -S runs is split by env")
+            yield from _suffixes(words, at + 1)
+            script = text.partition("=")[2] or text.partition("S")[2]
+            yield Inner(at, script=script or (words[at + 1].text if at + 1 < len(words) else ""))
+            return
+        if name == "flock" and text in {"-c", "--command"} and at + 1 < len(words):
+            yield Inner(at, script=words[at + 1].text)
+            return
+        if text.startswith("-") and text != "-":
+            at += 1 + _takes_value(text, wrapper)
+        elif wrapper.assigns and ASSIGNMENT.match(text):
+            yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
+            at += 1
+        elif skipped or text == "-":
+            skipped -= text != "-"
+            at += 1
+        else:
+            break
+    if at < len(words):
+        yield Inner(at, words=tuple(words[at:]))
+        if name == "watch":  # it hands its words to a shell, joined
+            yield Inner(at, script=" ".join(word.text or "$x" for word in words[at:]))
+    yield from _suffixes(words, 1)
+
+
+def _takes_value(option: str, wrapper: Wrapper) -> bool:
+    """Whether the next word is the option's value."""
+    if option.startswith("--"):
+        return option in wrapper.names
+    first = next((place for place, one in enumerate(option[1:]) if one in wrapper.letters), None)
+    return first is not None and first == len(option) - 2
+
+
+def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    for at, word in enumerate(words[1:], start=1):
+        text = word.text
+        if text is None or re.search(r"system|getline|\||@load|close|print.*>", text):
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+
+
+def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """A program given as text, or read from the standard input."""
+    for at, word in enumerate(words[1:], start=1):
+        if word.text is None or CODE.fullmatch(word.text):
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            return
+        if not word.text.startswith("-"):
+            return  # a file, as any other program is
+        if word.text in HARMLESS:
+            return
+    yield Inner(0, unseen=f"{name} runs what it reads")
+
+
+def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
+    """Every command that the words may end in, for options that are not known here."""
+    for at in range(start, len(words)):
+        text = words[at].text
+        if text and not text.startswith("-"):
+            yield Inner(at, words=tuple(words[at:]), is_certain=False)
