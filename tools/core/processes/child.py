@@ -1,0 +1,109 @@
+"""A program between fork and exec: it waits for an order, and becomes what the order says."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from tools.core.processes import landlock, privileges, seccomp
+from tools.core.processes.limits import apply_limits
+from tools.core.processes.wire import Order, Step, receive_descriptors
+
+__all__ = ["FAILURE", "become_program"]
+
+FAILURE = struct.Struct("=ii")
+"""The step that failed and its error number, as the supervisor is told."""
+
+
+def become_program(orders: socket.socket, status: socket.socket, filter_program: bytes) -> NoReturn:
+    """Becomes the program of the next order, or exits.
+
+    The supervisor hears on its socket: one byte with the program's own socket and its order; one
+    byte with the listener of its filter, if it has one; a `FAILURE`, or nothing more once the
+    program runs.
+
+    Args:
+        orders: Where the launcher's orders come in.
+        status: Where the supervisor listens.
+        filter_program: The filter of system calls, for the orders that want one.
+    """
+    step = Step.RECEIVE
+    try:
+        _reset()
+        if hasattr(os, "O_PATH"):
+            privileges.die_with_parent()
+        data, received = receive_descriptors(orders, 1)
+        if data:
+            control, order_file, *standard = received
+            socket.send_fds(status, [b"!"], [control, order_file])
+            order = Order.read(order_file)
+            status = _moved(status, len(standard))
+            for step, action in _steps(order, standard, status, filter_program):
+                action()
+    except OSError as error:
+        status.send(FAILURE.pack(step, error.errno or errno.EIO))
+    except MemoryError:  # the limit leaves no room to start in
+        status.send(FAILURE.pack(step, errno.ENOMEM))
+    finally:
+        os._exit(1)
+
+
+def _steps(
+    order: Order, standard: Sequence[int], status: socket.socket, filter_program: bytes
+) -> Sequence[tuple[Step, Callable[[], object]]]:
+    """All that is done, in the order in which each still may be done after those before it."""
+    steps: list[tuple[Step, Callable[[], object]]] = [
+        (Step.DESCRIPTORS, lambda: _place(standard)),
+        (Step.DIRECTORY, lambda: os.chdir(order.cwd)),
+        (Step.LIMITS, lambda: apply_limits(*order.limits)),
+    ]
+    if order.landlocked:
+        steps += [
+            (Step.PRIVILEGES, privileges.drop_capabilities),
+            (Step.LANDLOCK, lambda: landlock.restrict(order.readable, order.writable)),
+        ]
+    if order.filtered:
+        steps.append((Step.FILTER, lambda: _filter(filter_program, status)))
+    steps.append((Step.EXECUTE, lambda: _execute(order, status)))
+    return steps
+
+
+def _reset() -> None:
+    """Gives the program a session of its own, and signals and a umask as after a login."""
+    os.setsid()  # also: no controlling terminal
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
+
+
+def _moved(channel: socket.socket, below: int) -> socket.socket:
+    """The same socket above the descriptors that the program gets."""
+    return socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, below))
+
+
+def _place(standard: Sequence[int]) -> None:
+    """Puts standard output, error, input and the files where programs expect them.
+
+    All other descriptors are closed when the program is executed.
+    """
+    output, error, entry, *files = (
+        fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(standard)) for fd in standard
+    )
+    for target, fd in enumerate((entry, output, error, *files)):
+        os.dup2(fd, target)
+
+
+def _filter(program: bytes, status: socket.socket) -> None:
+    seccomp.install(program)
+
+
+def _execute(order: Order, status: socket.socket) -> None:
+    if status.recv(1):  # else the supervisor is gone
+        os.execve(order.argv[0], order.argv, order.environment)

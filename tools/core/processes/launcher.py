@@ -1,0 +1,134 @@
+"""Starts programs, and ends them with everything that they have started.
+
+A launcher talks to one small process, its zygote (`zygote`), which is there from the first start
+on. Above each program is a supervisor (`supervisor`) that adopts every descendant and ends them
+all when the program ends, when it is told to, or when the launcher is no more, however that ended.
+On Linux no process can leave; elsewhere the program's process group is ended, which a program may
+leave, and nothing confines it but what it is started with. Windows is not supported.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import AsyncExitStack, ExitStack
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import UnavailableError
+from tools.core.processes.failures import start_error
+from tools.core.processes.models import Prepared
+from tools.core.processes.orders import kept_in_memory, packed_order
+from tools.core.processes.running import Running
+from tools.core.processes.scratch import remove_scratch
+from tools.core.processes.wire import ReportKind
+from tools.core.processes.zygote_process import ZygoteProcess
+
+__all__ = ["Launcher"]
+
+_MOST_STARTING = 16
+"""Starts at one time: the kernel counts descriptors on their way (unix(7), ETOOMANYREFS)."""
+
+_BIG = 1 << 20
+"""Bytes that take longer to copy than the event loop may be kept."""
+
+_ATTEMPTS = 3
+"""Zygotes that are tried for one start, should something end them."""
+
+
+class Launcher:
+    """Starts programs; close it with `aclose`."""
+
+    def __init__(self) -> None:
+        self._opening = threading.Lock()
+        self._zygote: ZygoteProcess | None = None
+        self._starting = anyio.Semaphore(_MOST_STARTING)
+        self._running: set[Running] = set()
+
+    async def start(self, prepared: Prepared) -> Running:
+        """Starts a program; it runs when this returns, else nothing is left of it.
+
+        Raises:
+            NotFoundError: There is no such program, or no such directory.
+            PermissionDeniedError: The program may not be executed, or the directory not entered.
+            InvalidArgumentsError: The command is too long, no program, or holds a NUL character.
+            UnavailableError: Programs cannot be started, or not confined as they have to be.
+        """
+        try:
+            order = packed_order(prepared)
+            async with self._starting:
+                for _ in range(_ATTEMPTS):
+                    running = await self._attempt(prepared, order)
+                    if running is not None:
+                        return running
+            raise UnavailableError("The process that starts programs was ended. Try again.")
+        except BaseException:
+            if prepared.scratch:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(remove_scratch, os.fsencode(prepared.scratch))
+            raise
+
+    async def aclose(self) -> None:
+        """Ends everything that it has started; it may be used again."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as group:
+                for running in tuple(self._running):
+                    group.start_soon(running.aclose)
+            zygote, self._zygote = self._zygote, None
+            if zygote is not None:
+                await anyio.to_thread.run_sync(zygote.close)
+
+    async def _attempt(self, prepared: Prepared, order: bytes) -> Running | None:
+        """Hands an order over; None where nobody took it, because the zygote has ended."""
+        zygote = self._zygote
+        if zygote is None or not zygote.is_alive():
+            zygote = await anyio.to_thread.run_sync(self._open)
+        async with AsyncExitStack() as failed:
+            with ExitStack() as theirs:
+                contents = (order, prepared.stdin, *prepared.files)
+                if sum(map(len, contents)) > _BIG:
+                    files = await anyio.to_thread.run_sync(kept_in_memory, contents, theirs)
+                else:
+                    files = kept_in_memory(contents, theirs)
+                running, (control, *outputs) = self._connect(theirs)
+                failed.push_async_callback(running.aclose)
+                order_file, *inputs = files
+                await zygote.hand_over([control, order_file, *outputs, *inputs])
+            report = await running.receive()
+            if report is None:
+                return None
+            if report.kind == ReportKind.FAILED:
+                raise start_error(prepared, report.value, report.code)
+            running.pid = report.value
+            failed.pop_all()
+            return running
+
+    def _connect(self, theirs: ExitStack) -> tuple[Running, list[int]]:
+        """A program's socket, output and error: the server's ends, and those of the program."""
+        with ExitStack() as ours:
+            socket_, control = socket.socketpair()
+            ours.callback(socket_.close)
+            theirs.callback(control.close)
+            outputs = [_pipe(ours, theirs) for _ in range(2)]
+            running = Running(socket_, outputs[0][0], outputs[1][0], self._running.discard)
+            ours.pop_all()
+        self._running.add(running)
+        return running, [control.fileno(), *(writable for _, writable in outputs)]
+
+    def _open(self) -> ZygoteProcess:
+        """The zygote that runs; called in threads."""
+        with self._opening:
+            if self._zygote is None or not self._zygote.is_alive():
+                if self._zygote is not None:
+                    self._zygote.close()
+                self._zygote = ZygoteProcess()
+            return self._zygote
+
+
+def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    readable, writable = os.pipe()
+    ours.callback(os.close, readable)
+    theirs.callback(os.close, writable)
+    return readable, writable

@@ -1,0 +1,70 @@
+"""Removal of a directory that programs have written to, whatever they left there."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+__all__ = ["remove_scratch"]
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_scratch(path: bytes) -> None:
+    """Removes a directory and all that is in it, as far as the system allows.
+
+    Links are removed, never followed. Directories are moved up before they are emptied, so that
+    neither depth nor rights (they are the user's own) stop it.
+
+    Args:
+        path: Absolute path. Nothing uses it any more.
+    """
+    with suppress(OSError):
+        top = os.open(path, _OPEN)
+        try:
+            os.fchmod(top, 0o700)
+            _empty(top)
+        finally:
+            os.close(top)
+        os.rmdir(path)
+
+
+def _empty(top: int) -> None:
+    token = os.urandom(8).hex()  # no name of a program's
+    fresh = (f"{token}-{number}" for number in itertools.count())
+    pending = os.listdir(top)
+    while pending:
+        name = pending.pop()
+        if _unlinked(top, name):
+            continue
+        with suppress(OSError):
+            pending += _emptied(top, name, fresh)
+            os.rmdir(name, dir_fd=top)
+
+
+def _emptied(top: int, name: str, fresh: Iterator[str]) -> list[str]:
+    """Empties a directory; those in it are moved to the top, under the names that are returned."""
+    moved = []
+    os.chmod(name, 0o700, dir_fd=top)  # a directory, so no link is followed
+    directory = os.open(name, _OPEN, dir_fd=top)
+    try:
+        for inner in os.listdir(directory):
+            if _unlinked(directory, inner):
+                continue
+            with suppress(OSError):
+                os.chmod(inner, 0o700, dir_fd=directory)
+                os.rename(inner, moving := next(fresh), src_dir_fd=directory, dst_dir_fd=top)
+                moved.append(moving)
+    finally:
+        os.close(directory)
+    return moved
+
+
+def _unlinked(directory: int, name: str) -> bool:
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError:  # EISDIR, or EPERM on macOS: it is a directory
+        return False
+    return True
