@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-__all__ = ["Capture", "Excerpt", "shares"]
+from tools.core.processes.utf8 import without_cut_end, without_cut_start
 
-# Parts of characters in UTF-8 (RFC 3629).
-_CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
-_CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
+__all__ = ["Capture", "Excerpt", "shares"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +81,10 @@ def shares(limit: int, first: int, second: int) -> tuple[int, int]:
 def _beginning(data: bytes) -> bytes:
     """Without a last line that is cut, if it is not most of it; else without a cut character."""
     end = data.rfind(b"\n") + 1
-    return data[:end] if end > len(data) // 2 else _CUT_AT_END.sub(b"", data)
+    return data[:end] if end > len(data) // 2 else without_cut_end(data)
 
 
 def _end(data: bytes) -> bytes:
     """Without a first line that is cut, if it is not most of it; else without a cut character."""
     start = data.find(b"\n") + 1
-    return data[start:] if 0 < start <= len(data) // 2 else _CUT_AT_START.sub(b"", data)
+    return data[start:] if 0 < start <= len(data) // 2 else without_cut_start(data)

@@ -1,0 +1,235 @@
+"""The shell: commands to their end, or in the background."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from tools.core.context import RequestContext
+from tools.core.processes.jobs import Job
+from tools.core.processes.models import Command, Level
+from tools.core.processes.transcript import (
+    MOST_SECONDS,
+    State,
+    Transcript,
+    harmless,
+    transcribed,
+)
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+
+__all__ = ["JobEnded", "JobOutput", "ShellTranscript", "bash", "bash_kill", "bash_output"]
+
+OUTPUT_BYTES = 20_000
+"""Of a job's output, at most, in one answer."""
+
+PLACES = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
+
+
+def _writable(text: str) -> str:
+    """A text that a program can be given."""
+    if "\0" in text:
+        raise ValueError("send no NUL character; no program can be given one.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+    return text
+
+
+Text = Annotated[str, Field(max_length=30_000), AfterValidator(_writable)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+JobId = Annotated[str, Field(min_length=1, max_length=64, description="As bash answered it")]
+
+
+class ShellTranscript(Transcript):
+    """What a command wrote, and how it ended.
+
+    Attributes:
+        job_id: Names it where it runs in the background; else null.
+    """
+
+    job_id: str | None = None
+
+    def to_text(self) -> str:
+        """As of any program; of one in the background, how to ask about it."""
+        if self.job_id is None:
+            return super().to_text()
+        lines = [f"[running as job {self.job_id}; sandbox: {self.sandbox}]"]
+        lines += [f"[{note}]" for note in self.notes]
+        lines.append(f'[bash_output or bash_kill with job_id "{self.job_id}" for what comes of it]')
+        return "\n".join(lines)
+
+
+class JobOutput(BaseModel):
+    """What a job wrote.
+
+    Attributes:
+        job_id: The job.
+        output: A part of its output and errors, as they came.
+        first: Bytes of its output before this part.
+        next: Bytes of its output up to here: `since` for what comes next.
+        more: Whether there is more already.
+        lost: Bytes before this part that are no longer kept.
+        state: Whether it runs, has ended, or was ended after a day.
+        exit_code: As a shell has it; null while it runs.
+        sandbox: What confines it.
+        notes: What to know besides.
+    """
+
+    job_id: str
+    output: str
+    first: int
+    next: int
+    more: bool
+    lost: int
+    state: State
+    exit_code: int | None
+    sandbox: Level
+    notes: list[str]
+
+    def to_text(self) -> str:
+        """A line that says how it stands, then the part."""
+        code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
+        more = "; there is more" if self.more else ""
+        place = f"bytes {self.first} to {self.next}{more}"
+        lines = [f"[{self.state}{code}; {place}; sandbox: {self.sandbox}]"]
+        if self.lost:
+            lines.append(f"[{self.lost} bytes before are no longer kept]")
+        lines += [f"[{note}]" for note in self.notes]
+        return "\n".join([*lines, harmless(self.output).removesuffix("\n")]).rstrip("\n")
+
+
+class JobEnded(BaseModel):
+    """A job that runs no more.
+
+    Attributes:
+        job_id: The job.
+        was_running: Whether this ended it.
+        state: How it ended.
+        exit_code: As a shell has it.
+    """
+
+    job_id: str
+    was_running: bool
+    state: State
+    exit_code: int | None
+
+    def to_text(self) -> str:
+        """One line."""
+        done = "Ended" if self.was_running else "It had ended before:"
+        return f"{done} job {self.job_id} ({self.state}, exit code {self.exit_code})"
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.EXECUTE},
+    destructive=True,
+    tags=("system",),
+    capabilities=("run a shell command", "run a program, a build or tests", "use git"),
+    aliases=("execute_shell_command",),
+    timeout=MOST_SECONDS + 60,
+    subject=Subject(SubjectKind.COMMAND, "command"),
+)
+async def bash(
+    context: RequestContext,
+    command: Annotated[Text, Field(min_length=1, description="For bash -c")],
+    cwd: Annotated[Text, Field(description="Directory beneath the root")] = ".",
+    timeout_seconds: Annotated[
+        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
+    ] = 120,
+    env: Annotated[
+        dict[Variable, Text] | None, Field(max_length=100, description="More variables")
+    ] = None,
+    run_in_background: Annotated[bool, Field(description="Answers at once with a job_id")] = False,
+) -> ShellTranscript:
+    """Runs a shell command beneath the root, confined, without input or a terminal."""
+    shell = shutil.which("bash", path=PLACES)
+    options = ("--noprofile", "--norc") if shell else ()
+    started = Command(
+        argv=(shell or "/bin/sh", *options, "-c", command), cwd=cwd, environment=env or {}
+    )
+    notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
+    if run_in_background:
+        job = await context.machine.jobs.start(context.identity.user_id, started)
+        return ShellTranscript(
+            stdout="",
+            stderr="",
+            exit_code=None,
+            state="running",
+            sandbox=job.level,
+            truncated=False,
+            notes=[*notes, *job.notes],
+            job_id=job.id,
+        )
+    found = await transcribed(
+        context.machine.processes,
+        started,
+        seconds=timeout_seconds,
+        report=context.report_progress,
+    )
+    return ShellTranscript(**{**dict(found), "notes": [*notes, *found.notes]})
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ},
+    tags=("system",),
+    capabilities=("read the output of a command in the background",),
+)
+async def bash_output(
+    context: RequestContext,
+    job_id: JobId,
+    since: Annotated[
+        int | None,
+        Field(
+            ge=-(2**53),
+            le=2**53,
+            description="Bytes before it, -N for the last N; default: what was not yet told",
+        ),
+    ] = None,
+) -> JobOutput:
+    """Tells what a command in the background wrote, and whether it still runs."""
+    job = context.machine.jobs.find(context.identity.user_id, job_id)
+    is_running = job.is_running
+    part = job.output.part(
+        job.told if since is None else since, OUTPUT_BYTES, is_all=not is_running
+    )
+    job.told = part.next
+    return JobOutput(
+        job_id=job.id,
+        output=part.text,
+        first=part.first,
+        next=part.next,
+        more=part.next < job.output.size and bool(part.text),
+        lost=part.lost,
+        state=_state(job),
+        exit_code=job.exit_code,
+        sandbox=job.level,
+        notes=list(job.notes),
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE},
+    destructive=True,
+    idempotent=True,
+    tags=("system",),
+    capabilities=("end a command in the background",),
+)
+async def bash_kill(context: RequestContext, job_id: JobId) -> JobEnded:
+    """Ends a command in the background, with all that it has started."""
+    job = context.machine.jobs.find(context.identity.user_id, job_id)
+    was_running = job.is_running
+    await job.kill()
+    return JobEnded(
+        job_id=job.id, was_running=was_running, state=_state(job), exit_code=job.exit_code
+    )
+
+
+def _state(job: Job) -> State:
+    if job.is_running:
+        return "running"
+    return "timed_out" if job.timed_out else "exited"
