@@ -51,6 +51,7 @@ class WebResponse:
         content: Its body, unpacked.
         truncated: Whether the body goes on.
         redirects: The URLs that led here, in their order.
+        redirect_to: Where it leads on to, where that was not followed.
         elapsed: Seconds that it took.
     """
 
@@ -60,6 +61,7 @@ class WebResponse:
     content: bytes
     truncated: bool
     redirects: tuple[str, ...]
+    redirect_to: str | None
     elapsed: float
 
     def header(self, name: str) -> str:
@@ -169,7 +171,8 @@ class WebClient:
         asked: list[str] = []
         while True:
             async with self._answer(request) as answer:
-                onward = _redirected(request, answer)
+                target = _redirect(request.url, answer)
+                onward = None if target is None else _onward(request, answer.status, target)
                 if onward is None or (follows and not follows(request.url, onward.url)):
                     content, is_cut = await self._read(request, answer)
                     return WebResponse(
@@ -179,6 +182,7 @@ class WebClient:
                         content=content,
                         truncated=is_cut,
                         redirects=tuple(asked),
+                        redirect_to=None if target is None else str(target),
                         elapsed=0.0,
                     )
             asked.append(str(request.url))
@@ -239,7 +243,7 @@ class WebClient:
 
     async def _read(self, request: _Request, answer: httpcore2.Response) -> tuple[bytes, bool]:
         """The body, unpacked, and whether it goes on."""
-        encoding = "" if request.method == "HEAD" else _value(answer, b"content-encoding")
+        encoding = "" if request.method == "HEAD" else _value(answer, b"content-encoding").lower()
         inflater = Inflater(encoding)
         content = bytearray()
         received = 0
@@ -284,24 +288,30 @@ def _encoded(request: _Request) -> httpcore2.Request:
     )
 
 
-def _redirected(request: _Request, answer: httpcore2.Response) -> _Request | None:
-    """The request that a redirect asks for; None where it is none, or would not be safe."""
-    location = _value(answer, b"location", lower=False)
+def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
+    """Where an answer leads on to; None if nowhere."""
+    location = _value(answer, b"location")
     if answer.status not in REDIRECTS or not location:
         return None
     try:
-        url = request.url.join(location)
+        return here.join(location)
     except InvalidArgumentsError as error:
         raise UpstreamError(
-            f"{request.url} leads on to somewhere odd. {error.message}",
+            f"{here} leads on to somewhere odd. {error.message}",
             next_actions=["Ask for another URL."],
         ) from error
-    onward = replace(request, url=url)
-    see_other = answer.status == HTTPStatus.SEE_OTHER and request.method != "HEAD"
-    moved_post = answer.status in {301, 302} and request.method == "POST"
-    if see_other or moved_post:  # https://fetch.spec.whatwg.org/#http-redirect-fetch
+
+
+def _onward(request: _Request, status: int, target: Url) -> _Request | None:
+    """The request that a redirect asks for (RFC 9110, 15.4); None where it would not be safe.
+
+    Which methods become GET: https://fetch.spec.whatwg.org/#http-redirect-fetch
+    """
+    onward = replace(request, url=target)
+    see_other = status == HTTPStatus.SEE_OTHER and request.method != "HEAD"
+    if see_other or (status in {301, 302} and request.method == "POST"):
         onward = replace(onward, method="GET", body=None, headers=without_body(request.headers))
-    if url.origin == request.url.origin:
+    if target.origin == request.url.origin:
         return onward
     if onward.method not in SAFE or onward.body is not None:
         return None
@@ -314,11 +324,10 @@ def _headers(answer: httpcore2.Response) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _value(answer: httpcore2.Response, name: bytes, *, lower: bool = True) -> str:
-    """The only value of a header of an answer; several are joined by commas."""
+def _value(answer: httpcore2.Response, name: bytes) -> str:
+    """The value of a header of an answer; several are joined by commas."""
     values = [value for key, value in answer.headers if key.lower() == name]
-    text = b", ".join(values).strip().decode("utf-8", "replace")
-    return text.lower() if lower else text
+    return b", ".join(values).strip().decode("utf-8", "replace")
 
 
 def _failed(url: Url, how: str) -> UpstreamError:

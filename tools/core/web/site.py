@@ -1,0 +1,18 @@
+"""Which redirects a tool follows: those within the site that its call was about."""
+
+from __future__ import annotations
+
+from tools.core.web.url import Url
+
+__all__ = ["is_same_site"]
+
+
+def is_same_site(here: Url, there: Url) -> bool:
+    """Whether a redirect leads to the same server, with or without `www.`, or to its HTTPS.
+
+    The policy and whoever approved the call judged its URL alone: another site is another call.
+    """
+    if here.host.removeprefix("www.") != there.host.removeprefix("www."):
+        return False
+    upgraded = (here.scheme, here.port, there.scheme, there.port) == ("http", 80, "https", 443)
+    return upgraded or (here.scheme, here.port) == (there.scheme, there.port)
