@@ -109,11 +109,12 @@ def _is_same(wanted: Sequence[WordPattern | None], place: int, word: Word) -> bo
 
 def _past_stars(places: set[int], wanted: Sequence[WordPattern | None]) -> set[int]:
     """A lone `*` may stand for no word."""
-    found = set(places)
-    for place in sorted(places):
-        while place < len(wanted) and wanted[place] is None:  # noqa: PLW2901  # walks on
-            place += 1  # noqa: PLW2901  # the same
-            found.add(place)
+    found: set[int] = set()
+    for place in places:
+        end = place
+        while end < len(wanted) and wanted[end] is None:
+            end += 1
+        found.update(range(place, end + 1))
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tools.core.obeyed import folded
 from tools.core.policy.wildcards import Wildcard
 
 __all__ = ["PathPattern", "path_rule", "relative_path"]
@@ -22,11 +22,13 @@ class PathPattern:
 
     Attributes:
         components: What each component has to be; None stands for any number of components.
+        folded: The same without case and Unicode forms, for rules that ask or deny.
         roots: Before what a path is put to be compared: the root in each of its spellings where the
             rule has an absolute path, else nothing.
     """
 
     components: tuple[Wildcard | None, ...]
+    folded: tuple[Wildcard | None, ...]
     roots: tuple[tuple[str, ...], ...] = ((),)
 
     @classmethod
@@ -48,27 +50,23 @@ class PathPattern:
         for part in parts:
             if "**" in part and part != "**":
                 raise ValueError(f"in {text!r}, ** has to be a whole component, such as 'src/**'")
-        components = tuple(
-            ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True) for part in parts
-        )
+        components, forgiving = _wildcards(parts), _wildcards(list(map(folded, parts)))
         if not text.startswith("/"):
-            return cls(components)
-        return cls(components, tuple(tuple(filter(None, root.split("/"))) for root in roots))
+            return cls(components, forgiving)
+        prefixes = tuple(tuple(filter(None, root.split("/"))) for root in roots)
+        return cls(components, forgiving, prefixes)
 
     def matches(self, path: str) -> bool:
         """Whether it names this path, which is relative and normalised."""
-        return self._fits(path, beneath=False)
+        parts = _parts(path)
+        return any(_matches(self.components, [*root, *parts], beneath=False) for root in self.roots)
 
     def covers(self, path: str) -> bool:
-        """Whether it names this path or a directory above it, in any Unicode normal form."""
-        return self._fits(path, beneath=True) or any(
-            self._fits(form, beneath=True) for form in _other_forms(path)
-        )
-
-    def _fits(self, path: str, *, beneath: bool) -> bool:
-        parts = [] if path == "." else path.split("/")
+        """Whether it names this path or a directory above it, as forgiving file systems compare."""
+        parts = _parts(path)
         return any(
-            _matches(self.components, [*root, *parts], beneath=beneath) for root in self.roots
+            _matches(self.folded, list(map(folded, [*root, *parts])), beneath=True)
+            for root in self.roots
         )
 
 
@@ -102,11 +100,12 @@ def relative_path(path: str, roots: Sequence[str]) -> str | None:
     return None if normal == ".." or normal.startswith("../") else normal
 
 
-def _other_forms(path: str) -> list[str]:
-    """A file system that folds normal forms finds one file by several of them (APFS, HFS+)."""
-    if path.isascii():
-        return []
-    return [unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path)]
+def _parts(path: str) -> list[str]:
+    return [] if path == "." else path.split("/")
+
+
+def _wildcards(parts: Sequence[str]) -> tuple[Wildcard | None, ...]:
+    return tuple(ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True) for part in parts)
 
 
 def _matches(pattern: tuple[Wildcard | None, ...], components: list[str], *, beneath: bool) -> bool:

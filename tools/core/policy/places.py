@@ -97,8 +97,8 @@ class JudgedPlaces:
             return
         asks = decision.verdict is Verdict.ASK
         raise PermissionDeniedError(
-            f"{self.closed.tool} was not run on {path!r}, which {self.spelled!r} leads to: the rule "
-            f"{decision.rule!r} ({decision.source}) "
+            f"{self.closed.tool} was not run on {path!r}, which {self.spelled!r} leads to: "
+            f"the rule {decision.rule!r} ({decision.source}) "
             + ("asks about it first." if asks else "denies it."),
             next_actions=[f"Call it with the path {path!r} itself."] if asks else (),
         )

@@ -19,15 +19,15 @@ LONGEST = 10_000
 """Characters of a line that are looked at."""
 
 RESERVED = frozenset(
-    "! [[ ]] { } case coproc do done elif else esac fi for function if in select then until"
-    " while".split()
+    {"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for"}
+    | {"function", "if", "in", "select", "then", "until", "while"}
 )
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 """Printable as Unicode has it, and yet nothing is seen of them."""
 
-TOKEN = re.compile(
+PIECE = re.compile(
     r"""(?P<blank>[ \t]+|\\\n(?!\#))|(?P<comment>(?<![^ \t\n;&|])\#[^\n]*)"""
     r"""|(?P<redirect>(?:(?<![^ \t\n;&|])[0-9])?(?:(?:>>?|<)[ \t]*/dev/null(?![^ \t\n;&|])"""
     r"""|>&[12](?![^ \t\n;&|]))|(?<![^ \t\n;&|])&>>?[ \t]*/dev/null(?![^ \t\n;&|]))"""
@@ -77,7 +77,7 @@ def read_plain(line: str) -> PlainLine:
     reader = _Reader()
     position = 0
     while position < len(line):
-        found = TOKEN.match(line, position)
+        found = PIECE.match(line, position)
         if found is None:
             raise NotPlainError(_reason(line[position]))
         position = found.end()
@@ -96,22 +96,22 @@ class _Reader:
         self._bare = ""
         self._take: dict[str, Callable[[str], None]] = {
             "operator": self._join,
-            "single": lambda token: self._add(token[1:-1]),
-            "double": lambda token: self._add(_within_double(token[1:-1])),
-            "escape": lambda token: self._add(token[1:]),
+            "single": lambda piece: self._add(piece[1:-1]),
+            "double": lambda piece: self._add(_within_double(piece[1:-1])),
+            "escape": lambda piece: self._add(piece[1:]),
             "bare": self._add_bare,
         }
 
-    def take(self, kind: str, token: str) -> None:
-        """Takes a token."""
-        if kind == "blank" and token == "\\\n":
+    def take(self, kind: str, piece: str) -> None:
+        """Takes a piece."""
+        if kind == "blank" and piece == "\\\n":
             return
         if kind in {"blank", "comment", "redirect"}:
             if kind == "redirect" and self._text is not None:
                 raise NotPlainError("a redirection stands close to a word")
             self._end_word()
             return
-        self._take[kind](token)
+        self._take[kind](piece)
 
     def finished(self) -> PlainLine:
         """The line."""
@@ -124,23 +124,23 @@ class _Reader:
             raise NotPlainError("a command is missing")
         return PlainLine(tuple(self._commands), tuple(self._operators))
 
-    def _join(self, token: str) -> None:
+    def _join(self, piece: str) -> None:
         self._end_word()
         if self._words:
             self._end_command()
-        elif token == "\n":  # an empty line, or one that goes on after && or |
+        elif piece == "\n":  # an empty line, or one that goes on after && or |
             return
         else:
-            raise NotPlainError(f"a command is missing before {token}")
-        self._operators.append(";" if token == "\n" else token)
+            raise NotPlainError(f"a command is missing before {piece}")
+        self._operators.append(";" if piece == "\n" else piece)
 
     def _add(self, text: str) -> None:
         self._text = [*(self._text or ()), text]
         self._bare += "\0"  # keeps what is quoted out of what the shell looks at
 
-    def _add_bare(self, token: str) -> None:
-        self._text = [*(self._text or ()), token]
-        self._bare += token
+    def _add_bare(self, piece: str) -> None:
+        self._text = [*(self._text or ()), piece]
+        self._bare += piece
 
     def _end_word(self) -> None:
         if self._text is None:

@@ -71,7 +71,7 @@ class Policy:
         KeyError: If there is no such profile.
     """
 
-    def __init__(  # noqa: PLR0913  # the settings and what they are about
+    def __init__(
         self,
         profile: str = "standard",
         *,

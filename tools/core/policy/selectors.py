@@ -97,7 +97,7 @@ class Selector:
         )
 
 
-def _known(value: str, choices: type[ToolScope] | type[Effect]) -> str:
+def _known(value: str, choices: type[ToolScope | Effect]) -> str:
     known = [each.value for each in choices]
     if value not in known:
         raise ValueError(f"{value!r} is none of {', '.join(known)}")

@@ -1,9 +1,9 @@
 """A line of a shell, judged by what it runs.
 
 A line is plain where the parser's tree has nothing but simple commands of literal words, and a
-grammar of our own reads the same in it; only plain lines can be allowed by rules about commands. For
-rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that are
-handed to shells, or behind a wrapper.
+grammar of our own reads the same in it; only plain lines can be allowed by rules about commands.
+For rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that
+are handed to shells, or behind a wrapper.
 """
 
 from __future__ import annotations
@@ -121,14 +121,13 @@ class _Look:
 
     def into_line(self, line: str, depth: int) -> None:
         """Looks at a line, and at whatever its commands run."""
+        if depth > DEEPEST or len(line) > LONGEST:
+            self._miss("it runs too much to look at")
+            return
         try:
             check_characters(line)
-            if depth > DEEPEST:
-                raise NotPlainError("scripts are nested too deeply")
         except NotPlainError as error:
             self._miss(str(error))
-            if len(line) > LONGEST or depth > DEEPEST:
-                return
         with contextlib.suppress(NotPlainError):
             for words in read_plain(line).commands:
                 self.into_command(words, depth)

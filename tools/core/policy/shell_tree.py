@@ -138,26 +138,25 @@ def _word(node: Node) -> Word:
 def _decoded(node: Node, depth: int) -> tuple[str | None, str]:
     """What a word stands for, and what of it is not quoted; None where it is expanded."""
     text = _text(node)
+    decoded: tuple[str | None, str] = None, "\0"
     if depth > DEEPEST or node.is_missing:
-        return None, ""
+        return decoded
     if node.type in LITERAL:
         plain = text.replace("\\\n", "")
-        return ESCAPE.sub(r"\1", plain), ESCAPE.sub("\0", plain)
-    if node.type == "raw_string":
-        return text[1:-1], "\0"
-    if node.type == "ansi_c_string":
-        return (None if "\\" in text else text[2:-1]), "\0"
-    if node.type in {"string", "translated_string"}:
-        if any(child.type not in {'"', "string_content", "$"} for child in node.children):
-            return None, "\0"
-        inside = text.removeprefix("$")[1:-1].replace("\\\n", "")
-        return re.sub(r'\\([$`"\\])', r"\1", inside), "\0"
-    if node.type == "concatenation":
+        decoded = ESCAPE.sub(r"\1", plain), ESCAPE.sub("\0", plain)
+    elif node.type == "raw_string":
+        decoded = text[1:-1], "\0"
+    elif node.type == "ansi_c_string" and "\\" not in text:
+        decoded = text[2:-1], "\0"
+    elif node.type in {"string", "translated_string"}:
+        if all(child.type in {'"', "string_content", "$"} for child in node.children):
+            inside = text.removeprefix("$")[1:-1].replace("\\\n", "")
+            decoded = re.sub(r'\\([$`"\\])', r"\1", inside), "\0"
+    elif node.type == "concatenation":
         parts = [_decoded(child, depth + 1) for child in node.children]
-        if any(part is None for part, _ in parts):
-            return None, ""
-        return "".join(part or "" for part, _ in parts), "".join(bare for _, bare in parts)
-    return None, ""
+        if all(part is not None for part, _ in parts):
+            decoded = "".join(part or "" for part, _ in parts), "".join(bare for _, bare in parts)
+    return decoded
 
 
 def _text(node: Node) -> str:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
 from dataclasses import dataclass
 
+from tools.core.errors import InvalidArgumentsError
 from tools.core.policy.paths import PathPattern
+from tools.core.web.url import Url
 
 __all__ = ["Address", "UrlPattern", "url_rule"]
 
-PORTS = {"http": 80, "https": 443}
-URL = re.compile(r"(?i)(https?)://([^/?#]*)([^?#]*)(?:\?[^#]*)?(?:#.*)?")
-AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]@%]+)(?::([0-9]{0,5}))?")
-HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
-NUMBERS = re.compile(r"(0[xX][0-9a-fA-F]*|[0-9]+)(\.(0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
-"""Hosts that an inet_aton takes for an IPv4 address, canonical or not."""
-
 ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
-ODD_SEGMENT = re.compile(r"(?i)%(2f|5c|00|25)|^\.+;")
-"""Segments in which servers have seen separators or dot segments after one more decoding."""
+ODD = re.compile(r"(?i)%(2f|5c|00|25)|(^|/)(\.|%2e)+;|%(?![0-9a-f]{2})")
+"""In paths: what servers have read as separators or dot segments after one more decoding."""
 
 METHODS = re.compile(r"([A-Z]+(?:,[A-Z]+)*)\s+(.*)", re.DOTALL)
 EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
@@ -33,9 +26,9 @@ class Address:
 
     Attributes:
         scheme: http or https.
-        host: Lower case, in ASCII, without a trailing dot; IP addresses in their canonical form.
+        host: Canonical, as requests are made to it.
         port: The effective one.
-        path: Segments, joined, without the leading slash and without dot segments.
+        path: Segments, joined, without a slash at the beginning or the end.
     """
 
     scheme: str
@@ -44,36 +37,26 @@ class Address:
     path: str
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, text: str) -> Address:
         """Normalises a URL.
 
         Raises:
-            ValueError: If programs might not agree on what it means.
+            ValueError: If it is none, or programs might not agree on what it means.
         """
-        if "\\" in url or any(
-            ord(character) <= 0x20 or ord(character) == 0x7F for character in url
-        ):
-            raise ValueError("it has blanks, control characters or backslashes")
-        found = URL.fullmatch(url)
-        if found is None:
-            raise ValueError("it is no http or https URL")
-        scheme = found[1].lower()
-        if "@" in found[2]:
-            raise ValueError("it names a user before the host")
-        authority = AUTHORITY.fullmatch(found[2])
-        if authority is None:
-            raise ValueError("its host cannot be read")
-        port = int(authority[2] or PORTS[scheme])
-        if port > 65_535:
-            raise ValueError("there is no such port")
-        return cls(scheme, _host(authority[1]), port, _path(found[3]))
+        try:
+            url = Url.parse(text)
+        except InvalidArgumentsError as error:
+            raise ValueError(error.message.rstrip(".")) from None
+        path = url.target.partition("?")[0]
+        if ODD.search(path):
+            raise ValueError("its path hides separators or dots")
+        path = ESCAPE.sub(_unescape, path).removeprefix("/").removesuffix("/")
+        return cls(url.scheme, url.host, url.port, path)
 
     @property
     def origin(self) -> str:
         """Scheme, host and port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}"
+        return f"{self.scheme}://{Url(self.scheme, self.host, self.port, '/').authority}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +87,11 @@ class UrlPattern:
         found = METHODS.fullmatch(text)
         methods, url = (found[1].split(","), found[2]) if found else ([], text)
         scheme, separator, rest = url.partition("://")
-        if not separator or scheme.lower() not in PORTS:
+        if not separator or scheme.lower() not in {"http", "https"}:
             raise ValueError(f"{text!r} has to begin with https:// or http://, {EXAMPLE}")
         if "?" in rest or "#" in rest:
             raise ValueError(f"{text!r}: leave out the query, which is not compared, {EXAMPLE}")
-        authority, slash, path = rest.partition("/")
+        authority, _, path = rest.partition("/")
         wildcard = next((each for each in ("*.", "*") if authority.startswith(each)), "")
         named = authority.removeprefix(wildcard)
         if wildcard == "*" and named and not named.startswith(":"):
@@ -159,48 +142,6 @@ def url_rule(method: str, url: str) -> str:
         return f"{method} {Address.parse(url).origin}/**"
     except ValueError:
         return ""
-
-
-def _host(text: str) -> str:
-    host = text.lower()
-    if host.startswith("["):
-        return ipaddress.IPv6Address(host[1:-1]).compressed
-    if not host.isascii():
-        host = _punycode(host)
-    host = host.removesuffix(".")
-    if NUMBERS.fullmatch(host):
-        if socket.inet_ntoa(socket.inet_aton(host)) != host:
-            raise ValueError("its address is written in an odd form")
-        return host
-    if not HOST.fullmatch(host) or len(host) > 253:
-        raise ValueError("its host is no name")
-    return host
-
-
-def _punycode(host: str) -> str:
-    import idna  # noqa: PLC0415  # only for hosts that are not ASCII
-
-    try:
-        return idna.encode(host, uts46=True, transitional=False).decode("ascii")
-    except idna.IDNAError:
-        raise ValueError("its host is no name") from None
-
-
-def _path(text: str) -> str:
-    """Removes dot segments, and escapes of characters that need none."""
-    segments: list[str] = []
-    parts = ESCAPE.sub(_unescape, text).removeprefix("/").split("/")
-    for place, part in enumerate(parts):
-        if ODD_SEGMENT.search(part):
-            raise ValueError("its path hides separators or dots")
-        if part == "..":
-            segments = segments[:-1]
-        elif part != ".":
-            segments.append(part)
-            continue
-        if place == len(parts) - 1:
-            segments.append("")
-    return "/".join(segments)
 
 
 def _unescape(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 r"""Words of a command, as a line has them and as rules name them.
 
-In a rule a lone `*` stands for any number of words, `*` within a word for any characters of it. What
-is quoted or escaped stands for itself: `bash(grep "a b" *)`, `bash(echo \*)`.
+In a rule a lone `*` stands for any number of words, `*` within a word for any characters of it.
+What is quoted or escaped stands for itself: `bash(grep "a b" *)`, `bash(echo \*)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tools.core.policy.wildcards import Wildcard
 __all__ = ["OPERATORS", "CommandPattern", "LinePattern", "Word", "line_rule"]
 
 OPERATORS = ("&&", "||", "|&", "|", ";")
-TOKEN = re.compile(
+PIECE = re.compile(
     r"""(?P<blank>\s+)|(?P<operator>&&|\|\||\|&|\||;)|(?P<single>'[^']*')"""
     r"""|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escape>\\.)|(?P<plain>[^\s'"\\|;&]+|&)""",
     re.DOTALL,
@@ -137,25 +137,25 @@ class LinePattern:
 
         position = 0
         while position < len(text):
-            found = TOKEN.match(text, position)
+            found = PIECE.match(text, position)
             if found is None:
                 raise ValueError(f"{text!r} ends within a quote")
             position = found.end()
-            token = found[0]
+            piece = found[0]
             match found.lastgroup:
                 case "blank":
                     end_word()
                     continue
                 case "operator":
                     end_word()
-                    operators.append(token)
+                    operators.append(piece)
                     commands.append([])
                     continue
                 case "plain":
-                    pattern, shown = pattern + token, shown + token
-                    active = active or ACTIVE.search(token) is not None
+                    pattern, shown = pattern + piece, shown + piece
+                    active = active or ACTIVE.search(piece) is not None
                 case kind:
-                    literal = _unquoted(token, str(kind))
+                    literal = _unquoted(piece, str(kind))
                     pattern, shown = pattern + _escaped(literal), shown + literal
             begun = True
         end_word()
@@ -179,14 +179,14 @@ def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> s
     return joined
 
 
-def _unquoted(token: str, kind: str) -> str:
+def _unquoted(piece: str, kind: str) -> str:
     match kind:
         case "single":
-            return token[1:-1]
+            return piece[1:-1]
         case "double":
-            return re.sub(r'\\(["\\])', r"\1", token[1:-1])
+            return re.sub(r'\\(["\\])', r"\1", piece[1:-1])
         case _:
-            return token[1:]
+            return piece[1:]
 
 
 def _escaped(text: str) -> str:

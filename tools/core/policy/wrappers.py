@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tools.core.policy.words import Word
 
 __all__ = ["SHELLS", "Inner", "base_name", "inner_commands"]
 
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish rbash".split())
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
     r"|julia|ghci|irb|ipython|raku)[0-9.]*"
@@ -19,11 +19,52 @@ CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.
 """Options behind which interpreters take a program as text."""
 
 HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
-AWKS = frozenset("awk gawk mawk nawk".split())
+AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 UNSEEN = frozenset(
-    "parallel ssh docker podman kubectl nsenter crontab at batch screen tmux expect gdb vim vi ex"
-    " emacs ed sqlite3 psql mysql npx uvx bunx pipx script systemd-run firejail bwrap alias enable"
-    " hash shopt bind source . coproc rsync scp socat nc ncat".split()
+    {
+        "parallel",
+        "ssh",
+        "docker",
+        "podman",
+        "kubectl",
+        "nsenter",
+        "crontab",
+        "at",
+        "batch",
+        "screen",
+        "tmux",
+        "expect",
+        "gdb",
+        "vim",
+        "vi",
+        "ex",
+        "emacs",
+        "ed",
+        "sqlite3",
+        "psql",
+        "mysql",
+        "npx",
+        "uvx",
+        "bunx",
+        "pipx",
+        "script",
+        "systemd-run",
+        "firejail",
+        "bwrap",
+        "alias",
+        "enable",
+        "hash",
+        "shopt",
+        "bind",
+        "source",
+        ".",
+        "coproc",
+        "rsync",
+        "scp",
+        "socat",
+        "nc",
+        "ncat",
+    }
 )
 """Commands that can run others in ways that are not looked into."""
 
@@ -55,8 +96,19 @@ WRAPPERS = {
     "sudo": Wrapper(
         "ugpChrtTUDR",
         frozenset(
-            "--user --group --prompt --chdir --host --role --type --close-from --other-user"
-            " --chroot --command-timeout".split()
+            {
+                "--user",
+                "--group",
+                "--prompt",
+                "--chdir",
+                "--host",
+                "--role",
+                "--type",
+                "--close-from",
+                "--other-user",
+                "--chroot",
+                "--command-timeout",
+            }
         ),
         assigns=True,
     ),
@@ -73,8 +125,16 @@ WRAPPERS = {
     "xargs": Wrapper(
         "adEILnPs",
         frozenset(
-            "--arg-file --delimiter --max-args --max-procs --max-chars --max-lines --replace"
-            " --process-slot-var".split()
+            {
+                "--arg-file",
+                "--delimiter",
+                "--max-args",
+                "--max-procs",
+                "--max-chars",
+                "--max-lines",
+                "--replace",
+                "--process-slot-var",
+            }
         ),
     ),
     "command": Wrapper(),
@@ -131,21 +191,10 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
         words: The command.
     """
     name = base_name(words[0].text or "")
-    if name in SHELLS or name in {"su", "runuser"}:
-        return list(_of_shell(words, name))
-    if name in {"eval", "trap"}:
-        return [_joined(words, name)] if len(words) > 1 else []
-    if name in {"find", "gfind", "fd", "fdfind"}:
-        return list(_of_find(words, FIND_RUNS if name.endswith("find") else FD_RUNS))
-    if name in WRAPPERS:
-        return list(_of_wrapper(words, name))
-    if name in UNSEEN:
-        return [Inner(0, unseen=f"what {name} runs cannot be seen"), *_suffixes(words, 1)]
-    if name in AWKS:
-        return list(_of_awk(words, name))
-    if INTERPRETERS.fullmatch(name):
-        return list(_of_interpreter(words, name))
-    return []
+    look = LOOKS.get(name)
+    if look is None and INTERPRETERS.fullmatch(name):
+        look = _of_interpreter
+    return [] if look is None else list(look(words, name))
 
 
 def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -164,26 +213,27 @@ def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
     if is_script and rest:
         yield Inner(at - 1, script=rest[0].text)
     elif name in {"su", "runuser"}:
-        yield Inner(0, unseen=f"what {name} runs cannot be seen")
-        yield from _suffixes(words, 1)
+        yield from _of_any(words, name)
     elif not rest and any(word.text in HARMLESS for word in words[1:]):
         return
     elif not rest or rest[0].text in STDIN or any(word.text == "-s" for word in words[1:at]):
         yield Inner(0, unseen=f"{name} runs what it reads")
 
 
-def _joined(words: Sequence[Word], name: str) -> Inner:
+def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """The words of eval as the line that it runs; of trap the first alone."""
     texts = [word.text for word in (words[1:] if name == "eval" else words[1:2])]
     if any(text is None for text in texts) or any(word.is_glob for word in words):
-        return Inner(0, unseen=f"what {name} runs cannot be seen")
-    return Inner(0, script=" ".join(text or "" for text in texts))
+        yield Inner(0, unseen=f"what {name} runs cannot be seen")
+    elif texts:
+        yield Inner(0, script=" ".join(text or "" for text in texts))
 
 
-def _of_find(words: Sequence[Word], runs: frozenset[str]) -> Iterator[Inner]:
+def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    runs = FIND_RUNS if name.endswith("find") else FD_RUNS
     for at, word in enumerate(words):
         if at and word.text is None:
-            yield Inner(at, unseen="what it is given cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
         if word.text in runs and at + 1 < len(words):
             rest = words[at + 1 :]
             ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
@@ -233,6 +283,12 @@ def _takes_value(option: str, wrapper: Wrapper) -> bool:
     return first is not None and first == len(option) - 2
 
 
+def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Whatever the words may say."""
+    yield Inner(0, unseen=f"what {name} runs cannot be seen")
+    yield from _suffixes(words, 1)
+
+
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, word in enumerate(words[1:], start=1):
         text = word.text
@@ -259,3 +315,14 @@ def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
         text = words[at].text
         if text and not text.startswith("-"):
             yield Inner(at, words=tuple(words[at:]), is_certain=False)
+
+
+LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
+    **dict.fromkeys(UNSEEN, _of_any),
+    **dict.fromkeys(WRAPPERS, _of_wrapper),
+    **dict.fromkeys(AWKS, _of_awk),
+    **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
+    **dict.fromkeys(("eval", "trap"), _of_eval),
+    **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),
+}
+"""How the words of each are looked at."""
