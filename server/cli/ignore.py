@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from server.cli.gitignore import Rule, read_rule
+from tools.core.filesearch.gitignore import MAX_FILE_BYTES, Rule, byte_text, read_rules
 
 __all__ = ["IgnoreRules"]
 
@@ -16,7 +16,6 @@ RULE_FILES = (".gitignore", ".toolcribignore")
 """In the order of their weight; of two rules in them that match, the later one holds."""
 
 _EXCLUDE = Path(".git", "info", "exclude")
-_MAX_BYTES = 1_000_000
 
 
 class IgnoreRules:
@@ -39,7 +38,7 @@ class IgnoreRules:
     def ignores(self, path: Path, *, is_directory: bool) -> bool:
         """Whether the rules leave out a path whose directories they do not leave out."""
         for directory in path.parents:
-            name = path.relative_to(directory).as_posix()
+            name = byte_text(path.relative_to(directory).as_posix())
             for rule in self._rules_in(directory):
                 if rule.names(name, is_directory=is_directory):
                     return rule.ignores
@@ -50,8 +49,8 @@ class IgnoreRules:
     def _rules_in(self, directory: Path) -> list[Rule]:
         """The rules in a directory's files, the last first."""
         if directory not in self._read:
-            lines = [line for name in (_EXCLUDE, *RULE_FILES) for line in _lines(directory / name)]
-            self._read[directory] = [rule for line in reversed(lines) if (rule := read_rule(line))]
+            files = (directory / name for name in (*map(Path, reversed(RULE_FILES)), _EXCLUDE))
+            self._read[directory] = [rule for file in files for rule in read_rules(_content(file))]
         return self._read[directory]
 
 
@@ -60,12 +59,12 @@ def _repository(folder: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
-def _lines(file: Path) -> list[str]:
-    """The lines of a rule file; none where it is not there, no regular file, or closed to us."""
+def _content(file: Path) -> bytes:
+    """What a rule file says; nothing where it is not there, no regular file, or closed to us."""
     try:
         if not file.is_file():
-            return []
+            return b""
         with file.open("rb") as opened:
-            return opened.read(_MAX_BYTES).decode(errors="surrogateescape").splitlines()
+            return opened.read(MAX_FILE_BYTES)
     except OSError:
-        return []
+        return b""

@@ -1,17 +1,22 @@
-"""One line of a `.gitignore` file as a rule.
+"""A `.gitignore` file as rules, and the pattern language of its lines.
 
 Follows https://git-scm.com/docs/gitignore and, where that is silent, git's wildmatch. A rule here
 names exactly the paths that it names in git; libraries that also match what lies below them take a
-later `!lib/` for a word on `lib/build/`, which it is not.
+later `!lib/` for a word on `lib/build/`, which it is not. As in git, a character is a byte: names
+and rules are compared as `byte_text` spells them.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Rule", "read_rule"]
+__all__ = ["MAX_FILE_BYTES", "Rule", "byte_text", "read_rule", "read_rules", "translate"]
+
+MAX_FILE_BYTES = 1_000_000
+"""How much of a rule file is read."""
 
 _MOST_CHARS = 1000
 _ESCAPED_SPACES = re.compile(r"(?<!\\)((?:\\\\)*) +$")
@@ -56,10 +61,22 @@ class Rule:
     pattern: re.Pattern[str]
 
     def names(self, path: str, *, is_directory: bool) -> bool:
-        """Whether the rule names this path, relative to its file's directory."""
+        """Whether the rule names this path: bytes as text, relative to its file's directory."""
         if self.directories_only and not is_directory:
             return False
         return bool(self.pattern.fullmatch(path if self.anchored else path.rpartition("/")[2]))
+
+
+def byte_text(name: str) -> str:
+    """A name of the file system with a character for each of its bytes."""
+    return name if name.isascii() else os.fsencode(name).decode("latin-1")
+
+
+def read_rules(data: bytes) -> list[Rule]:
+    """The rules of a file, the last first: of those that name a path, the first one decides."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [rule for line in lines if (rule := read_rule(line))][::-1]
 
 
 def read_rule(line: str) -> Rule | None:
@@ -73,36 +90,66 @@ def read_rule(line: str) -> Rule | None:
     glob = glob.removesuffix("/")
     anchored = "/" in glob
     try:
-        pattern = re.compile("".join(_translated(glob.removeprefix("/"))), re.DOTALL)
+        pattern = re.compile(translate(glob.removeprefix("/")), re.DOTALL | re.ASCII)
     except (re.error, ValueError):
         return None
     return Rule(ignores, directories_only, anchored, pattern) if glob else None
 
 
-def _translated(glob: str) -> Iterator[str]:
-    """The parts of the regular expression.
+def translate(glob: str) -> str:
+    """The regular expression, for DOTALL and a full match, of what a pattern names.
+
+    It never looks for a second way where the first has failed (`*` and `**` take the least that
+    fits, in atomic groups), so that no pattern makes it slow.
 
     Raises:
         ValueError: If a bracket is not closed or the last backslash escapes nothing.
     """
+    chunks = _chunks(glob)
+    first, *others = [_with_stars(chunk) for chunk in chunks]
+    if not others:
+        return first
+    *between, last = others
+    return first + "".join(f"(?>(?:[^/]*/)*?{each})" for each in between) + f"(?:.*/)?{last}"
+
+
+def _chunks(glob: str) -> list[list[str]]:
+    """What stands between the `**/` of a pattern, each as what stands between its `*`."""
+    chunks = [[""]]
     for token in _TOKEN.finditer(glob):
         match token.lastgroup:
             case "anywhere":
-                yield "(?:.*/)?"
-            case "inside":
-                yield ".+"
+                chunks.append([""])
             case "stars":
-                yield "[^/]*"
-            case "one":
-                yield "[^/]"
-            case "members":
-                yield f"(?!/)[{'^' if token['negated'] else ''}{_members(token['members'])}]"
-            case "escaped":
-                yield re.escape(token["escaped"])
-            case _ if token["plain"] in {"[", "\\"}:
-                raise ValueError(f"{glob!r} is malformed")
+                chunks[-1].append("")
             case _:
-                yield re.escape(token["plain"])
+                chunks[-1][-1] += _fixed(token)
+    return chunks
+
+
+def _with_stars(pieces: Sequence[str]) -> str:
+    first, *others = pieces
+    if not others:
+        return first
+    *between, last = others
+    return first + "".join(f"(?>[^/]*?{each})" for each in between) + f"[^/]*{last}"
+
+
+def _fixed(token: re.Match[str]) -> str:
+    """A part that stands for one character, or (`/**` at the end) for all the rest."""
+    match token.lastgroup:
+        case "inside":
+            return ".+"
+        case "one":
+            return "[^/]"
+        case "members":
+            return f"(?!/)[{'^' if token['negated'] else ''}{_members(token['members'])}]"
+        case "escaped":
+            return re.escape(token["escaped"])
+        case _ if token["plain"] in {"[", "\\"}:
+            raise ValueError(f"{token.string!r} has an unclosed {token['plain']!r}")
+        case _:
+            return re.escape(token["plain"])
 
 
 def _members(members: str) -> str:

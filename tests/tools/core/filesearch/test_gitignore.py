@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.cli.gitignore import read_rule
+from tools.core.filesearch.gitignore import byte_text, read_rule, read_rules
 
 
 @pytest.mark.parametrize(

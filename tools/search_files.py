@@ -1,0 +1,336 @@
+"""Search among the files beneath the root: by name, by a pattern in their lines, by plain words."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from itertools import groupby
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from tools.core.calendar import utc
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.filesearch.conversation import Found
+from tools.core.filesearch.finder import Scope
+from tools.core.filesearch.words import words_of
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+
+__all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
+
+Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
+SearchPath = Annotated[
+    str, Field(description="Directory or file, relative to the root, or absolute within it")
+]
+FilePattern = Annotated[
+    str, Field(max_length=1000, description="Only such files: *.py, src/**, *.{ts,tsx}")
+]
+IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
+
+PATH = Subject(SubjectKind.PATH, "path")
+
+
+class Searched(BaseModel):
+    """What every search tells.
+
+    Attributes:
+        truncated: Whether there is more than is shown.
+        unreadable: What could not be opened, at most 20.
+        too_large: Files of more than 50 MB, which are not searched, at most 20.
+    """
+
+    truncated: bool
+    unreadable: list[str]
+    too_large: list[str]
+
+    def notes(self) -> list[str]:
+        """What to know besides, a line each."""
+        lines = []
+        if self.truncated:
+            lines.append("[There is more: narrow the pattern or the path, or raise max_results.]")
+        lines += [f"[Not readable: {_visible(name)}]" for name in self.unreadable]
+        lines += [f"[Too large to be searched: {_visible(name)}]" for name in self.too_large]
+        return lines
+
+
+class FoundPath(BaseModel):
+    """One file, or a link, which is not followed.
+
+    Attributes:
+        path: Relative to the root.
+        is_link: Whether it is a symbolic link.
+        size: Bytes.
+        modified: Time of the last change, UTC.
+    """
+
+    path: str
+    is_link: bool
+    size: int
+    modified: datetime
+
+
+class FilePaths(Searched):
+    """Files whose paths fit a pattern.
+
+    Attributes:
+        files: The newest first, then by path.
+    """
+
+    files: list[FoundPath]
+
+    def to_text(self) -> str:
+        """A line a file; `@` marks a link."""
+        head = f"[{len(self.files)} files, the newest first]"
+        lines = [_visible(file.path) + ("@" if file.is_link else "") for file in self.files]
+        return "\n".join([head, *lines, *self.notes()])
+
+
+class LineMatch(BaseModel):
+    """One line in which the pattern fits.
+
+    Attributes:
+        path: The file, relative to the root.
+        line: Its number, from 1.
+        text: The line without its end; of a long one the part around the match, between `…`.
+        before: The lines before it that were asked for.
+        after: The lines after it.
+    """
+
+    path: str
+    line: int
+    text: str
+    before: list[str]
+    after: list[str]
+
+    def numbered(self) -> list[tuple[int, str]]:
+        """The line and those around it, with their numbers; the line's own text is marked."""
+        start = self.line - len(self.before)
+        around = [*self.before, self.text, *self.after]
+        return [
+            (number, f"{number}{':' if number == self.line else '-'} {_visible(text, tabs=True)}")
+            for number, text in enumerate(around, start)
+        ]
+
+
+class FileMatches(Searched):
+    """Lines in which a pattern fits.
+
+    Attributes:
+        matches: By path, then by line.
+        files_searched: How many files have the name that was asked for.
+    """
+
+    matches: list[LineMatch]
+    files_searched: int
+
+    def to_text(self) -> str:
+        """The lines under the names of their files; `:` marks a match, `-` what is around it."""
+        count = len({match.path for match in self.matches})
+        lines = [f"[{len(self.matches)} matches in {count} of {self.files_searched} files]"]
+        for path, matches in groupby(self.matches, key=lambda match: match.path):
+            lines += [_visible(path), *_merged(list(matches))]
+        return "\n".join([*lines, *self.notes()])
+
+
+class FoundLine(BaseModel):
+    """One line of a file that was found.
+
+    Attributes:
+        line: Its number, from 1.
+        text: The line, or the part around the first word in it.
+    """
+
+    line: int
+    text: str
+
+
+class RankedFile(BaseModel):
+    """One file that was found.
+
+    Attributes:
+        path: Relative to the root.
+        score: How well it fits; comparable within one answer only.
+        why: Which words are where in it, and how often.
+        lines: Its best lines, at most three.
+    """
+
+    path: str
+    score: float
+    why: str
+    lines: list[FoundLine]
+
+
+class RankedFiles(Searched):
+    """Files by plain words.
+
+    Attributes:
+        files: The best first.
+        files_searched: How many files have the name that was asked for.
+    """
+
+    files: list[RankedFile]
+    files_searched: int
+
+    def to_text(self) -> str:
+        """Each file with why it was found, and its best lines."""
+        lines = [f"[{len(self.files)} of {self.files_searched} files, the best first]"]
+        for file in self.files:
+            lines.append(f"{_visible(file.path)} ({file.why})")
+            lines += [
+                f"  {each.line}: {_visible(each.text.strip(), tabs=True)}" for each in file.lines
+            ]
+        return "\n".join([*lines, *self.notes()])
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("files",),
+    capabilities=("find files by a pattern of their names", "list files of one kind"),
+    subject=PATH,
+)
+async def glob(
+    context: RequestContext,
+    pattern: Annotated[Pattern, Field(description="**/*.py, *.{ts,tsx}, src/**/test_?.py")],
+    path: SearchPath = ".",
+    max_results: Annotated[int, Field(ge=1, le=1000)] = 100,
+    include_ignored: IncludeIgnored = False,
+) -> FilePaths:
+    """Finds files by a pattern of their paths, the newest first.
+
+    Without a slash it fits names at any depth, else paths relative to `path`.
+    """
+    scope = Scope(path=path, names=pattern, include_ignored=include_ignored)
+    found = await context.file_search.glob(context.sandbox, scope, limit=max_results)
+    files = [
+        FoundPath(
+            path=_unicode(item["path"]),
+            is_link=item["is_link"],
+            size=item["size"],
+            modified=utc(item["mtime"]),
+        )
+        for item in found.items
+    ]
+    return FilePaths(files=files, **_told(found))
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("files",),
+    capabilities=("search the content of files by a regular expression", "find lines in files"),
+    subject=PATH,
+)
+async def grep(
+    context: RequestContext,
+    pattern: Annotated[Pattern, Field(description="Regular expression, as in Python; by line")],
+    path: SearchPath = ".",
+    file_pattern: FilePattern = "",
+    case_sensitive: Annotated[bool, Field(description="Whether case matters")] = True,
+    context_lines: Annotated[int, Field(ge=0, le=20, description="Lines shown around each")] = 0,
+    max_results: Annotated[int, Field(ge=1, le=1000, description="Lines at most")] = 100,
+    include_ignored: IncludeIgnored = False,
+) -> FileMatches:
+    """Finds the lines of files in which a regular expression fits."""
+    found = await context.file_search.grep(
+        context.sandbox,
+        pattern,
+        Scope(path=path, names=file_pattern, include_ignored=include_ignored),
+        ignore_case=not case_sensitive,
+        context=context_lines,
+        limit=max_results,
+    )
+    matches = [LineMatch(**item | {"path": _unicode(item["path"])}) for item in found.items]
+    return FileMatches(matches=matches, files_searched=found.files, **_told(found))
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("files",),
+    capabilities=("find files by words in their names or content", "where is something in files"),
+    subject=PATH,
+)
+async def search_files(
+    context: RequestContext,
+    query: Annotated[str, Field(min_length=1, max_length=1000, description="Plain words")],
+    path: SearchPath = ".",
+    file_pattern: FilePattern = "",
+    max_results: Annotated[int, Field(ge=1, le=100, description="Files at most")] = 10,
+    include_ignored: IncludeIgnored = False,
+) -> RankedFiles:
+    """Finds files by plain words in their names and lines, the best first."""
+    words = words_of(query)
+    if not words:
+        raise InvalidArgumentsError(
+            f"The query {query!r} has no word in it.",
+            next_actions=["Give words, or search for signs with grep."],
+        )
+    found = await context.file_search.rank(
+        context.sandbox,
+        list(words),
+        Scope(path=path, names=file_pattern, include_ignored=include_ignored),
+        limit=max_results,
+    )
+    files = [_ranked(item, list(words.values())) for item in found.items]
+    return RankedFiles(files=files, files_searched=found.files, **_told(found))
+
+
+def _told(found: Found) -> dict[str, Any]:
+    return {
+        "truncated": found.truncated,
+        "unreadable": list(map(_unicode, found.unreadable)),
+        "too_large": list(map(_unicode, found.large)),
+    }
+
+
+def _ranked(item: dict[str, Any], words: list[str]) -> RankedFile:
+    in_name = [words[at] for at in item["in_name"]]
+    in_directories = [words[at] for at in item["in_directories"]]
+    in_lines = [
+        f"{word} x{count}" for word, count in zip(words, item["counts"], strict=True) if count
+    ]
+    reasons = {"name": in_name, "directories": in_directories, "lines": in_lines}
+    return RankedFile(
+        path=_unicode(item["path"]),
+        score=item["score"],
+        why="; ".join(f"{where}: {', '.join(what)}" for where, what in reasons.items() if what),
+        lines=[FoundLine(line=line, text=text) for line, text in item["lines"]],
+    )
+
+
+def _merged(matches: list[LineMatch]) -> list[str]:
+    """The lines of one file in order, each once; `--` where some are left out between them."""
+    shown: dict[int, str] = {}
+    for match in matches:
+        for number, text in match.numbered():
+            if number == match.line or number not in shown:
+                shown[number] = text
+    has_context = any(match.before or match.after for match in matches)
+    lines: list[str] = []
+    last = None
+    for number in sorted(shown):
+        if has_context and last is not None and number > last + 1:
+            lines.append("--")
+        lines.append(shown[number])
+        last = number
+    return lines
+
+
+def _unicode(name: str) -> str:
+    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _visible(text: str, *, tabs: bool = False) -> str:
+    """Text that cannot pass for more than one line or drive a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or (tabs and each == "\t") else ascii(each)[1:-1]
+        for each in text
+    )
