@@ -1,0 +1,58 @@
+"""Tries what a confined process may and may not do, and prints the names of what worked.
+
+This file is run as text by an interpreter under the confinement that is probed, where nothing of
+this project can be imported: `python -c TEXT ROOT PRIVATE TCP_PORT UDP_PORT`.
+"""
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+
+
+def _write(path: str) -> None:
+    with open(path, "w") as file:  # noqa: PTH123  # nothing but what is tried
+        file.write("written")
+
+
+def _read(path: str) -> None:
+    with open(path) as file:  # noqa: PTH123  # the same
+        file.read()
+
+
+def _connect(family: int, address: tuple[str, int] | str) -> None:
+    with socket.socket(family) as client:
+        client.connect(address)
+
+
+def _send(address: tuple[str, int]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(b"sent", address)
+        client.settimeout(0.2)
+        client.recv(1)  # whoever hears it answers
+
+
+def _main(root: str, private: str, tcp: int, udp: int) -> None:
+    attempts: dict[str, Callable[[], object]] = {
+        "write in the root": lambda: _write(os.path.join(root, "file")),  # noqa: PTH118  # the same
+        "write a temporary file": lambda: tempfile.TemporaryFile().close(),
+        "write outside the root": lambda: _write(os.path.join(private, "written")),  # noqa: PTH118  # the same
+        "read private files": lambda: _read(os.path.join(private, "canary")),  # noqa: PTH118  # the same
+        "connect by TCP": lambda: _connect(socket.AF_INET, ("127.0.0.1", tcp)),
+        "send by UDP": lambda: _send(("127.0.0.1", udp)),
+        "connect to a Unix socket": lambda: _connect(
+            socket.AF_UNIX,
+            os.path.join(private, "socket"),  # noqa: PTH118  # the same
+        ),
+    }
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+        except OSError:
+            continue
+        print(name)  # noqa: T201  # what it is for
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,237 @@
+"""Starts programs, confined as the settings require."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import UnavailableError
+from tools.core.processes.bubblewrap import Bubblewrap
+from tools.core.processes.kept import Keeper
+from tools.core.processes.landlocked import Landlock
+from tools.core.processes.launcher import Launcher
+from tools.core.processes.levels import LevelFinding, Levels
+from tools.core.processes.models import Command, Level, Limits, SandboxMode
+from tools.core.processes.network import Network
+from tools.core.processes.plan import Confinement, Kept, Plan
+from tools.core.processes.probe import Probe
+from tools.core.processes.program import Program
+from tools.core.processes.protection import ClosedPlaces, Protection
+from tools.core.processes.reach import find_reach, is_beneath
+from tools.core.processes.sandbox_exec import SandboxExec
+from tools.core.processes.variables import process_variables
+from tools.core.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from tools.core.web.guard import AddressGuard
+
+__all__ = ["Processes"]
+
+
+class Processes:
+    """Starts programs in a root.
+
+    Args:
+        root: The root.
+        protected: What they may neither read nor write.
+        read_only: What they may not write.
+        mode: What is wanted where no confinement works.
+        limits: What each process may use.
+        environment: Variables of the server that they are given, as `chosen_variables` has them.
+        readable: What they may read and run beside the root and the system.
+        network: Hosts that they may reach, as `AllowedHosts` has them.
+        sandbox: Resolves where they start.
+        data_dir: Where things go that they put into protected places.
+        guard: Makes what judges the addresses of those hosts.
+    """
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        protected: Sequence[Path],
+        read_only: Sequence[Path],
+        mode: SandboxMode,
+        limits: Limits,
+        environment: Mapping[str, str],
+        readable: Sequence[Path],
+        network: Sequence[str],
+        sandbox: Sandbox,
+        data_dir: Path,
+        guard: Callable[[], AddressGuard],
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._limits = limits
+        self._environment = dict(environment)
+        self._sandbox = sandbox
+        self._reach = find_reach(readable)
+        self._keeper = Keeper(self._root, self._reach, protected, read_only)
+        self._protection = Protection(self._root, data_dir / "quarantine")
+        self._network = Network(network, guard)
+        self._launcher = Launcher()
+        search_path = self._environment.get("PATH", os.defpath)
+        self._levels = Levels(
+            [Bubblewrap(search_path, self._root, self._reach), Landlock(), SandboxExec()],
+            Probe(self._launcher, self._reach),
+            self._keeper,
+            mode,
+        )
+        self._programs: set[Program] = set()
+
+    async def level(self) -> Level:
+        """What confines programs, proved by a real run when it is first asked for.
+
+        Raises:
+            UnavailableError: If no confinement works, and one is required.
+        """
+        return (await self._levels.choose()).level
+
+    async def is_confined(self) -> bool:
+        """Whether programs are confined at all; also true where they are refused else."""
+        try:
+            return await self.level() is not Level.NONE
+        except UnavailableError:
+            return True
+
+    async def findings(self) -> list[LevelFinding]:
+        """Which levels work, and why the others do not; the best first."""
+        return await self._levels.findings()
+
+    async def start(self, command: Command) -> Program:
+        """Starts a program; it runs when this returns.
+
+        Args:
+            command: The program.
+
+        Raises:
+            UnavailableError: If there is no such program, or it cannot be confined as required.
+            ToolError: If the directory that it is to start in cannot be used.
+        """
+        confinement = await self._levels.choose(fast=command.fast)
+        async with AsyncExitStack() as undoing:
+            closed = ClosedPlaces()
+            if command.writes:
+                closed = await anyio.to_thread.run_sync(self._protection.begin)
+                undoing.push_async_callback(self._unprotect)
+            scratch = await anyio.to_thread.run_sync(_make_scratch)
+            undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
+            plan, notes = await self._plan(command, confinement, closed, scratch)
+            running = await self._launcher.start(confinement.prepare(plan))
+            undoing.pop_all()
+        program = Program(running, confinement.level, notes, partial(self._finish, command))
+        self._programs.add(program)
+        return program
+
+    async def aclose(self) -> None:
+        """Ends everything that it has started."""
+        with anyio.CancelScope(shield=True):
+            await self._launcher.aclose()
+            for program in tuple(self._programs):
+                await program.wait()
+            await self._network.aclose()
+            await self._levels.aclose()
+
+    async def _plan(
+        self, command: Command, confinement: Confinement, closed: ClosedPlaces, scratch: str
+    ) -> tuple[Plan, tuple[str, ...]]:
+        kept = Kept()
+        if confinement.level is not Level.NONE:
+            kept = await anyio.to_thread.run_sync(self._keeper.find)
+            confinement.check(kept)
+        cwd = await anyio.to_thread.run_sync(self._directory, command.cwd)
+        proxy, notes = await self._proxy(command, confinement)
+        temporary = confinement.temporary(scratch)
+        variables = process_variables(
+            self._environment,
+            command.environment,
+            home=f"{temporary}/home",
+            temporary=temporary,
+            cwd=cwd,
+            sees=lambda folder: confinement.level is Level.NONE or self._sees(folder),
+        )
+        return Plan(
+            argv=(self._program(command.argv[0]), *command.argv[1:]),
+            cwd=cwd,
+            environment=variables,
+            stdin=command.stdin,
+            root=self._root,
+            writes=command.writes,
+            scratch=scratch,
+            reach=self._reach,
+            kept=kept,
+            closed=closed.closed,
+            own=closed.own,
+            proxy=proxy,
+            limits=self._limits,
+        ), notes
+
+    async def _proxy(
+        self, command: Command, confinement: Confinement
+    ) -> tuple[str, tuple[str, ...]]:
+        """The socket of the proxy, where the program may have one, and what to say else."""
+        if not command.network or not self._network or confinement.level is Level.NONE:
+            return "", ()
+        if confinement.level is Level.BUBBLEWRAP:
+            return await self._network.socket(), ()
+        note = (
+            f"It ran without network: {confinement.level} cannot let single hosts through "
+            "(system.network needs bubblewrap)."
+        )
+        return "", (note,)
+
+    async def _finish(self, command: Command) -> tuple[str, ...]:
+        return await self._unprotect() if command.writes else ()
+
+    async def _unprotect(self) -> tuple[str, ...]:
+        with anyio.CancelScope(shield=True):
+            return await anyio.to_thread.run_sync(self._protection.end)
+
+    def _directory(self, cwd: str) -> str:
+        """The directory as it is called beneath the root, links resolved."""
+        fd = self._sandbox.open_directory(cwd)
+        try:
+            return _path_of(fd)
+        finally:
+            os.close(fd)
+
+    def _program(self, name: str) -> str:
+        """The program by its path; what lies in the root is not taken by its mere name."""
+        if "/" in name:
+            return name
+        folders = self._environment.get("PATH", os.defpath).split(":")
+        for folder in (*folders, str(Path(sys.executable).parent)):
+            found = shutil.which(name, path=folder) if folder.startswith("/") else None
+            if found and not is_beneath(os.path.realpath(found), self._root):
+                return found
+        raise UnavailableError(
+            f"The program {name!r} is not installed.",
+            next_actions=[f"Install {name}, or do without it."],
+        )
+
+    def _sees(self, folder: str) -> bool:
+        return is_beneath(os.path.realpath(folder), self._root) or self._reach.has(folder)
+
+
+def _make_scratch() -> str:
+    scratch = os.path.realpath(tempfile.mkdtemp(prefix="toolcrib-"))
+    os.mkdir(os.path.join(scratch, "home"), 0o700)  # noqa: PTH102, PTH118  # texts, not paths
+    return scratch
+
+
+def _path_of(fd: int) -> str:
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415  # not on Windows
+
+        found = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
+        return os.fsdecode(found.rstrip(b"\0"))
+    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a text, not a path

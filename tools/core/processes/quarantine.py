@@ -1,0 +1,87 @@
+"""Where things go that programs put into closed places: moved out of the root, not deleted."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tools.core.processes.closed import opened
+
+__all__ = ["Quarantine"]
+
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+
+_DEEPEST = 64
+"""Levels of directories that are copied to another disk; what lies deeper is deleted."""
+
+
+class Quarantine:
+    """One directory in the data directory for each time that something had to be moved.
+
+    Args:
+        directory: Where they are made.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._box: Path | None = None
+
+    def take(self, directory: int, name: str, path: str) -> Path:
+        """Moves something out of the root.
+
+        Args:
+            directory: Descriptor of the directory that it is in.
+            name: Its name there.
+            path: Its path relative to the root.
+
+        Returns:
+            Where it is now.
+
+        Raises:
+            OSError: If it cannot be moved.
+        """
+        if self._box is None:
+            moment = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
+            self._box = self._directory / f"{moment}-{secrets.token_hex(4)}"
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._box.mkdir(mode=0o700)
+        place = self._box / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.rename(name, place, src_dir_fd=directory)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(directory, name, place, _DEEPEST)
+            _remove(directory, name)
+        return place
+
+
+def _copy(directory: int, name: str, place: Path, depth: int) -> None:
+    """Copies files, directories and links; pipes, sockets and devices hold nothing."""
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        place.symlink_to(os.readlink(name, dir_fd=directory))
+    elif stat.S_ISREG(status.st_mode):
+        source = os.fdopen(os.open(name, _READ, dir_fd=directory), "rb")
+        with source, place.open("xb") as target:
+            shutil.copyfileobj(source, target)
+    elif stat.S_ISDIR(status.st_mode) and depth:
+        place.mkdir(mode=0o700)
+        with opened(directory, name) as fd:
+            for each in os.listdir(fd):  # noqa: PTH208  # a descriptor
+                with contextlib.suppress(FileNotFoundError):
+                    _copy(fd, each, place / each, depth - 1)
+
+
+def _remove(directory: int, name: str) -> None:
+    if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+        shutil.rmtree(name, dir_fd=directory)
+    else:
+        os.unlink(name, dir_fd=directory)

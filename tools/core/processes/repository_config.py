@@ -1,0 +1,79 @@
+"""Which settings of a repository make git run programs: all that are not known to run none."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["is_harmless"]
+
+_HARMLESS: dict[str, frozenset[str]] = {
+    "branch": frozenset({"description", "merge", "rebase", "remote"}),
+    "core": frozenset(
+        {
+            *("abbrev", "autocrlf", "bare", "compression", "eol", "filemode", "ignorecase"),
+            *("logallrefupdates", "precomposeunicode", "quotepath", "repositoryformatversion"),
+            *("safecrlf", "sharedrepository", "symlinks"),
+        }
+    ),
+    "extensions": frozenset({"objectformat", "refstorage", "worktreeconfig"}),
+    "init": frozenset({"defaultbranch"}),
+    "pull": frozenset({"ff", "rebase"}),
+    "push": frozenset({"autosetupremote", "default"}),
+    "remote": frozenset({"fetch", "prune", "pushurl", "tagopt", "url"}),
+    "submodule": frozenset({"active", "url"}),
+    "user": frozenset({"email", "name"}),
+}
+"""Settings by section that name no program and no other file of settings (git-config(1))."""
+
+_ADDRESSES = frozenset({"remote", "pushurl", "url"})
+
+_SECTION = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n\0]|\\["\\])*)")?\]')
+_SETTING = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^\\\n\r\0]*))?")
+
+Setting = tuple[str, str, str, str]
+"""Section, subsection, name, value."""
+
+
+def is_harmless(new: bytes, old: bytes | None) -> bool:
+    """Whether a change of a repository's settings gives git nothing more to run.
+
+    Args:
+        new: The settings as they are now.
+        old: What they were; None where there were none.
+    """
+    if new == old:
+        return True
+    after = _settings(new)
+    before = _settings(old or b"")
+    if after is None or before is None:
+        return False
+    return [each for each in after if not _runs_nothing(each)] == [
+        each for each in before if not _runs_nothing(each)
+    ]
+
+
+def _settings(text: bytes) -> list[Setting] | None:
+    """The settings in their order; None where a line is not of the plainest form."""
+    found: list[Setting] = []
+    section = subsection = ""
+    for line in text.split(b"\n"):
+        stripped = line.strip(b" \t")
+        if not stripped or stripped[:1] in {b"#", b";"}:
+            continue
+        if header := _SECTION.fullmatch(stripped):
+            section = header[1].decode().lower()
+            subsection = (header[2] or b"").decode(errors="surrogateescape")
+        elif setting := _SETTING.fullmatch(stripped):
+            value = (setting[2] or b"").decode(errors="surrogateescape")
+            found.append((section, subsection, setting[1].decode().lower(), value))
+        else:
+            return None
+    return found
+
+
+def _runs_nothing(setting: Setting) -> bool:
+    section, _subsection, name, value = setting
+    if name not in _HARMLESS.get(section, ()):
+        return False
+    # `ext::program` and its like are run, and so is what a host that begins with a dash says.
+    return name not in _ADDRESSES or not ("::" in value or value.lstrip(' "').startswith("-"))
