@@ -82,6 +82,7 @@ class GuardedProxy:
         guard: Opens every connection.
         allowed: Whether a host, in its canonical form, and a port may be asked for at all.
         limits: What it bears.
+        on_refusal: Told why where a target may not be asked for.
     """
 
     def __init__(
@@ -90,9 +91,11 @@ class GuardedProxy:
         *,
         allowed: Callable[[str, int], bool],
         limits: ProxyLimits | None = None,
+        on_refusal: Callable[[str], None] = lambda _why: None,
     ) -> None:
         self._guard = guard
         self._allowed = allowed
+        self._on_refusal = on_refusal
         self._limits = limits or ProxyLimits()
 
     @asynccontextmanager
@@ -132,7 +135,7 @@ class GuardedProxy:
         """
         where = request.where
         if not self._allowed(request.host, request.port):
-            raise RefusedRequestError(403, f"{where} is not among the hosts that are allowed.")
+            raise self._forbidden(f"{where} is not among the hosts that are allowed.")
         try:
             return await self._guard.connect(
                 request.host, request.port, timeout=self._limits.connect_seconds
@@ -140,9 +143,13 @@ class GuardedProxy:
         except TimeoutError:
             raise RefusedRequestError(504, f"{where} does not answer in time.") from None
         except PermissionDeniedError as error:
-            raise RefusedRequestError(403, error.message) from None
+            raise self._forbidden(error.message) from None
         except (ToolError, OSError) as error:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
+
+    def _forbidden(self, why: str) -> RefusedRequestError:
+        self._on_refusal(why)
+        return RefusedRequestError(403, why)
 
 
 class _Door:

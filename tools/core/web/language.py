@@ -1,0 +1,129 @@
+"""The language that results are wanted in, as each search engine names it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["Language"]
+
+_FORM = re.compile(r"([a-z]{2})(?:[-_]([a-z]{2}))?", re.IGNORECASE)
+
+_HOMES = {
+    "ar": "xa",
+    "bn": "in",
+    "ca": "ct",
+    "cs": "cz",
+    "da": "dk",
+    "el": "gr",
+    "en": "us",
+    "et": "ee",
+    "fa": "ir",
+    "ga": "ie",
+    "gu": "in",
+    "he": "il",
+    "hi": "in",
+    "ja": "jp",
+    "kn": "in",
+    "ko": "kr",
+    "ml": "in",
+    "mr": "in",
+    "ms": "my",
+    "nb": "no",
+    "pa": "in",
+    "sl": "si",
+    "sr": "rs",
+    "sv": "se",
+    "ta": "in",
+    "te": "in",
+    "uk": "ua",
+    "vi": "vn",
+    "zh": "cn",
+}
+"""Where a language is spoken most, where that has another code; as regions of DuckDuckGo."""
+
+_BRAVE_NAMES = {
+    "en-gb": "en-gb",
+    "ja": "jp",
+    "no": "nb",
+    "pt": "pt-pt",
+    "pt-br": "pt-br",
+    "zh": "zh-hans",
+    "zh-hk": "zh-hant",
+    "zh-tw": "zh-hant",
+}
+_BRAVE_LANGUAGES = {
+    *("ar", "bg", "bn", "ca", "cs", "da", "de", "el", "en", "es", "et", "eu", "fi", "fr"),
+    *("gl", "gu", "he", "hi", "hr", "hu", "is", "it", "ja", "kn", "ko", "lt", "lv", "ml"),
+    *("mr", "ms", "nb", "nl", "no", "pa", "pl", "pt", "ro", "ru", "sk", "sl", "sr", "sv"),
+    *("ta", "te", "th", "tr", "uk", "vi", "zh"),
+}
+_BRAVE_COUNTRIES = {
+    *("ar", "at", "au", "be", "br", "ca", "ch", "cl", "cn", "de", "dk", "es", "fi", "fr"),
+    *("gb", "gr", "hk", "id", "in", "it", "jp", "kr", "mx", "my", "nl", "no", "nz", "ph"),
+    *("pl", "pt", "ru", "sa", "se", "tr", "tw", "us", "za"),
+}
+"""What the Brave Search API knows (its documentation, "Country codes" and "Language codes")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language, and where it is spoken.
+
+    Attributes:
+        code: ISO 639-1, in lower case.
+        country: ISO 3166-1, in lower case; empty where any is meant.
+    """
+
+    code: str
+    country: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads `de` or `de-AT`, in any case.
+
+        Raises:
+            InvalidArgumentsError: If it is neither.
+        """
+        form = _FORM.fullmatch(text)
+        if form is None:
+            raise InvalidArgumentsError(
+                f"lang: {text!r} is no language.",
+                next_actions=["Give two letters, or two with a country: en, de, pt-BR."],
+            )
+        return cls(form[1].lower(), (form[2] or "").lower())
+
+    @property
+    def region(self) -> str:
+        """As ddgs has it: country and language."""
+        country = self.country or _HOMES.get(self.code, self.code)
+        return f"{'uk' if country == 'gb' else country}-{self.code}"
+
+    @property
+    def tag(self) -> str:
+        """As SearXNG has it: language, and country in capitals."""
+        return f"{self.code}-{self.country.upper()}" if self.country else self.code
+
+    def for_brave(self) -> dict[str, str]:
+        """The parameters of the Brave Search API.
+
+        Raises:
+            InvalidArgumentsError: If it does not know the language.
+        """
+        if self.code not in _BRAVE_LANGUAGES:
+            raise InvalidArgumentsError(
+                f"lang: Brave does not know {self.code!r}.",
+                suggestions=sorted(_BRAVE_LANGUAGES),
+                next_actions=["Give one that it knows, or leave lang out."],
+            )
+        whole = f"{self.code}-{self.country}"
+        name = _BRAVE_NAMES.get(whole) or _BRAVE_NAMES.get(self.code, self.code)
+        country = self.country if self.country in _BRAVE_COUNTRIES else "all"
+        return (
+            {"search_lang": name, "country": country.upper()}
+            if self.country
+            else {"search_lang": name}
+        )
