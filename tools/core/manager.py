@@ -181,7 +181,7 @@ class SandboxToolManager:
             await self._permissions.close(permission, is_final=is_final)
         finished = call.finished(self._registry.get(call.name), result)
         if self._audit is not None:
-            self._audit.keep(finished, permission)
+            self._audit.keep(finished, permission, is_final=is_final)
         if self._recording is not None and is_final:
             await self._recording.keep(finished)
 

@@ -14,19 +14,19 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 __all__ = ["Turn", "Turns"]
 
 PARALLEL_READS = 16
-"""Reads of one source that run at the same time."""
+"""Reads of one scope and source that run at the same time."""
 
 
 class Turns:
     """Hands out turns in the order of asking, so that nobody starves.
 
-    The reads of one source of tools share a number of places; writes get one place a scope and
-    source. A read never waits for a write: the storage gives each read a consistent state, and
-    files are replaced in one step.
+    The reads of one scope and source of tools share a number of places, writes get one. A read
+    never waits for a write: the storage gives each read a consistent state, and files are replaced
+    in one step.
     """
 
     def __init__(self) -> None:
-        self._reads: defaultdict[str, anyio.Semaphore] = defaultdict(
+        self._reads: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(PARALLEL_READS)
         )
         self._writes: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
@@ -37,7 +37,7 @@ class Turns:
         """The turn of one call of this tool; the call runs within `async with`."""
         if Effect.WRITE in spec.effects:
             return Turn(self._writes[spec.scope, spec.source])
-        return Turn(self._reads[spec.source])
+        return Turn(self._reads[spec.scope, spec.source])
 
 
 class Turn:
