@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -13,9 +12,11 @@ from storage.reading.decode import Decoded
 from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.core.lines import (
     Excerpt,
     Newline,
+    count_lines,
     excerpt,
     line_span,
     newline_style,
@@ -23,7 +24,7 @@ from tools.core.lines import (
     split_lines,
 )
 from tools.core.sandbox import FileContent, Written
-from tools.core.spec import Effect, ToolScope, tool
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.core.text_encoding import editable_text, encode_text, present_encoding, read_text
 
 __all__ = [
@@ -44,14 +45,12 @@ MAX_SHOWN_CHARACTERS = 200_000
 MAX_ENTRIES = 500
 """How many entries one listing returns."""
 
-FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
 LineRange = Annotated[
     list[int],
     Field(
         min_length=2, max_length=2, description="[first, last] line from 1; negative from the end"
     ),
 ]
-Encoding = Annotated[str, Field(max_length=64, description="Such as cp1252; default: detected")]
 
 
 class FileText(BaseModel):
@@ -90,7 +89,7 @@ class FileText(BaseModel):
         if self.sha256:
             head.append(f"sha256 {self.sha256}")
         note = f"\n[{self.note}]" if self.note else ""
-        return f"[{_visible(self.file_path)}: {', '.join(head)}]{note}\n{self.content}"
+        return f"[{visible(self.file_path)}: {', '.join(head)}]{note}\n{self.content}"
 
 
 class FileWritten(BaseModel):
@@ -113,7 +112,7 @@ class FileWritten(BaseModel):
     def to_text(self) -> str:
         """What was done, in a line."""
         done = "Created" if self.created else "Wrote"
-        return f"{done} {_visible(self.file_path)}: {self.size} bytes, sha256 {self.sha256}"
+        return f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {self.sha256}"
 
 
 class DirectoryEntry(BaseModel):
@@ -134,7 +133,7 @@ class DirectoryEntry(BaseModel):
     def to_text(self) -> str:
         """The entry as a line."""
         mark = {"directory": "/", "symlink": "@", "file": "", "other": "?"}[self.type]
-        return f"{self.modified:%Y-%m-%d %H:%M} {self.size:>9} {_visible(self.name)}{mark}"
+        return f"{self.modified:%Y-%m-%d %H:%M} {self.size:>9} {visible(self.name)}{mark}"
 
 
 class DirectoryListing(BaseModel):
@@ -154,11 +153,11 @@ class DirectoryListing(BaseModel):
 
     def to_text(self) -> str:
         """A line an entry; `/` marks a directory, `@` a link, `?` anything else but a file."""
-        lines = [f"[{_visible(self.path)}: {len(self.entries)} entries]"]
+        lines = [f"[{visible(self.path)}: {len(self.entries)} entries]"]
         lines += [entry.to_text() for entry in self.entries]
         if self.truncated:
             lines.append("[There are more: list a directory below, or with less depth.]")
-        lines += [f"[Not readable: {_visible(name)}]" for name in self.unreadable]
+        lines += [f"[Not readable: {visible(name)}]" for name in self.unreadable]
         return "\n".join(lines)
 
 
@@ -169,6 +168,7 @@ class DirectoryListing(BaseModel):
     tags=("files",),
     capabilities=("view the content of a text file", "show some lines of a file"),
     aliases=("view_text_file",),
+    subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def read_file(
     context: RequestContext,
@@ -179,20 +179,24 @@ def read_file(
     """Reads a text file, or some of its lines."""
     found = context.sandbox.read(file_path, max_bytes=MAX_READ_BYTES)
     decoded = read_text(file_path, found, encoding)
-    lines = split_lines(decoded.text)
-    first, last = _span(ranges, len(lines), found)
-    shown = excerpt(lines, first, last, limit=MAX_SHOWN_CHARACTERS)
+    text = decoded.text
+    total = count_lines(text)
+    first, last = _span(ranges, total, found)
+    if ranges is None and len(text) <= MAX_SHOWN_CHARACTERS:
+        shown = Excerpt(text, min(1, total), total, cut=False)
+    else:
+        shown = excerpt(split_lines(text), first, last, limit=MAX_SHOWN_CHARACTERS)
     return FileText(
         file_path=file_path,
         content=shown.content,
         first_line=shown.first,
         last_line=shown.last,
-        total_lines=None if found.truncated else len(lines),
+        total_lines=None if found.truncated else total,
         encoding=decoded.encoding + ("-bom" if decoded.bom else ""),
-        newline=newline_style(decoded.text),
+        newline=newline_style(text),
         size=found.size,
         sha256=None if found.truncated else hashlib.sha256(found.data).hexdigest(),
-        truncated=shown.cut or (found.truncated and shown.last == len(lines)),
+        truncated=shown.cut or (found.truncated and shown.last == total),
         note=_note(shown, found, decoded),
     )
 
@@ -204,6 +208,7 @@ def read_file(
     tags=("files",),
     capabilities=("create or overwrite a text file", "replace some lines of a file"),
     aliases=("write_text_file",),
+    subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def write_file(
     context: RequestContext,
@@ -211,10 +216,7 @@ def write_file(
     content: Annotated[str, Field(max_length=MAX_READ_BYTES, description="The new text")],
     ranges: LineRange | None = None,
     encoding: Encoding | None = None,
-    expected_sha256: Annotated[
-        str | None,
-        Field(pattern="^[0-9a-fA-F]{64}$", description="Refuse if the file has another digest"),
-    ] = None,
+    expected_sha256: Digest | None = None,
 ) -> FileWritten:
     """Writes a text file and its missing directories, or replaces only the lines in ranges."""
     sandbox = context.sandbox
@@ -241,6 +243,7 @@ def write_file(
     idempotent=True,
     tags=("files",),
     capabilities=("list files and directories",),
+    subject=Subject(SubjectKind.PATH, "path"),
 )
 def list_directory(
     context: RequestContext,
@@ -253,7 +256,7 @@ def list_directory(
         path=path,
         entries=[
             DirectoryEntry(
-                name=_unicode(entry.path),
+                name=unicode_name(entry.path),
                 type=entry.type,
                 size=entry.size,
                 modified=utc(entry.mtime),
@@ -261,7 +264,7 @@ def list_directory(
             for entry in listing.entries
         ],
         truncated=listing.truncated,
-        unreadable=[_unicode(name) for name in listing.unreadable],
+        unreadable=[unicode_name(name) for name in listing.unreadable],
     )
 
 
@@ -295,19 +298,9 @@ def _note(shown: Excerpt, found: FileContent, decoded: Decoded) -> str:
 
 def _answer(written: Written, encoding: str) -> FileWritten:
     return FileWritten(
-        file_path=_unicode(written.path),
+        file_path=unicode_name(written.path),
         size=written.size,
         sha256=written.sha256,
         encoding=encoding,
         created=written.created,
     )
-
-
-def _unicode(name: str) -> str:
-    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _visible(name: str) -> str:
-    """A name that cannot pass for more than one line or drive a terminal."""
-    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")

@@ -12,18 +12,20 @@ from tools.core.errors import InvalidArgumentsError
 __all__ = [
     "Excerpt",
     "Newline",
+    "count_lines",
     "excerpt",
+    "line_ends",
     "line_span",
     "newline_style",
     "replace_lines",
     "split_lines",
+    "usual_end",
 ]
 
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
 _ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_CR_LINE = re.compile(r"[^\r]*\r|[^\r]+")
+_END = re.compile(r"\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,22 @@ def split_lines(text: str) -> list[str]:
 
     A line ends at `\n`, as grep and editors count; only a text without any ends its lines at `\r`.
     """
-    pattern = _CR_LINE if "\r" in text and "\n" not in text else _LINE
-    return pattern.findall(text)
+    end = "\r" if "\n" not in text else "\n"
+    *lines, last = text.split(end)
+    whole = [line + end for line in lines]
+    return [*whole, last] if last else whole
+
+
+def count_lines(text: str) -> int:
+    """How many lines `split_lines` makes of a text."""
+    end = "\r" if "\n" not in text else "\n"
+    return text.count(end) + (bool(text) and not text.endswith(end))
 
 
 def newline_style(text: str) -> Newline:
     """How a text ends its lines."""
+    if "\r" not in text:
+        return "lf" if "\n" in text else "none"
     crlf = text.count("\r\n")
     lf = text.count("\n") - crlf
     if crlf and lf:
@@ -61,6 +73,32 @@ def newline_style(text: str) -> Newline:
     if crlf or lf:
         return "crlf" if crlf else "lf"
     return "cr" if "\r" in text else "none"
+
+
+def line_ends(text: str) -> list[str]:
+    r"""The ends of the lines of a text or of a part of it, in order."""
+    return _END.findall(text) if "\n" in text else ["\r"] * text.count("\r")
+
+
+def usual_end(text: str, *, near: int | None = None) -> str:
+    r"""How a new line of a text is to end.
+
+    Args:
+        text: The whole text.
+        near: A place in it: as the line there ends, or the one before where that has no end.
+
+    Returns:
+        As most lines end, where no place is given; "\n" in a text of one line.
+    """
+    if near is None:
+        return _most_frequent_end(text)
+    end = "\n" if "\n" in text else "\r"
+    found = text.find(end, near)
+    if found < 0:
+        found = text.rfind(end)
+    if found < 0:
+        return "\n"
+    return "\r\n" if text[max(found - 1, 0) : found + 1] == "\r\n" else end
 
 
 def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, int]:
@@ -118,7 +156,7 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
     """
     lines = split_lines(text)
     ends = [_end(line) for line in lines[start - 1 : end]]
-    usual = _usual_end(text)
+    usual = usual_end(text)
     plain = content.replace("\r\n", "\n")
     parts = (plain.replace("\r", "\n") if usual == "\r" else plain).split("\n")
     if not parts[-1]:
@@ -135,7 +173,7 @@ def _end(line: str) -> str:
     return line[-1] if line.endswith(("\n", "\r")) else ""
 
 
-def _usual_end(text: str) -> str:
+def _most_frequent_end(text: str) -> str:
     style = newline_style(text)
     if style == "mixed":
         return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"

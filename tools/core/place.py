@@ -228,6 +228,10 @@ class Resolver:
             self.judge_write(place)
             yield place
 
+    def judge_read(self, place: Place) -> None:
+        """Raises PermissionDeniedError if a rule denies that the place is read."""
+        self._check(place.directory, (place.name,), writing=False)
+
     def judge_write(self, place: Place) -> None:
         """Raises if the place may not be written.
 

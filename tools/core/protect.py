@@ -172,16 +172,13 @@ class Guard:
             OSError: If a directory on the way up cannot be looked at.
         """
         levels = _levels(root, directory)
+        opened = file and identity(file)
         for own in self._protected:
             found = _identity_of(own.path)
-            # The name as well: the file may have been replaced since it was opened.
-            if found in levels or (
-                file is not None
-                and (
-                    found == identity(file)
-                    or (own.name == folded(name) and _identity_of(own.parent) == levels[0])
-                )
-            ):
+            if found is not None and (found == opened or found in levels):
+                raise ProtectedPathError(own.path)
+            # By its name as well: the file may have been replaced since it was opened.
+            if opened and own.name == folded(name) and _identity_of(own.parent) == levels[0]:
                 raise ProtectedPathError(own.path)
 
     def judge_write(self, root: Root, directory: int, names: Sequence[str]) -> None:
@@ -223,6 +220,10 @@ class Guard:
         if place.is_in_repository(level):
             raise ProtectedPathError("the inside of a Git repository")
 
+    def identities(self) -> frozenset[Identity]:
+        """What tells the places that are closed to reads from all others, where they exist."""
+        return frozenset(filter(None, (_identity_of(own.path) for own in self._protected)))
+
     def hides(self, status: os.stat_result) -> bool:
         """Whether a directory met while listing is closed to reads."""
         return any(identity(status) == _identity_of(own.path) for own in self._protected)
@@ -230,15 +231,16 @@ class Guard:
 
 def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
     """The directory and those above it, up to the root."""
-    home = identity(os.fstat(root.fd))
-    found = [identity(os.fstat(directory))]
-    while found[-1] != home:
+    here, top = identity(os.fstat(directory)), identity(os.fstat(root.fd))
+    found = [here]
+    while here != top:
         if len(found) > MAX_DEPTH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         above = identity(os.stat("../" * len(found), dir_fd=directory))
-        if above == found[-1]:
+        if above == here:
             raise StrayDirectoryError
-        found.append(above)
+        here = above
+        found.append(here)
     return tuple(found)
 
 

@@ -23,7 +23,7 @@ from tools.core.openat import OPEN_DIRECTORY, DirectoryOpener, Root, open_beneat
 from tools.core.place import Resolver
 from tools.core.protect import Guard
 from tools.core.replace import WriteLocks, replace_file
-from tools.core.sandbox_errors import explained
+from tools.core.sandbox_errors import EXPLAINABLE, explained, explanation
 
 if TYPE_CHECKING:
     from tools.core.policy.places import PlaceRules
@@ -37,7 +37,7 @@ LIST_FIRST = "Call list_directory to see what is there."
 
 _CHUNK_BYTES = 1 << 20
 
-MAX_EDIT_BYTES = 64 * 1024 * 1024
+MAX_EDIT_BYTES = 16 * 1024 * 1024
 """Largest file that is edited in memory."""
 
 
@@ -143,12 +143,14 @@ class Sandbox:
             path: The file.
             max_bytes: Bytes that are read at most; a sparse or growing file costs no more.
         """
-        with explained(path, self._root), self._resolver() as resolver:
-            fd, status = resolver.open_file(self._beneath(path))
+        try:
+            fd, status = self._open_file(path)
             try:
                 data = _up_to(fd, max_bytes + 1, status.st_size)
             finally:
                 os.close(fd)
+        except EXPLAINABLE as error:
+            raise explanation(error, path, self._root) from error
         cut = len(data) > max_bytes
         return FileContent(
             data[:max_bytes] if cut else data, status.st_size, status.st_mtime, truncated=cut
@@ -163,8 +165,8 @@ class Sandbox:
         Returns:
             An unbuffered binary file that the caller closes.
         """
-        with explained(path, self._root), self._resolver() as resolver:
-            return os.fdopen(resolver.open_file(self._beneath(path))[0], "rb", buffering=0)
+        with explained(path, self._root):
+            return os.fdopen(self._open_file(path)[0], "rb", buffering=0)
 
     def open_directory(self, path: str = ".") -> int:
         """Opens a directory, for a program that works in it.
@@ -178,6 +180,10 @@ class Sandbox:
         """
         with explained(path, self._root), self._resolver() as resolver:
             return resolver.open_directory(self._beneath(path))
+
+    def closed(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of each place that is closed to reads, for a walk to pass over."""
+        return self._guard.identities()
 
     def hides(self, path: str) -> bool:
         """Whether a listing or a search leaves a place out: protected, denied, or not there.
@@ -260,6 +266,8 @@ class Sandbox:
             resolver.writable(self._beneath(path), create=whole) as place,
             self._locks.held(place.directory),
         ):
+            if not whole:
+                resolver.judge_read(place)  # What an edit finds, it tells.
             existing = place.status()
             old: bytes | None = None
             if existing is not None:
@@ -297,25 +305,40 @@ class Sandbox:
             return strip_root(path, self._spellings)
         return path
 
+    def _open_file(self, path: str) -> tuple[int, os.stat_result]:
+        """Opens a regular file for reading; the descriptor is the caller's."""
+        beneath = self._beneath(path)
+        fd = self._open_root()
+        try:
+            return self._resolver_at(fd).open_file(beneath)
+        finally:
+            os.close(fd)
+
     @contextlib.contextmanager
     def _resolver(self) -> Iterator[Resolver]:
+        fd = self._open_root()
+        try:
+            yield self._resolver_at(fd)
+        finally:
+            os.close(fd)
+
+    def _resolver_at(self, fd: int) -> Resolver:
+        root = Root(fd, self._spellings)
+        return Resolver(root, self._guard, self._open_directory, self._rules)
+
+    def _open_root(self) -> int:
         if os.name != "posix":
             raise UnavailableError(
                 "File tools do not work on this system yet.",
                 next_actions=["Run the server on Linux or macOS, or in WSL."],
             )
         try:
-            fd = os.open(self._spelled, OPEN_DIRECTORY)
+            return os.open(self._spelled, OPEN_DIRECTORY)
         except OSError as error:
             raise UnavailableError(
-                f"The root {str(self._root)!r} cannot be opened: {error.strerror}.",
+                f"The root {self._spelled!r} cannot be opened: {error.strerror}.",
                 next_actions=["Ask the user to create it or to configure another root."],
             ) from error
-        try:
-            root = Root(fd, self._spellings)
-            yield Resolver(root, self._guard, self._open_directory, self._rules)
-        finally:
-            os.close(fd)
 
 
 def _up_to(fd: int, count: int, size: int) -> bytes:

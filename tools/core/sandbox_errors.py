@@ -17,7 +17,10 @@ from tools.core.errors import (
 )
 from tools.core.protect import ProtectedPathError, StrayDirectoryError
 
-__all__ = ["explained"]
+__all__ = ["EXPLAINABLE", "explained", "explanation"]
+
+EXPLAINABLE = (ProtectedPathError, StrayDirectoryError, OSError)
+"""What looking up, judging and using a place raises."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM}
@@ -37,15 +40,20 @@ def explained(path: str, root: Path) -> Iterator[None]:
     """
     try:
         yield
-    except ProtectedPathError as error:
-        raise PermissionDeniedError(
+    except EXPLAINABLE as error:
+        raise explanation(error, path, root) from error
+
+
+def explanation(error: Exception, path: str, root: Path) -> ToolError:
+    """The error that names the path and what to do, for one that `EXPLAINABLE` has."""
+    if isinstance(error, ProtectedPathError):
+        return PermissionDeniedError(
             f"The path {path!r} is protected ({error}); tools may not use it this way.",
             next_actions=["Ask the user to make this change."],
-        ) from error
-    except StrayDirectoryError as error:
-        raise _outside(path, root) from error
-    except OSError as error:
-        raise _translated(error, path, root) from error
+        )
+    if isinstance(error, OSError):
+        return _translated(error, path, root)
+    return _outside(path, root)
 
 
 def _translated(error: OSError, path: str, root: Path) -> ToolError:

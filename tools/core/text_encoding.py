@@ -23,6 +23,8 @@ def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
     Raises:
         InvalidArgumentsError: If it is binary, in another encoding, or in one that is uncertain.
     """
+    if encoding is None and found.data.isascii() and b"\0" not in found.data:
+        return Decoded(found.data.decode("ascii"), "utf-8", b"", certain=True)
     try:
         return decode(found.data, encoding, partial=found.truncated)
     except LookupError:

@@ -1,0 +1,194 @@
+"""Edits of text files: a passage replaced, or lines put in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.file_texts import Digest, Encoding, FilePath, unicode_name, visible
+from tools.core.sandbox import MAX_EDIT_BYTES
+from tools.core.similar_lines import lines_like
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.text_diff import hunks, shown
+from tools.core.text_edit import MOST_COUNTED, Change, Passages, applied, inserted
+from tools.core.text_encoding import editable_text, encode_text
+
+__all__ = ["FileEdited", "edit_file", "insert_text_file"]
+
+MAX_TEXT_CHARACTERS = 1_000_000
+"""How long a passage may be."""
+
+MAX_LISTED = 20
+"""Changed places that a result names."""
+
+MAX_DIFF_CHARACTERS = 4_000
+"""How much of the changes a result shows."""
+
+Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
+
+
+class FileEdited(BaseModel):
+    """What an edit did.
+
+    Attributes:
+        file_path: The file, relative to the root.
+        size: Bytes in the file now.
+        sha256: Digest of its content.
+        encoding: Name of the codec it is written in.
+        changes: How many places were changed.
+        lines: First and last line, as they are numbered now, of the first changed places.
+        diff: The first changes, as in a unified diff.
+    """
+
+    file_path: str
+    size: int
+    sha256: str
+    encoding: str
+    changes: int
+    lines: list[tuple[int, int]]
+    diff: str
+
+    def to_text(self) -> str:
+        """What was done, then the changes."""
+        places = "1 place" if self.changes == 1 else f"{self.changes} places"
+        head = f"Changed {visible(self.file_path)} in {places}: {self.size} bytes"
+        return f"{head}, sha256 {self.sha256}\n{self.diff}"
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ, Effect.WRITE},
+    destructive=True,
+    tags=("files",),
+    capabilities=("replace a passage in a text file", "change some words or lines of a file"),
+    subject=Subject(SubjectKind.PATH, "file_path"),
+)
+def edit_file(
+    context: RequestContext,
+    file_path: FilePath,
+    old_text: Annotated[Passage, Field(description="A passage of the file, exactly; once in it")],
+    new_text: Annotated[Passage, Field(description="What takes its place")],
+    replace_all: Annotated[bool, Field(description="Every occurrence, not only one")] = False,
+    encoding: Encoding | None = None,
+    expected_sha256: Digest | None = None,
+) -> FileEdited:
+    """Replaces a passage of a text file; every other byte stays, line ends too."""
+    if not old_text:
+        raise InvalidArgumentsError(
+            "old_text is empty.",
+            next_actions=["Call insert_text_file to add lines, or write_file for a whole file."],
+        )
+
+    def changes(text: str) -> list[Change]:
+        passages = Passages(text, old_text)
+        if passages.is_same(new_text):
+            raise InvalidArgumentsError(
+                "old_text and new_text are the same; line ends do not count.",
+                next_actions=["Give the text as it shall be in new_text."],
+            )
+        _check_found(file_path, text, old_text, passages.lines(), replace_all=replace_all)
+        return _bounded(file_path, text, passages.changes(new_text))
+
+    return _edited(context, file_path, changes, encoding, expected_sha256)
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ, Effect.WRITE},
+    tags=("files",),
+    capabilities=("put lines into a text file", "append to a text file"),
+    aliases=("insert_file",),
+    subject=Subject(SubjectKind.PATH, "file_path"),
+)
+def insert_text_file(
+    context: RequestContext,
+    file_path: FilePath,
+    content: Annotated[Passage, Field(description="The new lines")],
+    line_number: Annotated[
+        int,
+        Field(
+            description="Before this line, from 1; negative from the end; one past the last appends"
+        ),
+    ],
+    encoding: Encoding | None = None,
+    expected_sha256: Digest | None = None,
+) -> FileEdited:
+    """Puts lines into a text file; every other byte stays."""
+    return _edited(
+        context,
+        file_path,
+        lambda text: _bounded(file_path, text, [inserted(text, line_number, content)]),
+        encoding,
+        expected_sha256,
+    )
+
+
+def _edited(
+    context: RequestContext,
+    file_path: str,
+    changes: Callable[[str], list[Change]],
+    encoding: str | None,
+    expected_sha256: str | None,
+) -> FileEdited:
+    """Changes a file, and says what is different now."""
+    done: list[tuple[str, str, list[Change]]] = []
+
+    def edit(old: bytes) -> bytes:
+        present = editable_text(file_path, old, encoding)
+        made = changes(present.text)
+        done.append((present.encoding, present.text, made))
+        return present.bom + encode_text(applied(present.text, made), present.encoding)
+
+    written = context.sandbox.edit(file_path, edit, expected_sha256=expected_sha256)
+    name, text, made = done[0]
+    touched = list(itertools.islice(hunks(text, made), MAX_LISTED))
+    return FileEdited(
+        file_path=unicode_name(written.path),
+        size=written.size,
+        sha256=written.sha256,
+        encoding=name,
+        changes=len(made),
+        lines=[(hunk.new_line, hunk.new_last) for hunk in touched],
+        diff=shown(touched, limit=MAX_DIFF_CHARACTERS),
+    )
+
+
+def _check_found(
+    path: str, text: str, old_text: str, lines: Sequence[int], *, replace_all: bool
+) -> None:
+    """Raises unless the passage is there, and only once where it has to be."""
+    if not lines:
+        raise InvalidArgumentsError(
+            f"old_text is not in {path!r}, as it was given.",
+            suggestions=lines_like(text, old_text),
+            next_actions=["Call read_file and give the passage exactly as it stands there."],
+        )
+    if len(lines) > 1 and not replace_all:
+        count = f"{len(lines)} times{' or more' * (len(lines) == MOST_COUNTED)}"
+        listed = ", ".join(map(str, dict.fromkeys(lines[:MAX_LISTED])))
+        more = ", …" if len(lines) > MAX_LISTED else ""
+        raise InvalidArgumentsError(
+            f"old_text is {count} in {path!r}, beginning in the lines {listed}{more}.",
+            next_actions=[
+                "Give more of the text around the one that is meant, or replace_all=true."
+            ],
+        )
+
+
+def _bounded(path: str, text: str, changes: Iterable[Change]) -> list[Change]:
+    """The changes, as long as what they make of the text can still be edited."""
+    made, length = list[Change](), len(text)
+    for change in changes:
+        length += len(change.new) - (change.end - change.start)
+        if length > MAX_EDIT_BYTES:
+            raise InvalidArgumentsError(
+                f"{path!r} would have more than {MAX_EDIT_BYTES} characters.",
+                next_actions=["Put in less, or write into several files."],
+            )
+        made.append(change)
+    return made
