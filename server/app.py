@@ -44,12 +44,13 @@ from tools.core.sampling import Sampler
 from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    import httpx2
+
+    from tools.core.functions.file import Workshop
     from tools.core.processes.processes import Processes
     from tools.core.web.client import WebClient
     from tools.core.web.guard import AddressGuard
     from tools.core.web.search import WebSearch
-
-    from tools.core.functions.file import Workshop
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -61,9 +62,6 @@ INSTRUCTIONS = (
     " paths are relative to one root directory. A failed call says what was wrong and what to do."
 )
 """The first 512 characters are what every client shows to its model."""
-
-_COMMON_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "PATH", "TZ")
-"""What every program is given of the server's environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +203,7 @@ def make_policy(settings: Settings) -> Policy:
 def make_processes(settings: Settings) -> Processes:
     """What starts programs, confined as the settings require."""
     from tools.core.processes.processes import Processes  # noqa: PLC0415  # imported on first use
+    from tools.core.processes.variables import chosen_variables  # noqa: PLC0415  # the same
 
     wanted = settings.system
     return Processes(
@@ -218,11 +217,7 @@ def make_processes(settings: Settings) -> Processes:
             processes=wanted.processes,
             file_bytes=wanted.file_mb * 1_000_000,
         ),
-        environment={
-            name: os.environ[name]
-            for name in (*_COMMON_VARIABLES, *wanted.environment)
-            if name in os.environ
-        },
+        environment=chosen_variables(os.environ, wanted.environment),
         readable=wanted.readable,
         network=wanted.network,
         sandbox=_sandbox(settings, settings.root),
@@ -257,11 +252,13 @@ def _workshop(settings: Settings) -> Workshop:
 
 def _open_library(settings: Settings) -> Library:
     settings.create_directories()
+    client = partial(_endpoint_client, settings)
     return Library(
         settings.data_dir,
-        make_embedder(settings.embedder),
-        make=partial(find_embedder, settings.embedder),
+        make_embedder(settings.embedder, client=client),
+        make=partial(find_embedder, settings.embedder, client=client),
         chroma_url=settings.chroma.url,
+        client=client,
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
         consolidate=settings.memory.consolidate,
@@ -274,7 +271,21 @@ def _sampler(settings: Settings) -> Sampler | None:
     if not named.url:
         return None
     key = named.api_key.get_secret_value()
-    return ChatSampler(named.url, named.model, api_key=key, timeout=named.timeout)
+    return ChatSampler(
+        named.url,
+        named.model,
+        api_key=key,
+        timeout=named.timeout,
+        client=partial(_endpoint_client, settings),
+    )
+
+
+def _endpoint_client(settings: Settings, url: str) -> httpx2.Client:
+    """What asks an endpoint that the settings name."""
+    from tools.core.web.blocking import endpoint_client  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.requests
+    return endpoint_client(url, private=wanted.private, proxy=wanted.proxy)
 
 
 def _sandbox(settings: Settings, root: Path) -> Sandbox:
@@ -282,14 +293,25 @@ def _sandbox(settings: Settings, root: Path) -> Sandbox:
 
 
 def _machine(settings: Settings) -> Machine:
-    def search() -> WebSearch:
-
-        raise NotImplementedError
-
     return Machine(
         processes=partial(make_processes, settings),
         web=partial(_web, settings),
-        search=search,
+        search=partial(_search, settings),
+    )
+
+
+def _search(settings: Settings) -> WebSearch:
+    from tools.core.web.search import make_search  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.web_search
+    return make_search(
+        provider=wanted.provider,
+        engines=wanted.engines,
+        url=wanted.url,
+        api_key=wanted.api_key.get_secret_value(),
+        per_minute=wanted.per_minute,
+        private=settings.requests.private,
+        proxy=settings.requests.proxy,
     )
 
 
