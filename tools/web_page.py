@@ -94,7 +94,9 @@ async def read_web_page(
     context: RequestContext,
     url: Annotated[str, Field(max_length=8_000, description="http or https")],
     offset: Annotated[int, Field(ge=0, description="Characters to skip")] = 0,
-    max_characters: Annotated[int, Field(ge=500, le=100_000)] = SHOWN,
+    max_characters: Annotated[
+        int, Field(ge=500, le=100_000, description="Characters to return")
+    ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
     response = await context.machine.web.request(

@@ -83,7 +83,9 @@ def parse_port(text: str) -> int:
 def _ascii(host: str) -> str:
     if host.isascii():
         return host
-    if unicodedata.normalize("NFKC", host) != host:  # digits, letters and dots of other widths
+    # Digits, letters and dots of other widths; the ideographic full stop is one for IDNA alone.
+    is_numeric = _last(host).isdecimal()
+    if is_numeric or "\u3002" in host or unicodedata.normalize("NFKC", host) != host:
         raise _odd(host, "has characters that look like others", "Write it in plain letters.")
     import idna  # noqa: PLC0415  # imported on first use
 
