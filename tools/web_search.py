@@ -84,9 +84,10 @@ async def web_search(
     ] = None,
     page: Annotated[int, Field(ge=1, le=MOST_PAGES, description="Further results: 2, 3 …")] = 1,
 ) -> FoundPages:
-    """Searches the web: the query leaves this machine. http_request reads what it finds."""
+    """Searches the web: the query leaves this machine. read_web_page reads what it finds."""
+    query = " ".join(query.split())
     found = await context.machine.search.search(
-        " ".join(query.split()),
+        query,
         max_results=max_results,
         lang=lang or "",
         timelimit=timelimit,

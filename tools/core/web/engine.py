@@ -34,6 +34,7 @@ TimeLimit = Literal["d", "w", "m", "y"]
 """The last day, week, month or year."""
 
 _WEB_URL = re.compile(r"https?://[^\s\\@/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|msclkid")
 
 
@@ -116,13 +117,13 @@ def failed(name: str, how: str) -> UpstreamError:
     """The failure of an engine that answers wrongly or not at all."""
     return UpstreamError(
         f"{name} {how}.",
-        next_actions=["Try again later, or ask a known site with http_request."],
+        next_actions=["Try again later, or read a known site with read_web_page."],
     )
 
 
 def retry_after(value: str) -> float | None:
     """Seconds that a Retry-After header asks for (RFC 9110, 10.2.3); None if it says nothing."""
-    if value.strip().isdecimal():
+    if _SECONDS.fullmatch(value.strip()):
         return float(value)
     try:
         return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)

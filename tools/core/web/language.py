@@ -121,9 +121,6 @@ class Language:
             )
         whole = f"{self.code}-{self.country}"
         name = _BRAVE_NAMES.get(whole) or _BRAVE_NAMES.get(self.code, self.code)
-        country = self.country if self.country in _BRAVE_COUNTRIES else "all"
-        return (
-            {"search_lang": name, "country": country.upper()}
-            if self.country
-            else {"search_lang": name}
-        )
+        if self.country not in _BRAVE_COUNTRIES:
+            return {"search_lang": name}
+        return {"search_lang": name, "country": self.country.upper()}
