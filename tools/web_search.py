@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import anyio.to_thread
 from pydantic import BaseModel, Field
 
 from tools.core.context import RequestContext
@@ -86,7 +87,8 @@ async def web_search(
 ) -> FoundPages:
     """Searches the web: the query leaves this machine. read_web_page reads what it finds."""
     query = " ".join(query.split())
-    found = await context.machine.search.search(
+    search = await anyio.to_thread.run_sync(getattr, context.machine, "search")  # loads it
+    found = await search.search(
         query,
         max_results=max_results,
         lang=lang or "",
