@@ -21,7 +21,9 @@ FAILURE = struct.Struct("=ii")
 """The step that failed and its error number, as the supervisor is told."""
 
 
-def become_program(orders: socket.socket, status: socket.socket, filter_program: bytes) -> NoReturn:
+def become_program(
+    orders: socket.socket, status: socket.socket, filter_program: bytes | None
+) -> NoReturn:
     """Becomes the program of the next order, or exits.
 
     The supervisor hears on its socket: one byte with the program's own socket and its order; one
@@ -31,7 +33,7 @@ def become_program(orders: socket.socket, status: socket.socket, filter_program:
     Args:
         orders: Where the launcher's orders come in.
         status: Where the supervisor listens.
-        filter_program: The filter of system calls, for the orders that want one.
+        filter_program: The filter of system calls beside Landlock; None where there is none.
     """
     step = Step.RECEIVE
     try:
@@ -44,7 +46,7 @@ def become_program(orders: socket.socket, status: socket.socket, filter_program:
             socket.send_fds(status, [b"!"], [control, order_file])
             order = Order.read(order_file)
             status = _moved(status, len(standard))
-            for step, action in _steps(order, standard, status, filter_program):
+            for step, action in _steps(order, standard, status, filter_program):  # noqa: B007  # a failure names it
                 action()
     except OSError as error:
         status.send(FAILURE.pack(step, error.errno or errno.EIO))
@@ -55,7 +57,7 @@ def become_program(orders: socket.socket, status: socket.socket, filter_program:
 
 
 def _steps(
-    order: Order, standard: Sequence[int], status: socket.socket, filter_program: bytes
+    order: Order, standard: Sequence[int], status: socket.socket, filter_program: bytes | None
 ) -> Sequence[tuple[Step, Callable[[], object]]]:
     """All that is done, in the order in which each still may be done after those before it."""
     steps: list[tuple[Step, Callable[[], object]]] = [
@@ -69,7 +71,7 @@ def _steps(
             (Step.LANDLOCK, lambda: landlock.restrict(order.readable, order.writable)),
         ]
     if order.filtered:
-        steps.append((Step.FILTER, lambda: _filter(filter_program, status)))
+        steps.append((Step.FILTER, lambda: _filter(order, status, filter_program)))
     steps.append((Step.EXECUTE, lambda: _execute(order, status)))
     return steps
 
@@ -100,10 +102,15 @@ def _place(standard: Sequence[int]) -> None:
         os.dup2(fd, target)
 
 
-def _filter(program: bytes, status: socket.socket) -> None:
-    seccomp.install(program)
+def _filter(order: Order, status: socket.socket, beside_landlock: bytes | None) -> None:
+    if not order.landlocked:
+        seccomp.install(seccomp.filter_program(landlocked=False), listen=False)
+    elif beside_landlock is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    else:
+        socket.send_fds(status, [b"!"], [seccomp.install(beside_landlock, listen=True)])
 
 
 def _execute(order: Order, status: socket.socket) -> None:
     if status.recv(1):  # else the supervisor is gone
-        os.execve(order.argv[0], order.argv, order.environment)
+        os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # that is the point

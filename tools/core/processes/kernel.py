@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 
 __all__ = ["prctl", "syscall"]
 
@@ -34,12 +35,12 @@ def prctl(option: int, *arguments: int | bytes) -> int:
     return _checked(_libc().prctl, option, *arguments, *padding)
 
 
-def _checked(function: ctypes._CFuncPtr, *arguments: int | bytes) -> int:
+def _checked(function: Callable[..., int], *arguments: int | bytes) -> int:
     converted = [
         ctypes.c_char_p(value) if isinstance(value, bytes) else ctypes.c_long(value)
         for value in arguments
     ]
-    answer: int = function(*converted)
+    answer = function(*converted)
     if answer == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

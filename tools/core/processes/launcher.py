@@ -63,7 +63,9 @@ class Launcher:
                     running = await self._attempt(prepared, order)
                     if running is not None:
                         return running
-            raise UnavailableError("The process that starts programs was ended. Try again.")
+            raise UnavailableError(  # noqa: TRY301  # cleaned up after as all others
+                "The process that starts programs was ended. Try again."
+            )
         except BaseException:
             if prepared.scratch:
                 with anyio.CancelScope(shield=True):

@@ -92,7 +92,7 @@ def children() -> list[int]:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:  # noqa: PTH123  # loads nothing
             return [int(pid) for pid in listed.read().split()]
     except FileNotFoundError:  # a kernel without CONFIG_PROC_CHILDREN
-        return [int(entry) for entry in os.listdir("/proc") if _is_child(entry)]
+        return [int(entry) for entry in os.listdir("/proc") if _is_child(entry)]  # noqa: PTH208  # pathlib is slow to load
 
 
 def _is_child(entry: str) -> bool:

@@ -29,9 +29,9 @@ class Running:
     def __init__(
         self, control: socket.socket, stdout: int, stderr: int, forget: Callable[[Running], object]
     ) -> None:
-        control.setblocking(False)
+        control.setblocking(False)  # noqa: FBT003  # the standard library has it so
         for fd in (stdout, stderr):
-            os.set_blocking(fd, False)
+            os.set_blocking(fd, False)  # noqa: FBT003  # the standard library has it so
         self.pid = 0
         self.stdout = stdout
         self.stderr = stderr

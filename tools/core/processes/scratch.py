@@ -28,13 +28,13 @@ def remove_scratch(path: bytes) -> None:
             _empty(top)
         finally:
             os.close(top)
-        os.rmdir(path)
+        os.rmdir(path)  # noqa: PTH106  # bytes
 
 
 def _empty(top: int) -> None:
     token = os.urandom(8).hex()  # no name of a program's
     fresh = (f"{token}-{number}" for number in itertools.count())
-    pending = os.listdir(top)
+    pending = os.listdir(top)  # noqa: PTH208  # of a descriptor
     while pending:
         name = pending.pop()
         if _unlinked(top, name):

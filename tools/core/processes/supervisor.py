@@ -17,8 +17,10 @@ from typing import NoReturn
 
 from tools.core.processes import landlock, privileges
 from tools.core.processes.child import FAILURE, become_program
+from tools.core.processes.metadata import MetadataChanges
 from tools.core.processes.reaping import end_descendants, end_group, exit_code, reap
 from tools.core.processes.scratch import remove_scratch
+from tools.core.processes.seccomp import protecting
 from tools.core.processes.wire import Order, Report, ReportKind, receive_descriptors
 
 __all__ = ["TAKEN", "supervise"]
@@ -33,7 +35,7 @@ def supervise(
     orders: socket.socket,
     taken: socket.socket,
     scope: int | None,
-    filter_program: bytes,
+    filter_program: bytes | None,
     protected: Sequence[int],
 ) -> NoReturn:
     """Starts the program of the next order and exits when nothing of it is left.
@@ -42,7 +44,7 @@ def supervise(
         orders: Where the launcher's orders come in.
         taken: Where the zygote learns that there was one.
         scope: The ruleset that keeps signals inside, where the kernel has it.
-        filter_program: The filter of system calls, for the orders that want one.
+        filter_program: The filter of system calls beside Landlock; None where there is none.
         protected: Processes that a filtered program may not signal, beside this one.
     """
     os.setsid()
@@ -56,6 +58,8 @@ def supervise(
     pid = os.fork()
     if not pid:
         status.close()
+        if filter_program is not None:
+            filter_program = protecting(filter_program, (*protected, os.getppid()))
         become_program(orders, status_of_child, filter_program)
     status_of_child.close()
     orders.close()
@@ -64,7 +68,8 @@ def supervise(
         os._exit(0)
     if _LINUX:
         privileges.outlive_parent()
-    status.send(b"!")  # from here on the program may be executed: somebody can end it
+    with suppress(ConnectionError):  # it has failed
+        status.send(b"!")  # the program may be executed: from here on somebody ends it
     socket.send_fds(taken, [TAKEN.pack(os.getpid())], received[:1])
     taken.close()
     control = socket.socket(fileno=received[0])
@@ -92,9 +97,10 @@ class _Supervisor:
         self._wakeup = wakeup
         self._alone = alone
         self._ending: int | None = None
+        self._changes: MetadataChanges | None = None
 
     def run(self, order: Order) -> int:
-        self._report(self._started())
+        self._report(self._started(order))
         self._watch()
         self._end_all()
         if order.scratch:
@@ -102,27 +108,39 @@ class _Supervisor:
         self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0)))
         return 0
 
-    def _started(self) -> Report:
+    def _started(self, order: Order) -> Report:
         """How the start went: the program's end of the socket closes when it is executed."""
-        failure = self._status.recv(FAILURE.size)
-        self._status.close()
-        if failure:
-            return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
-        return Report(ReportKind.STARTED, self._pid)
+        report = Report(ReportKind.STARTED, self._pid)
+        with self._status as status, suppress(ConnectionError):
+            while True:
+                message, descriptors = receive_descriptors(status, FAILURE.size)
+                if not message:
+                    break
+                for listener in descriptors:
+                    self._changes = MetadataChanges(listener, order.writable)
+                if not descriptors:
+                    report = Report(ReportKind.FAILED, *FAILURE.unpack(message))
+        return report
 
     def _watch(self) -> None:
         """Returns when the program has ended, or when the launcher wants it to."""
         poller = select.poll()
         for fd in (self._wakeup, self._control.fileno()):
             poller.register(fd, select.POLLIN)
-        while True:
-            for fd, _ in poller.poll():
-                if fd != self._wakeup:
+        changes = self._changes
+        if changes is not None:
+            poller.register(changes.listener, select.POLLIN)
+        while self._ending is None:
+            for fd, events in poller.poll():
+                if fd == self._wakeup:
+                    os.read(fd, 4096)
+                    reap(self._note)
+                elif changes is None or fd != changes.listener:
                     return
-                os.read(fd, 4096)
-                reap(self._note)
-                if self._ending is not None:
-                    return
+                elif events & select.POLLIN:
+                    changes.answer()
+                else:  # nobody is left whom the filter holds
+                    poller.unregister(fd)
 
     def _note(self, pid: int, status: int) -> None:
         if pid == self._pid:

@@ -136,7 +136,7 @@ def receive_descriptors(channel: socket.socket, size: int) -> tuple[bytes, Seque
     ]
     if not hasattr(socket, "MSG_CMSG_CLOEXEC"):
         for fd in descriptors:
-            os.set_inheritable(fd, False)
+            os.set_inheritable(fd, False)  # noqa: FBT003  # the standard library has it so
     return data, descriptors
 
 

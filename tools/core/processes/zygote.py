@@ -11,8 +11,10 @@ import os
 import select
 import signal
 import socket
+import sys
 from contextlib import suppress
 
+from tools.core.errors import UnavailableError
 from tools.core.processes import landlock, privileges, seccomp
 from tools.core.processes.reaping import end_children, reap
 from tools.core.processes.supervisor import TAKEN, supervise
@@ -30,7 +32,7 @@ def main(orders: int) -> None:
         orders: The descriptor of the Unix socket that orders come in by.
     """
     _prepare()
-    os.set_inheritable(orders, False)
+    os.set_inheritable(orders, False)  # noqa: FBT003  # the standard library has it so
     _Zygote(socket.socket(fileno=orders)).run()
 
 
@@ -56,14 +58,16 @@ class _Zygote:
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
         self._taken, self._taking = socket.socketpair()
-        self._taken.setblocking(False)
+        self._taken.setblocking(False)  # noqa: FBT003  # the standard library has it so
         self._wakeup, writable = os.pipe()
         for fd in (self._wakeup, writable):
-            os.set_blocking(fd, False)
+            os.set_blocking(fd, False)  # noqa: FBT003  # the standard library has it so
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         scoped = landlock.landlock_abi() >= landlock.SCOPES_SIGNALS
         self._scope = landlock.signal_scope() if scoped else None
-        self._filter = seccomp.filter_program(landlocked=True)
+        self._filter: bytes | None = None
+        with suppress(UnavailableError):  # another system, or an architecture without a table
+            self._filter = seccomp.filter_program(landlocked=True)
         self._waiting: int | None = None
         """The supervisor that waits for the next order."""
         self._running: dict[int, int] = {}
@@ -85,14 +89,17 @@ class _Zygote:
             reap(self._note_ended)
 
     def _fork(self) -> None:
-        launcher, zygote = os.getppid(), os.getpid()
+        launcher = os.getppid()
+        protected = (launcher, os.getpgid(launcher), os.getpid())
         pid = os.fork()
         if pid:
             self._waiting = pid
             return
         try:
             self._close()
-            supervise(self._orders, self._taking, self._scope, self._filter, (launcher, zygote))
+            supervise(self._orders, self._taking, self._scope, self._filter, protected)
+        except Exception:  # noqa: BLE001  # a defect of ours, into the server's log
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(1)
 
@@ -116,7 +123,7 @@ class _Zygote:
             self._waiting = None
         control = self._running.pop(pid, None)
         if status and _LINUX:  # ended by somebody else: what it should have ended is our child now
-            supervisors = {*self._running, self._waiting}
+            supervisors = [pid for pid in (*self._running, self._waiting) if pid is not None]
             end_children(lambda *_: None, keep=supervisors)
         if control is not None:
             os.close(control)

@@ -33,7 +33,7 @@ class ZygoteProcess:
 
     def __init__(self) -> None:
         self._orders, theirs = socket.socketpair()
-        self._orders.setblocking(False)
+        self._orders.setblocking(False)  # noqa: FBT003  # the standard library has it so
         with theirs:
             fd = theirs.fileno()
             try:
