@@ -19,15 +19,15 @@ EVERYDAY = frozenset(
     {
         "add_document",
         "add_event",
-        "browse_memory",
+        "bash",
         "call_tool",
         "describe_tool",
+        "edit_file",
+        "grep",
         "list_directory",
         "query",
         "read_file",
         "remember",
-        "retrieve_document_context",
-        "retrieve_event_context",
         "search_tools",
         "write_file",
     }
