@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-__all__ = ["MAX_FILE_BYTES", "cut", "text_lines"]
+__all__ = ["MAX_FILE_BYTES", "WIDE_MARKS", "cut", "text_lines"]
 
 MAX_FILE_BYTES = 50_000_000
 """Larger files are not searched; the answer names them."""
@@ -15,7 +15,8 @@ MAX_SHOWN = 400
 _LOOKED_AT = 8192
 """Bytes in which a NUL means that a file is binary, as grep and git have it."""
 
-_WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+"""The byte order marks of UTF-16, and what they stand for."""
 
 
 def text_lines(data: bytes) -> list[str] | None:
@@ -24,7 +25,7 @@ def text_lines(data: bytes) -> list[str] | None:
     UTF-16 is known by its byte order mark; all else is UTF-8, and of that each line that is not
     valid is Latin-1. A line ends at `\n` or `\r\n`; only a text without any ends its lines at `\r`.
     """
-    wide = _WIDE.get(data[:2])
+    wide = WIDE_MARKS.get(data[:2])
     if wide is None and b"\0" in data[:_LOOKED_AT]:
         return None
     try:

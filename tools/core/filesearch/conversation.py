@@ -9,6 +9,7 @@ from typing import Any
 from anyio import to_thread
 
 from tools.core.errors import InternalError, UnavailableError
+from tools.core.filesearch.finder import Hunt
 from tools.core.filesearch.place import SearchPlace
 from tools.core.filesearch.worker_process import WorkerEndedError, WorkerProcess
 from tools.core.sandbox_errors import explained
@@ -23,6 +24,9 @@ MAX_CHARACTERS = 200_000
 
 PAGE = 100
 """Results that are taken from the worker at once."""
+
+SLICE = 0.01
+"""Seconds after which the worker tells what it has, and hears which files are worth reading."""
 
 MAX_TOLD = 20
 """Unreadable or too large files that are named."""
@@ -101,17 +105,22 @@ class Conversation:
             )
         return answer
 
-    async def collect(self, told: Answer, limit: int) -> Found:
+    async def collect(self, told: Answer, limit: int, hunt: Hunt | None = None) -> Found:
         """Takes results until they are enough, without those that are hidden.
 
         Args:
             told: What was told so far: files, large, unreadable, truncated.
             limit: Results at most.
+            hunt: Finds out meanwhile which files are worth reading.
         """
         items: list[Answer] = []
         characters, is_last = 0, False
         while len(items) <= limit and characters <= MAX_CHARACTERS and not is_last:
-            page = await self.ask("more", count=min(PAGE, limit + 1 - len(items)))
+            if hunt is not None and (candidates := hunt.candidates()) is not None:
+                await self.ask("narrow", candidates=candidates)
+            count = min(PAGE, limit + 1 - len(items))
+            seconds = SLICE if hunt is not None and hunt.is_on else self._seconds
+            page = await self.ask("more", count=count, seconds_at_most=seconds)
             is_last, told["unreadable"] = page["is_last"], page["unreadable"]
             for item in await self._shown(page["items"]):
                 characters += _characters(item)

@@ -82,6 +82,8 @@ class Ripgrep:
         Returns:
             Their paths beneath the start; None where it does not know, because anything failed.
         """
+        if not await self.is_there():
+            return None
         prefix = "" if start == "." else f"{start}/"
         argv = (
             *_OPTIONS,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from tools.core.errors import DeadlineError, InvalidArgumentsError
-from tools.core.filesearch.conversation import Answer, Conversation, Found
-from tools.core.filesearch.finder import Finder, Scope
+from tools.core.filesearch.conversation import Conversation, Found
+from tools.core.filesearch.finder import Finder, Hunt, Scope
 from tools.core.filesearch.glob import path_regex
 from tools.core.filesearch.narrowing import narrowed
-from tools.core.filesearch.place import open_place
+from tools.core.filesearch.place import SearchPlace, open_place
 from tools.core.filesearch.ranking import WordRanking
 from tools.core.filesearch.ripgrep import Ripgrep
 from tools.core.filesearch.workers import Workers
@@ -92,18 +92,15 @@ class FileSearch:
         narrow = _narrowed(pattern, ignore_case=ignore_case)
 
         async def search(conversation: Conversation) -> Found:
-            tree, candidates = await self._opened(conversation, scope, narrow)
-            told = await conversation.ask(
-                "grep",
-                pattern=pattern,
-                names=names,
-                candidates=candidates,
-                context=context,
-                ignore_case=ignore_case,
-            )
-            if "malformed" in told:
-                raise _malformed(pattern, told["malformed"], told["position"])
-            return await conversation.collect(tree | told, limit)
+            with self._hunting(conversation.place, scope, narrow) as hunt:
+                tree = await conversation.open(include_ignored=scope.include_ignored)
+                hunt.walked(tree)
+                told = await conversation.ask(
+                    "grep", pattern=pattern, names=names, context=context, ignore_case=ignore_case
+                )
+                if "malformed" in told:
+                    raise _malformed(pattern, told["malformed"], told["position"])
+                return await conversation.collect(tree | told, limit, hunt)
 
         return await self._run(sandbox, scope.path, pattern, search)
 
@@ -128,17 +125,19 @@ class FileSearch:
         narrow = _narrowed(WordRanking.pattern(words), ignore_case=True)
 
         async def search(conversation: Conversation) -> Found:
-            tree, candidates = await self._opened(conversation, scope, narrow)
-            told = await conversation.ask(
-                "rank", words=list(words), names=names, candidates=candidates
-            )
-            return await conversation.collect(tree | told, limit)
+            with self._hunting(conversation.place, scope, narrow) as hunt:
+                tree = await conversation.open(include_ignored=scope.include_ignored)
+                hunt.walked(tree)
+                told = await conversation.ask("rank", words=list(words), names=names)
+                return await conversation.collect(tree | told, limit, hunt)
 
         return await self._run(sandbox, scope.path, " ".join(words), search)
 
     async def aclose(self) -> None:
-        """Ends the worker that waits for the next search."""
+        """Ends the worker that waits for the next search, and what is left of ripgrep."""
         await self._workers.aclose()
+        if self._finder is not None:
+            await self._finder.aclose()
 
     async def _run(
         self,
@@ -163,15 +162,15 @@ class FileSearch:
             ],
         )
 
-    async def _opened(
-        self, conversation: Conversation, scope: Scope, narrow: str | None
-    ) -> tuple[Answer, list[str] | None]:
-        """What the walk tells, and what ripgrep says is worth reading; None for all."""
-        place, finder = conversation.place, self._finder
-        walk = partial(conversation.open, include_ignored=scope.include_ignored)
-        if finder is None or narrow is None or place.name or not await finder.is_there():
-            return await walk(), None
-        return await finder.find(walk, narrow, place, scope)
+    @contextmanager
+    def _hunting(self, place: SearchPlace, scope: Scope, narrow: str | None) -> Iterator[Hunt]:
+        """Runs ripgrep meanwhile, where it is of use."""
+        finder = None if narrow is None or place.name else self._finder
+        hunt = Hunt(finder, narrow or "", place, scope)
+        try:
+            yield hunt
+        finally:
+            hunt.end()
 
 
 def _narrowed(pattern: str, *, ignore_case: bool) -> str | None:

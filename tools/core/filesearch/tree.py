@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -184,13 +183,13 @@ class Walk:
         return True
 
     def _found(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
-        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+        try:
             status = entry.stat(follow_symlinks=False)
-            is_link = stat.S_ISLNK(status.st_mode)
-            if (is_link or stat.S_ISREG(status.st_mode)) and _identity(status) not in self._closed:
-                tree.files.append(
-                    File(self._relative(path), is_link, status.st_size, status.st_mtime)
-                )
+        except FileNotFoundError:  # removed meanwhile
+            return
+        is_link = stat.S_ISLNK(status.st_mode)
+        if (is_link or stat.S_ISREG(status.st_mode)) and _identity(status) not in self._closed:
+            tree.files.append(File(self._relative(path), is_link, status.st_size, status.st_mtime))
 
     def _relative(self, path: str) -> str:
         return path[len(self._prefix) :]

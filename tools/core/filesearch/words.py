@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
+from itertools import takewhile
 
 from storage.tokenize import terms_of
 
@@ -28,5 +28,8 @@ def words_of(query: str) -> dict[str, str]:
 
 
 def _beginning(word: str, term: str) -> str:
-    shared = commonprefix((word, term.removesuffix("i"))) if word.isascii() else word
-    return shared or word
+    """What a word and its stem have in common; the word itself where it holds signs or accents."""
+    if not (word.isascii() and word.isalnum()):
+        return word
+    pairs = zip(word, term.removesuffix("i"), strict=False)
+    return word[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))] or word

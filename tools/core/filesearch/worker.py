@@ -14,12 +14,13 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from itertools import islice
 from typing import Any
 
-from tools.core.filesearch.content import MAX_FILE_BYTES, cut, text_lines
+from tools.core.filesearch.content import MAX_FILE_BYTES, WIDE_MARKS, cut, text_lines
+from tools.core.filesearch.literal import literal_of
 from tools.core.filesearch.opening import Ladder
 from tools.core.filesearch.ranking import WordRanking
 from tools.core.filesearch.tree import File, Tree, Walk
@@ -64,7 +65,10 @@ class _Desk:
         self._close: Callable[[], None] = lambda: None
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
-        self._results: Iterator[Message] = iter(())
+        self._worth: frozenset[str] | None = None
+        self._literal = b""
+        self._folds = False
+        self._results: Iterator[Message | None] = iter(())
 
     def take(self, message: Message, fds: list[int]) -> Message:
         operation: Callable[..., Message] = getattr(self, f"_do_{message['do']}")
@@ -112,32 +116,41 @@ class _Desk:
         self,
         pattern: str,
         names: str,
-        candidates: list[str] | None,
         context: int,
         *,
         ignore_case: bool,
     ) -> Message:
         """Lines in which a pattern fits."""
         fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
+        self._literal = literal_of(pattern, ignore_case=ignore_case).encode()
+        self._folds = ignore_case
         files = self._fitting(names)
-        self._results = self._matches(fits, _among(files, candidates), context)
+        self._results = self._matches(fits, files, context)
         return self._told(files)
 
-    def _do_rank(self, words: list[str], names: str, candidates: list[str] | None) -> Message:
+    def _do_rank(self, words: list[str], names: str) -> Message:
         """Files by words in their names and lines."""
         files = self._fitting(names)
-        worth = None if candidates is None else set(candidates)
-        ranking = WordRanking(words)
-        for file in files:
-            is_read = worth is None or file.path in worth
-            ranking.see(file.path, (self._lines(file) or ()) if is_read else ())
-        self._results = map(asdict, ranking.best(len(files)))
+        self._results = self._ranked(WordRanking(words), files)
         return self._told(files)
 
-    def _do_more(self, count: int) -> Message:
-        """The next results."""
-        items = list(islice(self._results, count))
-        return {"items": items, "is_last": len(items) < count, "unreadable": self._tree.unreadable}
+    def _do_narrow(self, candidates: list[str]) -> Message:
+        """From now on only these files are read: in the others is nothing."""
+        self._worth = frozenset(candidates)
+        return {}
+
+    def _do_more(self, count: int, seconds_at_most: float) -> Message:
+        """The next results, as many as there are after some time."""
+        items: list[Message] = []
+        until = time.monotonic() + seconds_at_most
+        is_last = True
+        for item in self._results:
+            if item is not None:
+                items.append(item)
+            if len(items) >= count or time.monotonic() > until:
+                is_last = False
+                break
+        return {"items": items, "is_last": is_last, "unreadable": self._tree.unreadable}
 
     def _fitting(self, names: str) -> list[File]:
         fits = re.compile(names, re.DOTALL).fullmatch
@@ -152,12 +165,12 @@ class _Desk:
         fits: Callable[[str], re.Match[str] | None],
         files: list[File],
         context: int,
-    ) -> Iterator[Message]:
+    ) -> Iterator[Message | None]:
+        """The matches of each file, and None after it."""
         for file in files:
-            lines = self._lines(file)
-            for at, line in enumerate(lines or ()):
-                match = fits(line)
-                if match and lines:
+            lines = self._lines(file) or []
+            for at, line in enumerate(lines):
+                if match := fits(line):
                     yield {
                         "path": file.path,
                         "line": at + 1,
@@ -165,10 +178,19 @@ class _Desk:
                         "before": [cut(each, 0, 0) for each in lines[max(at - context, 0) : at]],
                         "after": [cut(each, 0, 0) for each in lines[at + 1 : at + 1 + context]],
                     }
+            yield None
+
+    def _ranked(self, ranking: WordRanking, files: list[File]) -> Iterator[Message | None]:
+        """None after each file, then the files that fit."""
+        for file in files:
+            ranking.see(file.path, self._lines(file) or ())
+            yield None
+        yield from map(asdict, ranking.best(len(files)))
 
     def _lines(self, file: File) -> list[str] | None:
-        """The lines of a file; None where it is binary, too large, gone, or cannot be read."""
-        if file.size > MAX_FILE_BYTES:
+        """The lines of a file; None where nothing is in them, and where it cannot be read."""
+        is_worth = self._worth is None or file.path in self._worth
+        if file.size > MAX_FILE_BYTES or not is_worth:
             return None
         try:
             with os.fdopen(self._read(file.path), "rb", buffering=0) as opened:
@@ -181,7 +203,13 @@ class _Desk:
         except OSError:
             self._tree.unreadable.append(file.path)
             return None
-        return text_lines(data)
+        return text_lines(data) if self._can_fit(data) else None
+
+    def _can_fit(self, data: bytes) -> bool:
+        """Whether the text without which nothing fits is in a file, as far as bytes tell."""
+        if not self._literal or data[:2] in WIDE_MARKS:
+            return True
+        return self._literal in (data.lower() if self._folds else data)
 
     def _forget(self) -> None:
         self._close()
@@ -190,15 +218,9 @@ class _Desk:
             os.close(fd)
         self._fds = []
         self._tree = Tree()
+        self._worth = None
+        self._literal = b""
         self._results = iter(())
-
-
-def _among(files: list[File], candidates: list[str] | None) -> list[File]:
-    """The files that are worth reading."""
-    if candidates is None:
-        return files
-    worth = set(candidates)
-    return [file for file in files if file.path in worth]
 
 
 def _nothing_open(path: str) -> int:

@@ -56,3 +56,35 @@ def test_a_line_that_is_blank_a_remark_or_malformed_is_no_rule(line: str) -> Non
 def test_any_line_is_a_rule_or_none(line: str, path: str) -> None:
     rule = read_rule(line)
     assert rule is None or rule.names(path, is_directory=True) in {True, False}
+
+
+def test_a_file_is_read_as_git_reads_it() -> None:
+    rules = read_rules(b"\xef\xbb\xbfa.md\r\n# remark\n\n!b\x0cc\n\xff\n")
+    assert [(rule.ignores, rule.pattern.pattern) for rule in rules] == [
+        (True, "ÿ"),
+        (False, "b\\\x0cc"),
+        (True, "a\\.md"),
+    ]
+
+
+def test_a_character_is_a_byte_as_in_git() -> None:
+    one, two = read_rule("?"), read_rule("??")
+    assert one is not None
+    assert two is not None
+    assert not one.names(byte_text("é"), is_directory=False)
+    assert two.names(byte_text("é"), is_directory=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("*a" * 60 + "b", "a" * 250),
+        ("**/a/" * 60 + "b", "a/" * 900 + "c"),
+        ("a**" * 60 + "b", "a" * 250),
+        ("**/*a*/**/*a*/**/*a*/**/*a*/**/*a*/**/*a*/b", "aaaaaaaa/" * 200 + "c"),
+    ],
+)
+def test_no_rule_takes_for_ever(line: str, path: str) -> None:
+    rule = read_rule(line)
+    assert rule is not None
+    assert not rule.names(path, is_directory=False)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tools.core.filesearch.literal import literal_of
+from tools.core.filesearch.narrowing import narrowed
+
+LETTERS = "abkKsSiI1_ .-\té\xe9ßſKİı搜\r"
+"""Among them what case folding takes from ASCII to beyond it and back."""
+
+atoms = st.sampled_from(
+    [
+        *map(re.escape, LETTERS),
+        *(".", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\b", r"\B", "^", "$", r"\A", r"\Z"),
+        *("[ab]", "[^ab]", "[a-k]", "[^k]", r"[\w-]", r"[^\d\s]", "[é-ſ]", "[K]", r"[\s\S]"),
+    ]
+)
+
+
+def _extended(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    suffixes = ["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,}", "{3,12}", "*+", "?+"]
+    return st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map("".join),
+        st.builds("({}|{})".format, inner, inner),
+        st.builds("(?:{}){}".format, inner, st.sampled_from(suffixes)),
+        st.builds("(?{}{})".format, st.sampled_from(["=", "!", ">", "i:", "-i:", "s:"]), inner),
+        st.builds("({})\\1".format, st.sampled_from(["a", "[ab]", ".", "k+"])),
+        st.builds("(?P<x>{})?(?(x){}|{})".format, st.just("a"), inner, inner),
+    )
+
+
+patterns = st.recursive(atoms, _extended, max_leaves=8)
+lines = st.text(alphabet=LETTERS, max_size=12)
+
+
+def _compiled(pattern: str, flags: int) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern, flags)
+    except re.error:  # two groups of one name, a look-behind of no fixed width, …
+        return None
+
+
+@settings(max_examples=1500, deadline=None)
+@given(patterns, lines, st.booleans())
+def test_where_a_pattern_fits_its_narrowed_one_fits_in_every_encoding(
+    pattern: str, line: str, ignore_case: bool
+) -> None:
+    real = _compiled(pattern, re.IGNORECASE if ignore_case else 0)
+    if real is None or not real.search(line):
+        return
+    narrow = narrowed(pattern, ignore_case=ignore_case)
+    if narrow is None:
+        return
+    fits = re.compile(narrow.removeprefix("(?-u)").encode()).search
+    assert fits(line.encode())
+    if line.isascii() or all(ord(each) < 256 for each in line):
+        assert fits(line.encode("latin-1"))
+
+
+@settings(max_examples=1000, deadline=None)
+@given(patterns, lines, st.booleans())
+def test_where_a_pattern_fits_its_literal_stands(
+    pattern: str, line: str, ignore_case: bool
+) -> None:
+    real = _compiled(pattern, re.IGNORECASE if ignore_case else 0)
+    if real is None or not real.search(line):
+        return
+    literal = literal_of(pattern, ignore_case=ignore_case).encode()
+    for encoding in ("utf-8", "latin-1"):
+        data = line.encode(encoding, "replace")
+        assert literal in (data.lower() if ignore_case else data)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        (r"^\bdef (load|store)_all\(", "_all("),
+        ("a+bc(?P<x>de)f*", "bcde"),
+        ("a|b", ""),
+        ("(abc)?d", "d"),
+        ("(?i:abc)d", "d"),
+        ("(?=abc)x", "x"),
+        ("a\nbc", "bc"),
+    ],
+)
+def test_the_literal_is_the_longest(pattern: str, literal: str) -> None:
+    assert literal_of(pattern, ignore_case=False) == literal
+
+
+def test_letters_that_fold_beyond_ascii_are_no_part_of_a_literal() -> None:
+    assert literal_of("Task Name", ignore_case=True) == " name"
+
+
+@pytest.mark.parametrize("pattern", ["", "^$", "a*", r"\b", "(?=a)", "(a|)", "a\nb", "(?:)"])
+def test_what_could_be_in_any_line_is_not_narrowed(pattern: str) -> None:
+    assert narrowed(pattern, ignore_case=False) is None
+
+
+@pytest.mark.parametrize("pattern", ["needle", r"class \w+\(", "é+", r"(a|b)\1", "^import"])
+def test_what_can_be_missing_is_narrowed(pattern: str) -> None:
+    narrow = narrowed(pattern, ignore_case=False)
+    assert narrow is not None
+    assert not re.search(narrow.removeprefix("(?-u)").encode(), b"?!")
+
+
+@pytest.mark.parametrize("pattern", ["(", "a)", "[a", "*a", "(?P<1>a)", "\\", "(?<", "a{2,1}"])
+def test_a_malformed_pattern_is_told_with_its_position(pattern: str) -> None:
+    with pytest.raises(re.error) as caught:
+        narrowed(pattern, ignore_case=False)
+    assert caught.value.pos is not None
+
+
+@pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is asked")
+@settings(max_examples=60, deadline=None)
+@given(st.lists(patterns, min_size=1, max_size=10), st.booleans())
+def test_ripgrep_takes_every_narrowed_pattern(pieces: list[str], ignore_case: bool) -> None:
+    for pattern in (each for each in pieces if _compiled(each, 0)):
+        narrow = narrowed(pattern, ignore_case=ignore_case)
+        command = ["rg", "--no-config", "--text", f"--regexp={narrow or 'a'}", "--", "/dev/null"]
+        done = subprocess.run(command, capture_output=True, cwd=Path("/"), check=False)
+        assert done.returncode == 1, (narrow, done.stderr)
