@@ -151,7 +151,8 @@ class ApprovalSettings(SettingsGroup):
         50.0,
         ge=0,
         le=600,
-        description="Seconds that a call waits for an answer while `toolcrib approvals` is open.",
+        description="Seconds that a call waits for an answer while the command toolcrib approvals "
+        "is open.",
     )
     expire_seconds: int = Field(
         600, ge=10, le=86_400, description="Seconds until an unanswered or unused one expires."

@@ -9,6 +9,7 @@ import pytest
 
 import tools
 from server.app import App, build
+from server.safety_settings import PolicySettings
 from server.settings import Settings
 from storage.models import Identity
 from tools.core.context import RequestContext
@@ -44,7 +45,8 @@ BY_TOOL = pytest.mark.parametrize("spec", SPECS, ids=[spec.name for spec in SPEC
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     place = tmp_path_factory.mktemp("bound")
-    app = build(Settings(data_dir=place / "data", root=place))
+    policy = PolicySettings(allow=("scope:context",))  # nobody is there to be asked
+    app = build(Settings(data_dir=place / "data", root=place, policy=policy))
     yield app
     app.library.close()
 
