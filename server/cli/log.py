@@ -61,7 +61,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     from tools.core.audit_trail import AuditTrail  # noqa: PLC0415  # the same
 
     after = None if since is None else _seconds(since)
-    path = load({"data_dir": data_dir}, config_file=config).data_dir / "audit" / "calls.jsonl"
+    path = load({"data_dir": data_dir}, config_file=config).audit_file
     given = {"tool": tool, "verdict": verdict, "user": user}
     wanted = _wanted({key: value for key, value in given.items() if value}, outcome, after)
     show = _shown_json if as_json else _shown(Console(highlight=False))

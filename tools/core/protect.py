@@ -232,11 +232,12 @@ class Guard:
 def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
     """The directory and those above it, up to the root."""
     here, top = identity(os.fstat(directory)), identity(os.fstat(root.fd))
-    found = [here]
+    found, way = [here], ""
     while here != top:
         if len(found) > MAX_DEPTH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-        above = identity(os.stat("../" * len(found), dir_fd=directory))
+        way += "../"
+        above = identity(os.stat(way, dir_fd=directory))
         if above == here:
             raise StrayDirectoryError
         here = above

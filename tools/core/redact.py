@@ -38,7 +38,7 @@ _WORD = (  # one that holds one of these; looked at once, from its beginning
     r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
 )
 _NAMED = rf"(?<![\w-]){_WORD}"
-_VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"']\S*)"
+_VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 _RULES = tuple(

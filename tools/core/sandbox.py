@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
 from tools.core.listing import Listing, list_entries
@@ -41,8 +41,7 @@ MAX_EDIT_BYTES = 16 * 1024 * 1024
 """Largest file that is edited in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileContent:
+class FileContent(NamedTuple):
     """What a bounded read found.
 
     Attributes:
@@ -342,13 +341,15 @@ class Sandbox:
 
 
 def _up_to(fd: int, count: int, size: int) -> bytes:
-    """The first bytes of an open file, which may be longer by now than it was."""
-    chunks = []
-    room = min(size + 1, count)  # One more than there is, so that the end is seen at once.
-    while room > 0 and (chunk := os.read(fd, min(room, _CHUNK_BYTES))):
+    """The first bytes of an open file that had so many when it was opened, and may have grown."""
+    chunks = list[bytes]()
+    found, asked = 0, min(size + 1, count)  # One more than there is: the end is seen at once.
+    while asked > 0 and (chunk := os.read(fd, asked)):
         chunks.append(chunk)
-        count -= len(chunk)
-        room = min(max(room - len(chunk), _CHUNK_BYTES), count)
+        found += len(chunk)
+        if len(chunk) < asked and found >= size > 0:  # /proc says 0, whatever is there.
+            break
+        asked = min(_CHUNK_BYTES, count - found)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

@@ -77,15 +77,18 @@ class CommandPattern:
     words: tuple[WordPattern | None, ...]
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it stands for one command alone."""
+        return self.fixed == len(self.words)
+
+    @property
     def fixed(self) -> int:
         """How many words at the beginning are said without any wildcard."""
         vague = (at for at, word in enumerate(self.words) if not word or not word.is_literal)
         return next(vague, len(self.words))
 
     def matches(self, words: Sequence[Word]) -> bool:
-        """Whether it stands for these words and nothing in them is unseen."""
-        if any(word.text is None for word in words):
-            return False
+        """Whether it stands for these words; what is not seen of them only a lone `*` does."""
         at = place = 0
         back: tuple[int, int] | None = None
         while place < len(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tools.core.policy.words import Word
 
@@ -165,7 +166,8 @@ class Inner:
     """What a command runs.
 
     Attributes:
-        at: The word of the outer command from which it is known.
+        at: The last word of the outer command that a rule has to name for it to be meant too; after
+            the last, only a rule without wildcards means it.
         words: The words of a command.
         script: A line of a shell.
         unseen: What about it cannot be seen; the others are empty then.
@@ -211,13 +213,13 @@ def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
         at += 2 if text in {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"} else 1
     rest = words[at:]
     if is_script and rest:
-        yield Inner(at - 1, script=rest[0].text)
+        yield Inner(at, script=rest[0].text or "$x")
     elif name in {"su", "runuser"}:
         yield from _of_any(words, name)
     elif not rest and any(word.text in HARMLESS for word in words[1:]):
         return
     elif not rest or rest[0].text in STDIN or any(word.text == "-s" for word in words[1:at]):
-        yield Inner(0, unseen=f"{name} runs what it reads")
+        yield Inner(len(words), unseen=f"{name} runs what it reads")
 
 
 def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -226,7 +228,7 @@ def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
     if any(text is None for text in texts) or any(word.is_glob for word in words):
         yield Inner(0, unseen=f"what {name} runs cannot be seen")
     elif texts:
-        yield Inner(0, script=" ".join(text or "" for text in texts))
+        yield Inner(len(texts), script=" ".join(text or "" for text in texts))
 
 
 def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -237,7 +239,10 @@ def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
         if word.text in runs and at + 1 < len(words):
             rest = words[at + 1 :]
             ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
-            yield Inner(at + 1, words=tuple(rest[: next(ends, len(rest))]))
+            run = rest[: next(ends, len(rest))]
+            found = "{}" if name.endswith("find") else "{"
+            more = () if found == "{}" else (Word(None),)  # fd adds what it found
+            yield Inner(at + 1, words=(*_filled(run, found), *more))
 
 
 def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -253,10 +258,11 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
             yield Inner(at, unseen="what env -S runs is split by env")
             yield from _suffixes(words, at + 1)
             script = text.partition("=")[2] or text.partition("S")[2]
-            yield Inner(at, script=script or (words[at + 1].text if at + 1 < len(words) else ""))
+            script = script or (words[at + 1].text or "$x" if at + 1 < len(words) else "")
+            yield Inner(at, script=script)
             return
         if name == "flock" and text in {"-c", "--command"} and at + 1 < len(words):
-            yield Inner(at, script=words[at + 1].text)
+            yield Inner(at + 1, script=words[at + 1].text or "$x")
             return
         if text.startswith("-") and text != "-":
             at += 1 + _takes_value(text, wrapper)
@@ -268,11 +274,31 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
             at += 1
         else:
             break
-    if at < len(words):
+    if name == "xargs":
+        run = _filled(words[at:], _placeholder(words[1:at]))
+        yield Inner(min(at, len(words) - 1), words=(*run, Word(None)))
+    elif at < len(words):
         yield Inner(at, words=tuple(words[at:]))
         if name == "watch":  # it hands its words to a shell, joined
-            yield Inner(at, script=" ".join(word.text or "$x" for word in words[at:]))
+            script = " ".join(word.text or "$x" for word in words[at:])
+            yield Inner(len(words) - 1, script=script)
     yield from _suffixes(words, 1)
+
+
+def _placeholder(options: Sequence[Word]) -> str:
+    """What stands in the words of xargs for what it reads."""
+    texts = [word.text or "" for word in options]
+    for text, following in pairwise([*texts, ""]):
+        if text in {"-I", "--replace"}:
+            return following or "{}"
+        if text.startswith(("-I", "-i", "--replace=")):
+            return text.removeprefix("--replace=").removeprefix("-I").removeprefix("-i") or "{}"
+    return "{}"
+
+
+def _filled(words: Sequence[Word], placeholder: str) -> tuple[Word, ...]:
+    """The words of a command in which a placeholder stands for something unseen."""
+    return tuple(Word(None) if placeholder in (word.text or "") else word for word in words)
 
 
 def _takes_value(option: str, wrapper: Wrapper) -> bool:
@@ -306,7 +332,7 @@ def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
             return  # a file, as any other program is
         if word.text in HARMLESS:
             return
-    yield Inner(0, unseen=f"{name} runs what it reads")
+    yield Inner(len(words), unseen=f"{name} runs what it reads")
 
 
 def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:

@@ -208,9 +208,7 @@ def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], 
         times: bytes | int = 0
         if given is not None:
             values = struct.unpack(layout, given)
-            seconds, fractions = (
-                (values[::2], values[1::2]) if len(values) > 2 else (values, (0, 0))
-            )
+            seconds, fractions = (values[::2], values[1::2]) if nanoseconds else (values, (0, 0))
             times = b"".join(
                 struct.pack("=qq", second, fraction * nanoseconds)
                 for second, fraction in zip(seconds, fractions, strict=True)

@@ -31,7 +31,7 @@ class Running:
     ) -> None:
         control.setblocking(False)  # noqa: FBT003  # the standard library has it so
         for fd in (stdout, stderr):
-            os.set_blocking(fd, False)  # noqa: FBT003  # the standard library has it so
+            os.set_blocking(fd, False)  # the standard library has it so
         self.pid = 0
         self.stdout = stdout
         self.stderr = stderr

@@ -34,7 +34,7 @@ def remove_scratch(path: bytes) -> None:
 def _empty(top: int) -> None:
     token = os.urandom(8).hex()  # no name of a program's
     fresh = (f"{token}-{number}" for number in itertools.count())
-    pending = os.listdir(top)  # noqa: PTH208  # of a descriptor
+    pending = os.listdir(top)  # of a descriptor
     while pending:
         name = pending.pop()
         if _unlinked(top, name):
@@ -50,7 +50,7 @@ def _emptied(top: int, name: str, fresh: Iterator[str]) -> list[str]:
     os.chmod(name, 0o700, dir_fd=top)  # a directory, so no link is followed
     directory = os.open(name, _OPEN, dir_fd=top)
     try:
-        for inner in os.listdir(directory):
+        for inner in os.listdir(directory):  # noqa: PTH208  # of a descriptor
             if _unlinked(directory, inner):
                 continue
             with suppress(OSError):

@@ -61,7 +61,7 @@ class _Zygote:
         self._taken.setblocking(False)  # noqa: FBT003  # the standard library has it so
         self._wakeup, writable = os.pipe()
         for fd in (self._wakeup, writable):
-            os.set_blocking(fd, False)  # noqa: FBT003  # the standard library has it so
+            os.set_blocking(fd, False)  # the standard library has it so
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         scoped = landlock.landlock_abi() >= landlock.SCOPES_SIGNALS
         self._scope = landlock.signal_scope() if scoped else None

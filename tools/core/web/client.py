@@ -106,7 +106,7 @@ class WebClient:
         self._proxy = ForwardProxy.parse(proxy)
         self._timeout = timeout
         self._max_bytes = max_bytes
-        self._pools: dict[bool, httpcore2.AsyncConnectionPool] = {}
+        self._pools: dict[tuple[ForwardProxy | None, bool], httpcore2.AsyncConnectionPool] = {}
         self._making = anyio.Lock()
 
     async def request(
@@ -224,15 +224,16 @@ class WebClient:
         proxy = None if self._guard.allows(url.host, url.port) else self._proxy
         if proxy is not None:
             await self._judge(url)
+        way = proxy, url.scheme == "https"
         async with self._making:
-            if (proxy is not None) not in self._pools:
-                self._pools[proxy is not None] = await anyio.to_thread.run_sync(self._make, proxy)
-        return self._pools[proxy is not None]
+            if way not in self._pools:
+                self._pools[way] = await anyio.to_thread.run_sync(self._make, *way)
+        return self._pools[way]
 
-    def _make(self, proxy: ForwardProxy | None) -> httpcore2.AsyncConnectionPool:
+    def _make(self, proxy: ForwardProxy | None, tls: bool) -> httpcore2.AsyncConnectionPool:
         from tools.core.web.transport import connection_pool  # noqa: PLC0415  # on first use
 
-        return connection_pool(self._guard, proxy)
+        return connection_pool(self._guard, proxy, tls=tls)
 
     async def _judge(self, url: Url) -> None:
         """Judges what a proxy is asked for, as far as names mean the same here."""
@@ -308,7 +309,7 @@ def _onward(request: _Request, status: int, target: Url) -> _Request | None:
     Which methods become GET: https://fetch.spec.whatwg.org/#http-redirect-fetch
     """
     onward = replace(request, url=target)
-    see_other = status == HTTPStatus.SEE_OTHER and request.method != "HEAD"
+    see_other = status == HTTPStatus.SEE_OTHER and request.method not in {"GET", "HEAD"}
     if see_other or (status in {301, 302} and request.method == "POST"):
         onward = replace(onward, method="GET", body=None, headers=without_body(request.headers))
     if target.origin == request.url.origin:

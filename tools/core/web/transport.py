@@ -30,7 +30,7 @@ _END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
 
 
 def connection_pool(
-    guard: AddressGuard, proxy: ForwardProxy | None = None
+    guard: AddressGuard, proxy: ForwardProxy | None = None, *, tls: bool
 ) -> httpcore2.AsyncConnectionPool:
     """Opens a connection for each request and closes it after the answer, so that each is judged.
 
@@ -39,9 +39,12 @@ def connection_pool(
     Args:
         guard: Judges where connections lead.
         proxy: Asks instead of us; then connections lead to it alone.
+        tls: Whether it is for https; without, there are no certificates to trust.
     """
     options: dict[str, Any] = {
-        "ssl_context": httpcore2.default_ssl_context(),
+        "ssl_context": (
+            httpcore2.default_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        ),
         "network_backend": _GuardedBackend(proxy.guard if proxy else guard),
         "max_connections": None,
         "max_keepalive_connections": 0,

@@ -23,6 +23,7 @@ _SHAPE = re.compile(
     re.IGNORECASE,
 )
 _DOT_SEGMENT = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?=/|$)", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _KEPT = "/%:@!$&'()*+,;=~?[]|"
 """What stands in a path or a query as it was given, besides letters, digits and `_.-`."""
 
@@ -95,6 +96,10 @@ class Url:
         Raises:
             InvalidArgumentsError: As `parse`.
         """
+        if _ABSOLUTE.match(reference):  # which urljoin takes for relative where its host is missing
+            return Url.parse(reference)
+        if reference.startswith("//"):
+            return Url.parse(f"{self.scheme}:{reference}")
         _check_characters(reference)
         return Url.parse(urljoin(str(self), reference))
 
