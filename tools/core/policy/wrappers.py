@@ -236,7 +236,7 @@ def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, word in enumerate(words):
         if at and word.text is None:
             yield Inner(at, unseen=f"what {name} runs cannot be seen")
-        if word.text in runs and at + 1 < len(words):
+        if word.text in runs:
             rest = words[at + 1 :]
             ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
             run = rest[: next(ends, len(rest))]
