@@ -116,7 +116,7 @@ def _paths(directory: Path, library: Library, rules: int) -> dict[str, SandboxTo
                 registry,
                 sandbox=sandbox,
                 library=library,
-                permissions=Permissions(policy, approvals),
+                permissions=Permissions(lambda made=policy: made, lambda: approvals),
                 audit=Audit(directory / "audit" / f"{name}.jsonl"),
             )
             for name, policy in policies.items()

@@ -16,7 +16,6 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
-from server.approvals import StoredApprovals
 from server.collection_settings import holdings_of
 from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
@@ -25,7 +24,6 @@ from server.resources import ContextResources
 from server.sessions import Sessions
 from server.settings import DEFAULT_SOURCE, Settings
 from server.surface import Surface
-from storage.approvals import ApprovalStore
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit import Audit
@@ -36,7 +34,6 @@ from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
-from tools.core.policy.policy import Policy
 from tools.core.processes.models import Limits
 from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
@@ -46,7 +43,9 @@ from tools.core.sandbox import Sandbox
 if TYPE_CHECKING:
     import httpx2
 
+    from server.approvals import StoredApprovals
     from tools.core.functions.file import Workshop
+    from tools.core.policy.policy import Policy
     from tools.core.processes.processes import Processes
     from tools.core.web.client import WebClient
     from tools.core.web.guard import AddressGuard
@@ -59,7 +58,8 @@ INSTRUCTIONS = (
     " you do not know something about the user, their files or their work, ask `query`. Store what"
     " is worth finding again with `remember`, `add_event` or `add_document`. For anything that no"
     " listed tool does, ask `search_tools`; `describe_tool` shows all that a tool takes. File"
-    " paths are relative to one root directory. A failed call says what was wrong and what to do."
+    " paths are relative to one root directory; programs run beneath it, confined. Some calls ask"
+    " the user first. A failed call says what was wrong and what to do."
 )
 """The first 512 characters are what every client shows to its model."""
 
@@ -137,7 +137,9 @@ def build(settings: Settings) -> App:
         registry,
         sandbox=sandbox,
         library=library,
-        permissions=Permissions(make_policy(settings), _approvals(settings, library), machine),
+        permissions=Permissions(
+            partial(make_policy, settings), partial(_approvals, settings, library), machine
+        ),
         machine=machine,
         text_budget=settings.limits.text_budget,
         holdings=holdings,
@@ -196,6 +198,8 @@ def discover_tools(holdings: Holdings) -> ToolRegistry:
 
 def make_policy(settings: Settings) -> Policy:
     """The rules of the settings and of their profile."""
+    from tools.core.policy.policy import Policy  # noqa: PLC0415  # imported on first use
+
     rules = settings.policy
     return Policy(rules.profile, allow=rules.allow, ask=rules.ask, deny=rules.deny)
 
@@ -334,6 +338,9 @@ def _guard(settings: Settings) -> AddressGuard:
 
 
 def _approvals(settings: Settings, library: Library) -> StoredApprovals:
+    from server.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
+    from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
+
     wanted = settings.approvals
     elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
     command = "toolcrib approvals"

@@ -133,7 +133,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             registry,
             sandbox=Sandbox(tmp_path),
             library=library,
-            permissions=Permissions(Policy("standard"), approvals),
+            permissions=Permissions(lambda: Policy("standard"), lambda: approvals),
         )
         resources, sessions = ContextResources(library, ANN), Sessions()
         server = build_server(

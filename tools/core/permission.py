@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -42,17 +43,28 @@ class Permissions:
     """Lets calls through, asks a person about them, or refuses them.
 
     Args:
-        policy: The rules.
-        approvals: Has calls approved.
+        policy: Makes the rules, at the first call.
+        approvals: Makes what has calls approved, when somebody is first to be asked.
         machine: Tells whether processes are confined; None where there are none.
     """
 
     def __init__(
-        self, policy: Policy, approvals: Approvals, machine: Machine | None = None
+        self,
+        policy: Callable[[], Policy],
+        approvals: Callable[[], Approvals],
+        machine: Machine | None = None,
     ) -> None:
-        self._policy = policy
-        self._approvals = approvals
+        self._make_policy = policy
+        self._make_approvals = approvals
         self._machine = machine
+
+    @cached_property
+    def _policy(self) -> Policy:
+        return self._make_policy()
+
+    @cached_property
+    def _approvals(self) -> Approvals:
+        return self._make_approvals()
 
     async def obtain(
         self,
