@@ -127,8 +127,10 @@ def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
     """Prints an entry: on a terminal one line of it, in a pipe whole."""
 
     def show(entry: dict[str, Any]) -> None:
-        whole = not console.is_terminal
-        console.print(_text(entry), no_wrap=True, overflow="ellipsis", soft_wrap=whole)
+        if console.is_terminal:
+            console.print(_text(entry), no_wrap=True, overflow="ellipsis")
+        else:
+            console.print(_text(entry), soft_wrap=True)
 
     return show
 
