@@ -116,12 +116,16 @@ def _paths(directory: Path, library: Library, rules: int) -> dict[str, SandboxTo
                 registry,
                 sandbox=sandbox,
                 library=library,
-                permissions=Permissions(lambda made=policy: made, lambda: approvals),
+                permissions=_permissions(policy, approvals),
                 audit=Audit(directory / "audit" / f"{name}.jsonl"),
             )
             for name, policy in policies.items()
         },
     }
+
+
+def _permissions(policy: Policy, approvals: StoredApprovals) -> Permissions:
+    return Permissions(lambda: policy, lambda: approvals)
 
 
 async def _compare(

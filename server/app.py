@@ -55,11 +55,11 @@ __all__ = ["App", "build", "discover_tools", "function_files"]
 
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
-    " you do not know something about the user, their files or their work, ask `query`. Store what"
-    " is worth finding again with `remember`, `add_event` or `add_document`. For anything that no"
-    " listed tool does, ask `search_tools`; `describe_tool` shows all that a tool takes. File"
-    " paths are relative to one root directory; programs run beneath it, confined. Some calls ask"
-    " the user first. A failed call says what was wrong and what to do."
+    " you do not know something about the user, their files or their work, ask `query`. Keep what"
+    " is worth finding again with `remember`, `add_event` or `add_document`. For what no listed"
+    " tool does, ask `search_tools`; `describe_tool` shows all that one takes. Files and programs"
+    " are beneath one root directory. Some calls ask the user first. A failed call says what was"
+    " wrong and what to do."
 )
 """The first 512 characters are what every client shows to its model."""
 
