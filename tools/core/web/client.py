@@ -253,9 +253,11 @@ class WebClient:
                 received += len(part)
                 for piece in inflater.feed(part):
                     content += piece
-                    if max(len(content), received) > self._max_bytes:
-                        return bytes(content[: self._max_bytes]), True
                     await anyio.lowlevel.checkpoint()
+                    if len(content) > self._max_bytes:
+                        break
+                if max(len(content), received) > self._max_bytes:
+                    return bytes(content[: self._max_bytes]), True
         return bytes(content), inflater.is_cut
 
 
