@@ -97,12 +97,10 @@ class LineRules:
         permitted = self._permitted(command, part, self.allow)
         if permitted is not None:
             return _allowed(permitted, "settings")
-        if granted is not None:
-            return _allowed(granted, "grant")
-        mixed = self._permitted(command, part, (*self.allow, *self.grants))
-        if mixed is not None:
-            return _allowed(mixed, "grant")
-        return self.otherwise
+        if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
+            return self.otherwise
+        together = granted or self._permitted(command, part, (*self.allow, *self.grants))
+        return self.otherwise if together is None else _allowed(together, "grant")
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
         """What the rules that deny or ask say of one part; None where none is about it."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tools.core.policy.calls import Call, reads_files, writes_files
+from tools.core.policy.grants import fitted_grants, narrowest_rule
 from tools.core.policy.likeness import Likeness
 from tools.core.policy.lines import LineRules
 from tools.core.policy.matching import Fitted, fitted
-from tools.core.policy.paths import PathPattern, path_rule
+from tools.core.policy.paths import PathPattern
 from tools.core.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules
 from tools.core.policy.profiles import PROFILES
 from tools.core.policy.rules import Rule
 from tools.core.policy.shell_command import ShellCommand
 from tools.core.policy.specifiers import Arguments
-from tools.core.policy.urls import url_rule
 from tools.core.policy.verdict import Decision, Verdict
-from tools.core.policy.words import LinePattern, line_rule
+from tools.core.policy.words import LinePattern
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 
 __all__ = ["Policy"]
@@ -118,10 +119,8 @@ class Policy:
         if hit is not None and hit.verdict is Verdict.DENY:
             return hit
         if spec.passes_on:
-            return Decision(
-                Verdict.ALLOW, spec.name, "tool", "The call that it makes is judged itself."
-            )
-        granted = _fitted_grants(tuple(grants), spec, self._roots)
+            return base
+        granted = fitted_grants(grants, spec, self._roots)
         if _has_line(spec) and isinstance(call.subject, str):
             return self._judge_line(fit, call, granted, hit, base)
         decision = hit or self._allowed(fit.allow, call, SETTINGS) or base
@@ -148,7 +147,7 @@ class Policy:
 
     def grant_for(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
         """The narrowest rule that allows this call again; empty where none is safe."""
-        text = _narrowest(spec, Call(spec, arguments, self._roots))
+        text = narrowest_rule(Call(spec, arguments, self._roots))
         if not text:
             return ""
         try:
@@ -167,8 +166,8 @@ class Policy:
         base: Decision,
     ) -> Decision:
         """Judges a shell's line by the commands in it."""
-        whole = hit or self._allowed([each for each in fit.allow if each.is_whole], call, SETTINGS)
-        otherwise = whole or base
+        whole = [each for each in fit.allow if each.is_whole]
+        otherwise = hit or self._allowed(whole, call, SETTINGS) or base
         lines = [rule for rule in (*fit.deny, *fit.ask) if isinstance(rule.pattern, LinePattern)]
         if otherwise.verdict is Verdict.ALLOW and not lines:
             return otherwise
@@ -181,7 +180,12 @@ class Policy:
             grants=granted if is_plain else (),
             otherwise=otherwise,
         )
-        return rules.judge(ShellCommand.parse(call.subject or ""))
+        decision = rules.judge(ShellCommand.parse(call.subject or ""))
+        if decision.verdict is not Verdict.ASK or decision.rule in {
+            rule.rule.text for rule in fit.deny
+        }:
+            return decision
+        return self._allowed([each for each in granted if each.is_whole], call, GRANT) or decision
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
         """What rules say that deny or ask, commands of a shell aside."""
@@ -249,6 +253,9 @@ class Policy:
 
     def _said(self, spec: ToolSpec, *, confined: bool) -> tuple[Decision, Decision | None]:
         """What the profile says of a tool, and the tool of itself where that is stricter."""
+        if spec.passes_on:
+            reason = "The call that it makes is judged itself."
+            return Decision(Verdict.ALLOW, spec.name, "tool", reason), None
         rule = next(
             each
             for each in self._profile
@@ -259,7 +266,7 @@ class Policy:
         asks = spec.confirmation is Confirmation.REQUIRED or (
             spec.confirmation is Confirmation.RECOMMENDED and self.profile != "trusting"
         )
-        if not asks or said.verdict is Verdict.DENY or spec.passes_on:
+        if not asks or said.verdict is Verdict.DENY:
             return said, None
         word = spec.confirmation.value
         reason = f"{spec.name} wants a person's word first (confirmation {word})."
@@ -272,8 +279,9 @@ class Policy:
         found: dict[Effect, list[tuple[str, PathPattern]]] = {Effect.READ: [], Effect.WRITE: []}
         for rule in self.rules[Verdict.DENY]:
             for effect in self._closes(rule):
-                pattern = PathPattern.parse(rule.specifier, self._roots)
-                found[effect].append((rule.text, pattern))
+                with contextlib.suppress(ValueError):  # then it counts for its own tool alone
+                    pattern = PathPattern.parse(rule.specifier, self._roots)
+                    found[effect].append((rule.text, pattern))
         if not any(found.values()):
             return None
         return ClosedPlaces(
@@ -295,44 +303,8 @@ class Policy:
             if spec is None or spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
                 return ()
             return (Effect.WRITE if writes_files(spec) else Effect.READ,)
-        try:
-            PathPattern.parse(rule.specifier)
-        except ValueError:
-            return ()
         named = tuple(each for each in (Effect.READ, Effect.WRITE) if each in selector.effects)
         return named or (Effect.READ, Effect.WRITE)
-
-
-@lru_cache(maxsize=256)
-def _grant(text: str) -> Rule:
-    return Rule.parse(text)
-
-
-def _fitted_grants(
-    grants: tuple[str, ...], spec: ToolSpec, roots: tuple[str, ...]
-) -> tuple[Fitted, ...]:
-    return tuple(filter(None, (fitted(_grant(text), spec, roots) for text in grants)))
-
-
-def _narrowest(spec: ToolSpec, call: Call) -> str:
-    """A rule for a call like this one, whether or not it is allowed to be remembered."""
-    if spec.passes_on:
-        return ""
-    match call.kind:
-        case SubjectKind.COMMAND:
-            plain = ShellCommand.parse(call.subject or "").plain
-            line = line_rule(plain.commands, plain.operators) if plain else ""
-            return f"{spec.name}({line})" if line else ""
-        case SubjectKind.PATH if call.subject is not None:
-            rule = "" if call.path is None else path_rule(call.path)
-            return f"{spec.name}({rule})" if rule else ""
-        case SubjectKind.URL:
-            rule = url_rule(call.method, call.subject or "")
-            return f"{spec.name}({rule})" if rule else ""
-    is_open = Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM
-    if spec.destructive or spec.confirmation is Confirmation.REQUIRED or is_open:
-        return ""
-    return spec.name
 
 
 def _closing(closed: ClosedPlaces | None, call: Call) -> str | None:

@@ -245,7 +245,49 @@ def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
             yield Inner(at + 1, words=(*_filled(run, found), *more))
 
 
+def _of_env(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that `-S` has the command in one text."""
+    texts = [word.text or "" for word in words]
+    for at, text in enumerate(texts[1:], start=1):
+        if re.match(r"-\w*S|--split-string", text):
+            script = text.partition("=")[2] or text.partition("S")[2]
+            yield Inner(at, unseen="what env -S runs is split by env")
+            yield Inner(at, script=script or " ".join(texts[at + 1 :]))
+            return
+        if not text.startswith("-"):
+            break
+    yield from _of_wrapper(words, name)
+
+
+def _of_flock(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that `-c` has a script behind it."""
+    for at, word in enumerate(words[:-1]):
+        if word.text in {"-c", "--command"}:
+            yield Inner(at + 1, script=words[at + 1].text or "$x")
+    yield from _of_wrapper(words, name)
+
+
+def _of_watch(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper; it hands its words to a shell, joined."""
+    for inner in _of_wrapper(words, name):
+        yield inner
+        if inner.words and inner.is_certain:
+            script = " ".join(word.text or "$x" for word in inner.words)
+            yield Inner(len(words) - 1, script=script)
+
+
+def _of_xargs(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that what it reads becomes words of the command."""
+    for inner in _of_wrapper(words, name):
+        if inner.unseen:
+            yield inner
+        else:
+            run = _filled(inner.words, _placeholder(words[1 : inner.at]))
+            yield Inner(inner.at, words=(*run, Word(None)), is_certain=inner.is_certain)
+
+
 def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """What stands behind the options, assignments and other words of a wrapper."""
     wrapper = WRAPPERS[name]
     skipped = wrapper.skipped
     at = 1
@@ -254,16 +296,6 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
         if text is None:
             yield Inner(at, unseen=f"what {name} runs cannot be seen")
             break
-        if name == "env" and re.match(r"-\w*S|--split-string", text):
-            yield Inner(at, unseen="what env -S runs is split by env")
-            yield from _suffixes(words, at + 1)
-            script = text.partition("=")[2] or text.partition("S")[2]
-            script = script or (words[at + 1].text or "$x" if at + 1 < len(words) else "")
-            yield Inner(at, script=script)
-            return
-        if name == "flock" and text in {"-c", "--command"} and at + 1 < len(words):
-            yield Inner(at + 1, script=words[at + 1].text or "$x")
-            return
         if text.startswith("-") and text != "-":
             at += 1 + _takes_value(text, wrapper)
         elif wrapper.assigns and ASSIGNMENT.match(text):
@@ -274,14 +306,8 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
             at += 1
         else:
             break
-    if name == "xargs":
-        run = _filled(words[at:], _placeholder(words[1:at]))
-        yield Inner(min(at, len(words) - 1), words=(*run, Word(None)))
-    elif at < len(words):
+    if at < len(words):
         yield Inner(at, words=tuple(words[at:]))
-        if name == "watch":  # it hands its words to a shell, joined
-            script = " ".join(word.text or "$x" for word in words[at:])
-            yield Inner(len(words) - 1, script=script)
     yield from _suffixes(words, 1)
 
 
@@ -347,6 +373,10 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(UNSEEN, _of_any),
     **dict.fromkeys(WRAPPERS, _of_wrapper),
     **dict.fromkeys(AWKS, _of_awk),
+    "env": _of_env,
+    "flock": _of_flock,
+    "watch": _of_watch,
+    "xargs": _of_xargs,
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
     **dict.fromkeys(("eval", "trap"), _of_eval),
     **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),

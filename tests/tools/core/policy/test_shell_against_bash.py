@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ NAMES = ("aa", "bb", "cc", "git", "ls")
 
 
 @pytest.fixture(scope="module")
-def bin_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def bin_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Programs that write down what they are given."""
     directory = tmp_path_factory.mktemp("stubs")
     for name in NAMES:
@@ -317,7 +316,7 @@ def test_any_line_that_is_judged_plain_runs_what_was_read(line: str, bin_directo
 
 WORDS = st.lists(
     st.one_of(
-        st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=6).map(
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6).map(
             lambda text: "'" + text.replace("'", "'\\''") + "'"
         ),
         st.text("ab\\\"' $`*#;|&", max_size=5).map(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -99,9 +100,9 @@ DECEIVING = [
     (API, "https://api.example.com%2eevil.org/"),
     (API, "https://api.example.com%00.evil.org/"),
     (API, "https://api%2eexample.com/"),
-    (API, "https://api.example。com/"),
-    (API, "https://ａpi.example.com/"),
-    (API, "https://api.exаmple.com/"),
+    (API, "https://api.example\u3002com/"),
+    (API, "https://\uff41pi.example.com/"),
+    (API, "https://api.ex\u0430mple.com/"),
     (API, "https://api.example.com\u200b/"),
     (API, "https://api.exa\u00admple.com/"),
     (API, " https://api.example.com/"),
@@ -188,7 +189,7 @@ def test_a_denied_url_is_denied_with_all_beneath_it(rule: str, url: str, judge: 
     [
         "https://evil.org./",
         "https://evil.org\\/",
-        "https://evil。org/",
+        "https://evil\u3002org/",
         "https://x@evil.org/",
         "https://evil.org/a/..%2fb",
         "https://evil.org\t/",
@@ -221,7 +222,5 @@ def test_a_tool_without_methods_gets(judge: Judge) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_an_address_or_refused(text: str) -> None:
     for url in (text, f"https://{text}", f"https://a.org/{text}"):
-        try:
+        with contextlib.suppress(ValueError):
             assert Address.parse(url).scheme in {"http", "https"}
-        except ValueError as error:
-            assert str(error)
