@@ -266,6 +266,8 @@ class Resolver:
         for _ in range(MAX_LINKS):
             head, _, name = path.rpartition("/")
             self._refuse_directory(path, name)
+            # As it is spelled too: a closed name may be a link to another place.
+            self._guard.judge_names(os.path.normpath(path).split("/"))
             with self._parent(head, name, create=create) as directory:
                 target = _link_target(directory, name)
                 if target is None:

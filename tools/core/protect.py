@@ -114,12 +114,6 @@ class _Judged:
         place = (*map(folded, here.split("/")), *self.names)
         return place[: len(awaited)] == awaited
 
-    def has_names(self, parts: Sequence[str]) -> bool:
-        """Whether it has these folded names, one after another, below the deepest directory."""
-        wanted = tuple(parts)
-        starts = range(len(self.names) - len(wanted) + 1)
-        return any(self.names[start : start + len(wanted)] == wanted for start in starts)
-
     def is_in_repository(self, level: int) -> bool:
         """Whether one of its directories is a Git repository, or becomes one by this write."""
         top = "../" * level
@@ -198,15 +192,21 @@ class Guard:
         # The file may be another name of a protected one.
         file = _identity_of(names[0], directory) if len(names) == 1 else None
         chain = frozenset(levels) | ({file} if file else frozenset())
+        self.judge_names(names)
         place = _Judged(directory, tuple(map(folded, names)), levels, chain)
-        for wanted, rule in self._folded:
-            if place.has_names(wanted):
-                raise ProtectedPathError("/".join(rule))
         for level in range(len(levels)):
             self._judge_level(place, level)
         for own in (*self._protected, *self._read_only):
             if place.is_at_or_below("/", own.parts):
                 raise ProtectedPathError(own.path)
+
+    def judge_names(self, names: Sequence[str]) -> None:
+        """Raises ProtectedPathError if names that follow each other are closed to writes."""
+        given = tuple(map(folded, names))
+        for wanted, rule in self._folded:
+            starts = range(len(given) - len(wanted) + 1)
+            if any(given[start : start + len(wanted)] == wanted for start in starts):
+                raise ProtectedPathError("/".join(rule))
 
     def _judge_level(self, place: _Judged, level: int) -> None:
         """Looks for closed names in one of the place's directories."""

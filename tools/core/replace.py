@@ -21,6 +21,9 @@ LOCK_SECONDS = 10.0
 
 _POLL_SECONDS = 0.002
 
+_OF_THE_CONTENT = frozenset({"security.capability", "security.evm", "security.ima"})
+"""Extended attributes that vouch for the old content: rights of a program, and digests."""
+
 
 class WriteLocks:
     """One writer a directory at a time, among threads and among processes.
@@ -107,7 +110,8 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         directory: Descriptor of the directory.
         name: Name in it, without a slash.
         data: The whole new content.
-        existing: Status of the file that is replaced, whose owner and mode the new one keeps.
+        existing: Status of the file that is replaced, whose owner, mode and extended attributes the
+            new one keeps.
 
     Raises:
         OSError: If the disk, the rights or the name refuse; nothing is left behind.
@@ -121,6 +125,7 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
             _write_all(fd, data)
             if existing is not None:
                 _keep_owner_and_mode(fd, existing)
+                _keep_attributes(fd, f"/proc/self/fd/{directory}/{name}")
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -147,6 +152,21 @@ def _keep_owner_and_mode(fd: int, existing: os.stat_result) -> None:
         except PermissionError:
             mode &= 0o777  # Under another owner, set-user-id would grant that owner's rights.
     os.fchmod(fd, mode)
+
+
+def _keep_attributes(fd: int, replaced: str) -> None:
+    """Copies access control lists, labels and the user's own attributes, where Linux has them."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(replaced, follow_symlinks=False)
+    except OSError:  # None are kept here, or the file is gone by now.
+        return
+    for name in names:
+        if name in _OF_THE_CONTENT:
+            continue
+        with contextlib.suppress(OSError):  # Some only the system may give.
+            os.setxattr(fd, name, os.getxattr(replaced, name, follow_symlinks=False))
 
 
 def _sync_directory(directory: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl  # noqa: F401  # nobody may be unable to read what is imported later
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,30 @@ def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManage
         registry = ToolRegistry()
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
-        return SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options)
+        return SandboxToolManager(
+            registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options
+        )
 
     return make
+
+
+NOBODY = 65534
+
+
+@pytest.fixture(params=["root", "nobody"] if os.geteuid() == 0 else ["ourselves"])
+def house(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A directory of the user that the test runs as: root and nobody, or who started the tests."""
+    with tempfile.TemporaryDirectory() as name:
+        house = Path(os.path.realpath(name))
+        house.chmod(0o755)
+        if request.param != "nobody":
+            yield house
+            return
+        os.chown(house, NOBODY, NOBODY)
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            yield house
+        finally:
+            os.seteuid(0)
+            os.setegid(0)

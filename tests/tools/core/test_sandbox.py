@@ -45,6 +45,26 @@ WAYS_OUT = [
     "inside/sub/../../to-file",
     "to-nothing-outside",
     "to-proc/environ",
+    "to-proc/root/etc/passwd",
+    "to-cwd/pyproject.toml",
+    "to-cwd",
+    "to-root/etc/passwd",
+    "to-parent-root/etc/passwd",
+    "to-descriptors/0",
+    "to-stdin",
+    "inside/sub/far-up/passwd",
+    "to-self-and-out/secret.txt",
+    "slashes",
+    "dots",
+    "good-directory/up/secret.txt",
+    "good-absolute-directory/sub/../../../outside/secret.txt",
+    "./inside/./sub/.././../.././outside/secret.txt",
+    "{root}/../outside/secret.txt",
+    "{root}-sibling/secret.txt",
+    "{root}//../root-sibling/secret.txt",
+    "{root}/to-file",
+    "/proc/self/cwd/root/file.txt",
+    "/dev/fd/0",
 ]
 
 
@@ -56,11 +76,11 @@ def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(house: Path) -> Path:
     """A root with links of every kind, beside a directory that nothing may reach."""
-    root = tmp_path / "root"
-    outside = tmp_path / "outside"
-    sibling = tmp_path / "root-sibling"
+    root = house / "root"
+    outside = house / "outside"
+    sibling = house / "root-sibling"
     (root / "inside" / "sub").mkdir(parents=True)
     for other in (outside, sibling):
         other.mkdir()
@@ -80,6 +100,15 @@ def root(tmp_path: Path) -> Path:
         "to-root-parent": "../root-sibling",
         "to-nothing-outside": "../outside/new.txt",
         "to-proc": "/proc/self",
+        "to-cwd": "/proc/self/cwd",
+        "to-root": "/proc/self/root",
+        "to-parent-root": "/proc/thread-self/root/",
+        "to-descriptors": "/dev/fd",
+        "to-stdin": "/dev/stdin",
+        "inside/sub/far-up": "../" * 40 + "etc",
+        "to-self-and-out": "../root/../outside",
+        "slashes": "//etc///passwd",
+        "dots": "inside/./.././../outside/secret.txt",
         "good": "file.txt",
         "good-directory": "inside",
         "good-chain": "good-directory/../good",
@@ -112,6 +141,7 @@ def everything_outside(root: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("path", WAYS_OUT)
 def test_no_path_out_of_the_root_is_read(sandbox: Sandbox, path: str) -> None:
+    path = path.format(root=sandbox.root)
     with pytest.raises(OutsideSandboxError) as caught:
         sandbox.read(path, max_bytes=100)
     assert repr(path) in caught.value.message
@@ -120,6 +150,7 @@ def test_no_path_out_of_the_root_is_read(sandbox: Sandbox, path: str) -> None:
 
 @pytest.mark.parametrize("path", WAYS_OUT)
 def test_no_path_out_of_the_root_is_written(sandbox: Sandbox, root: Path, path: str) -> None:
+    path = path.format(root=root)
     before = everything_outside(root)
     for target in (path, f"{path}/new/file.txt"):
         with pytest.raises((OutsideSandboxError, InvalidArgumentsError)):
@@ -131,6 +162,9 @@ def test_no_path_out_of_the_root_is_written(sandbox: Sandbox, root: Path, path: 
 
 @pytest.mark.parametrize("path", WAYS_OUT)
 def test_no_path_out_of_the_root_is_listed(sandbox: Sandbox, path: str) -> None:
+    path = path.format(root=sandbox.root)
+    with pytest.raises(OutsideSandboxError):
+        sandbox.open_directory(path)
     with pytest.raises(OutsideSandboxError):
         sandbox.list_directory(path)
 

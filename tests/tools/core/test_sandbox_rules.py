@@ -61,8 +61,8 @@ def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "root"
+def root(house: Path) -> Path:
+    root = house / "root"
     for directory in ("secret/deep", "open/deep"):
         (root / directory).mkdir(parents=True)
     for file in ("secret/file.txt", "secret/deep/file.txt", ".env", "open/.env"):
