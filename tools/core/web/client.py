@@ -28,6 +28,8 @@ from tools.core.web.url import Url
 if TYPE_CHECKING:
     import httpcore2
 
+    from tools.core.web.transport import Transport
+
 __all__ = ["WebClient", "WebResponse"]
 
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
@@ -106,7 +108,7 @@ class WebClient:
         self._proxy = ForwardProxy.parse(proxy)
         self._timeout = timeout
         self._max_bytes = max_bytes
-        self._pools: dict[tuple[ForwardProxy | None, bool], httpcore2.AsyncConnectionPool] = {}
+        self._transports: dict[tuple[ForwardProxy | None, bool], Transport] = {}
         self._making = anyio.Lock()
 
     async def request(
@@ -158,9 +160,8 @@ class WebClient:
         )
 
     async def aclose(self) -> None:
-        """Closes what is open."""
-        while self._pools:
-            await self._pools.popitem()[1].aclose()
+        """Forgets what was made; no connection is open between requests."""
+        self._transports.clear()
 
     async def _follow(
         self,
@@ -199,13 +200,11 @@ class WebClient:
 
         url = request.url
         try:
-            pool = await self._pool(url)
-            answer = await pool.handle_async_request(_encoded(request))
-            try:
+            transport = await self._transport(url)
+            async with transport.send(
+                request.method, url, _headers_of(request), request.body
+            ) as answer:
                 yield answer
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await answer.aclose()
         except ToolError:
             raise
         except ssl.SSLError as error:
@@ -219,21 +218,21 @@ class WebClient:
         except httpcore2.NetworkError as error:
             raise _failed(url, f"broke off: {error}") from error
 
-    async def _pool(self, url: Url) -> httpcore2.AsyncConnectionPool:
+    async def _transport(self, url: Url) -> Transport:
         """The way to a URL, after its host was judged where somebody else connects to it."""
         proxy = None if self._guard.allows(url.host, url.port) else self._proxy
         if proxy is not None:
             await self._judge(url)
         way = proxy, url.scheme == "https"
         async with self._making:
-            if way not in self._pools:
-                self._pools[way] = await anyio.to_thread.run_sync(self._make, *way)
-        return self._pools[way]
+            if way not in self._transports:
+                self._transports[way] = await anyio.to_thread.run_sync(self._make, *way)
+        return self._transports[way]
 
-    def _make(self, proxy: ForwardProxy | None, tls: bool) -> httpcore2.AsyncConnectionPool:
-        from tools.core.web.transport import connection_pool  # noqa: PLC0415  # on first use
+    def _make(self, proxy: ForwardProxy | None, tls: bool) -> Transport:
+        from tools.core.web.transport import Transport  # noqa: PLC0415  # on first use
 
-        return connection_pool(self._guard, proxy, tls=tls)
+        return Transport(self._guard, proxy, tls=tls)
 
     async def _judge(self, url: Url) -> None:
         """Judges what a proxy is asked for, as far as names mean the same here."""
@@ -261,34 +260,15 @@ class WebClient:
         return bytes(content), inflater.is_cut
 
 
-def _encoded(request: _Request) -> httpcore2.Request:
-    import httpcore2  # noqa: PLC0415  # imported on first use
-
-    url = request.url
-    headers = {"User-Agent": USER_AGENT, "Accept": "*/*"}
+def _headers_of(request: _Request) -> list[tuple[str, str]]:
+    """Every header of a request."""
     given = {name.lower() for name, _ in request.headers}
-    ours = [(name, value) for name, value in headers.items() if name.lower() not in given]
+    usual = [("User-Agent", USER_AGENT), ("Accept", "*/*")]
+    headers = [("Host", request.url.authority)]
+    headers += [(name, value) for name, value in usual if name.lower() not in given]
     if request.body is not None or request.method in {"PATCH", "POST", "PUT"}:
-        ours.append(("Content-Length", str(len(request.body or b""))))
-    every = [
-        ("Host", url.authority),
-        *ours,
-        ("Accept-Encoding", ACCEPTED),
-        ("Connection", "close"),
-        *request.headers,
-    ]
-    return httpcore2.Request(
-        request.method,
-        httpcore2.URL(
-            scheme=url.scheme,
-            host=url.bracketed,
-            port=url.port,
-            target=url.target,
-        ),
-        headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in every],
-        content=request.body,
-        extensions={"sni_hostname": url.host},  # without brackets
-    )
+        headers.append(("Content-Length", str(len(request.body or b""))))
+    return [*headers, ("Accept-Encoding", ACCEPTED), ("Connection", "close"), *request.headers]
 
 
 def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:

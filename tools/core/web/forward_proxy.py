@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -40,12 +41,20 @@ class ForwardProxy:
         return cls(url, auth)
 
     @property
+    def headers(self) -> list[tuple[str, str]]:
+        """What it wants to be told with a request (RFC 7617)."""
+        if self.auth is None:
+            return []
+        token = b64encode(b":".join(self.auth)).decode("ascii")
+        return [("Proxy-Authorization", f"Basic {token}")]
+
+    @property
     def guard(self) -> AddressGuard:
         """What connects to it alone may be private."""
         return AddressGuard((self.url.host_port,))
 
     def options(self) -> dict[str, Any]:
-        """What httpcore2 is to know of it."""
+        """What a pool of httpcore2 is to know of it."""
         import httpcore2  # noqa: PLC0415  # imported on first use
 
         options: dict[str, Any] = {

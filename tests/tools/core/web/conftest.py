@@ -44,11 +44,13 @@ class Site:
     Attributes:
         routes: What is answered to which path: bytes as they go out, or what makes them.
         asked: What came.
+        greeting: What is said to whoever connects, without a request.
     """
 
     context: ssl.SSLContext | None = None
     routes: dict[str, Answer | Callable[[Asked], Answer]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    greeting: bytes | None = None
     closing: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -101,6 +103,12 @@ class Site:
                 self._converse(connection)
 
     def _converse(self, connection: socket.socket) -> None:
+        if self.greeting is not None:
+            connection.sendall(self.greeting)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):
+                continue
+            return
         asked = _receive(connection)
         if asked is None:
             return

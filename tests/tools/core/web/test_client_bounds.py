@@ -149,13 +149,13 @@ async def test_as_many_header_lines_are_taken_as_are_allowed(
             await ask(web, answer)
 
 
-@pytest.mark.parametrize(("size", "is_taken"), [(8_000, True), (60_000, True), (70_000, False)])
+@pytest.mark.parametrize(("size", "is_taken"), [(8_000, True), (15_000, True), (17_000, False)])
 async def test_headers_may_have_so_many_bytes(web: Any, size: int, is_taken: bool) -> None:
     answer = web.ok(b"body", "X-A: " + "b" * size)
     if is_taken:
         assert (await ask(web, answer)).header("x-a") == "b" * size
     else:
-        with pytest.raises(UpstreamError, match="65536 bytes"):
+        with pytest.raises(UpstreamError, match="16384 bytes"):
             await ask(web, answer)
 
 
@@ -172,7 +172,7 @@ ENDLESS_BODIES: dict[str, Callable[[Any], Iterator[bytes]]] = {
         OK + b"Content-Length: 99999999999999\r\n\r\n", b"x" * 5_000
     ),
     "large chunks": lambda site: site.endless(CHUNKED, b"1388\r\n" + b"x" * 5_000 + b"\r\n"),
-    "small chunks": lambda site: site.endless(CHUNKED, b"1\r\nx\r\n" * 1_000),
+    "small chunks": lambda site: site.endless(CHUNKED, b"5\r\nhello\r\n" * 1_000),
     "one chunk": lambda site: site.endless(CHUNKED + b"fffffffffff\r\n", b"x" * 5_000),
     "gzip": lambda site: site.endless(OK + b"Content-Encoding: gzip\r\n\r\n" + GZIP_START, ZEROS),
     "stored gzip": lambda site: site.endless(
