@@ -58,6 +58,11 @@ class _Fit:
 class Policy:
     """Judges calls.
 
+    Attributes:
+        profile: Name of the profile.
+        profile_rules: What it says, in the order of force.
+        rules: The rules of the settings.
+
     Args:
         profile: What holds where no rule of the settings fits: read-only, standard or trusting.
         allow: Rules of calls that may run.
@@ -88,7 +93,7 @@ class Policy:
             Verdict.ASK: tuple(map(Rule.parse, ask)),
             Verdict.ALLOW: tuple(map(Rule.parse, allow)),
         }
-        self._profile = PROFILES[profile]
+        self.profile_rules = PROFILES[profile]
         self._roots = () if root is None else _spellings(root)
         self._find = find
         self._fits: dict[str, _Fit] = {}
@@ -258,7 +263,7 @@ class Policy:
             return Decision(Verdict.ALLOW, spec.name, "tool", reason), None
         rule = next(
             each
-            for each in self._profile
+            for each in self.profile_rules
             if each.rule.selector.fits(spec) and (confined or not each.if_confined)
         )
         source = f"profile {self.profile}"
