@@ -9,6 +9,7 @@ lookarounds and lengths of long repetitions are left out; a back-reference is an
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -63,7 +64,8 @@ def narrowed(pattern: str, *, ignore_case: bool) -> str | None:
         RecursionError: If it is nested too deeply.
         OverflowError: If a repetition is too long.
     """
-    tree = _parser.parse(pattern, re.IGNORECASE if ignore_case else 0)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of nested sets
+        tree = _parser.parse(pattern, re.IGNORECASE if ignore_case else 0)
     try:
         found = _sequence(tree, ignore_case=bool(tree.state.flags & re.IGNORECASE))
     except _NeverInALineError:

@@ -39,6 +39,9 @@ class Searcher:
         options = {"limit": 1000} | options
         return self._portal.call(lambda: self.inner.grep(self.sandbox, pattern, scope, **options))
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._portal.call(function, *arguments)
+
     def glob(self, scope: Any, *, limit: int = 1000) -> Found:
         return self._portal.call(lambda: self.inner.glob(self.sandbox, scope, limit=limit))
 
