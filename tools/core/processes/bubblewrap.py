@@ -9,26 +9,32 @@ which nothing exists but what the process may see anyway.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import socket
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
+from tools.core.processes.bpf import NUMBER, answer, argument, assembled, if_one_of, skip
 from tools.core.processes.etc_copy import EtcCopy
 from tools.core.processes.models import Level, Prepared
 from tools.core.processes.network import FORWARDER_SOCKET, forwarding, proxy_variables
 from tools.core.processes.plan import Kept, Plan
 from tools.core.processes.reach import Reach, is_beneath
 from tools.core.processes.seccomp import filter_program
+from tools.core.processes.syscall_numbers import NUMBERS
 
 __all__ = ["Bubblewrap"]
 
 _FILTER, _VIEW, _CLOSED = 3, 4, 5
 """Descriptors of what the processes find open: the filter and the options of both runs."""
+
+_REFUSE_EPERM = 0x00050000 | errno.EPERM
+"""SECCOMP_RET_ERRNO of linux/seccomp.h."""
 
 _OLDEST = (0, 5)
 """The first version that has --clearenv."""
@@ -58,8 +64,6 @@ class Bubblewrap:
         Raises:
             UnavailableError: If it is not installed, or too old.
         """
-        if sys.platform != "linux":
-            raise UnavailableError("bubblewrap is for Linux.")
         program = self._find()
         shown = subprocess.run(  # noqa: S603  # found outside the root
             [program, "--version"], capture_output=True, text=True, check=False, timeout=10
@@ -95,7 +99,7 @@ class Bubblewrap:
             raise UnavailableError("bubblewrap was not looked for.")
         view = list(_view(plan, self._etc))
         argv = list(plan.argv)
-        files = [filter_program(landlocked=False)]
+        files = [_filter()]
         if plan.closed or plan.proxy:
             # To map itself once more, root needs one capability (user_namespaces(7)).
             view += ["--cap-drop", "ALL"]
@@ -131,6 +135,15 @@ class Bubblewrap:
         )
 
 
+def _filter() -> bytes:
+    """The filter of namespaces, and no Unix sockets: those in the root may be other programs'."""
+    refusal = answer(_REFUSE_EPERM)
+    check = if_one_of(argument(0), [socket.AF_UNIX], refusal, skip(refusal))
+    number = NUMBERS[os.uname().machine]["socket"]
+    program = filter_program(landlocked=False)
+    return assembled(if_one_of(NUMBER, [number], check, skip(check))) + program
+
+
 def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     """The options that build all that there is to see."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session")
@@ -140,7 +153,7 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     mounts += [("/etc", ("--ro-bind", etc.path, "/etc"))]
     mounts = [each for each in mounts if not is_beneath(each[0], plan.root)]
     mounts += [("/proc", ("--proc", "/proc"))]
-    mounts += [("/dev", ("--dev", "/dev"))]
+    mounts += [("/dev", ("--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"))]  # noqa: S108  # its own
     mounts += [("/tmp", ("--bind", plan.scratch, "/tmp"))]  # noqa: S108  # made for it alone
     mounts += [(plan.root, ("--bind" if plan.writes else "--ro-bind", plan.root, plan.root))]
     if plan.proxy:

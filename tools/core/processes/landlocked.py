@@ -6,8 +6,6 @@ visible, as they are to every user of the machine.
 
 from __future__ import annotations
 
-import sys
-
 from tools.core.errors import UnavailableError
 from tools.core.processes.landlock import landlock_abi
 from tools.core.processes.models import LandlockRules, Level, Prepared
@@ -28,7 +26,7 @@ class Landlock:
         Raises:
             UnavailableError: If the kernel has none.
         """
-        abi = landlock_abi() if sys.platform == "linux" else 0
+        abi = landlock_abi()
         if not abi:
             raise UnavailableError(
                 "This kernel has no Landlock, or it is switched off.",

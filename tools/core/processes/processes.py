@@ -81,7 +81,9 @@ class Processes:
         self._launcher = Launcher()
         search_path = self._environment.get("PATH", os.defpath)
         self._levels = Levels(
-            [Bubblewrap(search_path, self._root, self._reach), Landlock(), SandboxExec()],
+            [SandboxExec()]
+            if sys.platform == "darwin"
+            else [Bubblewrap(search_path, self._root, self._reach), Landlock()],
             Probe(self._launcher, self._reach),
             self._keeper,
             mode,
@@ -193,8 +195,10 @@ class Processes:
         return await self._unprotect() if command.writes else ()
 
     async def _unprotect(self) -> tuple[str, ...]:
+        notes: tuple[str, ...] = ()
         with anyio.CancelScope(shield=True):
-            return await anyio.to_thread.run_sync(self._protection.end)
+            notes = await anyio.to_thread.run_sync(self._protection.end)
+        return notes
 
     def _directory(self, cwd: str) -> str:
         """The directory as it is called beneath the root, links resolved."""

@@ -76,4 +76,5 @@ def _runs_nothing(setting: Setting) -> bool:
     if name not in _HARMLESS.get(section, ()):
         return False
     # `ext::program` and its like are run, and so is what a host that begins with a dash says.
-    return name not in _ADDRESSES or not ("::" in value or value.lstrip(' "').startswith("-"))
+    bare = value.replace('"', "").lstrip()
+    return name not in _ADDRESSES or not ("::" in bare or bare.startswith("-"))

@@ -6,7 +6,6 @@ The profile language is Apple's own and described nowhere; this one keeps to wha
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,10 +41,10 @@ class SandboxExec:
         """Its name; it has no version.
 
         Raises:
-            UnavailableError: If this is no macOS.
+            UnavailableError: If it is not there.
         """
-        if sys.platform != "darwin" or not Path(_PROGRAM).exists():
-            raise UnavailableError("sandbox-exec is for macOS.")
+        if not Path(_PROGRAM).exists():
+            raise UnavailableError(f"There is no {_PROGRAM}.")
         return "sandbox-exec"
 
     def close(self) -> None:

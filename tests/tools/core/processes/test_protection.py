@@ -1,0 +1,210 @@
+"""What programs do to places that other programs obey: prevented, or undone when they end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.core.processes.protection import Protection
+
+ATTACKS = {
+    "a changed hook": "echo evil >> .git/hooks/pre-commit",
+    "a hook that may be run now": "chmod 755 .git/hooks/pre-commit",
+    "a removed hook": "rm .git/hooks/pre-commit",
+    "a new hook": "echo evil > .git/hooks/post-commit",
+    "a hook of another name": "mv .git/hooks/pre-commit .git/hooks/pre-push",
+    "hooks that are a link": "mkdir h; echo evil > h/pre-push; rm -r .git/hooks; "
+    "ln -s ../h .git/hooks",
+    "a monitor of files": "git config core.fsmonitor ./evil",
+    "a directory of hooks": "git config core.hooksPath .",
+    "a filter": "git config filter.x.smudge ./evil",
+    "a remote that is run": "git remote add o 'ext::sh -c evil'",
+    "a setting beside": "printf '[core]\\nfsmonitor = evil\\n' > .git/config.worktree",
+    "another repository in its place": "mv .git g; mkdir -p .git/hooks; cp -r g/HEAD g/objects "
+    "g/refs .git; printf '[core]\\nfsmonitor = evil\\n' > .git/config",
+    "a repository within": "git init -q sub; echo evil > sub/.git/hooks/pre-commit",
+    "settings of a repository within": "git init -q sub; git -C sub config core.fsmonitor evil",
+    "a bare repository": "git init -q --bare bare; git -C bare config core.fsmonitor evil",
+    "a repository of another name": "git init -q sub; mv sub/.git sub/git; echo 'gitdir: git' > "
+    "sub/.git; printf '[core]\\nfsmonitor = evil\\n' > sub/git/config",
+    "a module's hook": "mkdir -p .git/modules/a/b; git init -q --bare .git/modules/a/b; "
+    "echo evil > .git/modules/a/b/hooks/pre-commit",
+    "a new server": "mkdir sub; echo '{}' > sub/.mcp.json",
+    "a changed server": "echo evil > .mcp.json",
+    "a removed server": "rm .mcp.json",
+    "a server that is a link": "ln -sf evil .mcp.json",
+    "a task": "mkdir -p sub/.vscode; echo evil > sub/.vscode/tasks.json",
+    "a setting of an agent": "echo evil > .claude/settings.json",
+    "settings that are a link": "rm -r .claude; ln -s evil .claude",
+    "settings elsewhere": "mkdir -p a/b/c/d/.claude; echo evil > a/b/c/d/.claude/settings.json",
+    "another spelling": "echo evil > .MCP.json",
+    "a shell's start": "echo evil > .bashrc",
+    "a deep directory": "mkdir -p .vscode/$(printf 'd/%.0s' $(seq 100)); "
+    "echo evil > .vscode/tasks.json",
+    "a pipe": "mkfifo .envrc",
+    "many": "for i in $(seq 50); do mkdir -p m/$i; echo evil > m/$i/.envrc; done",
+}
+
+ORDINARY = {
+    "a commit": "git add .mcp.json; git -c user.name=a -c user.email=b commit -qnm x",
+    "a new repository": "git init -q sub",
+    "a clone": "git clone -q . ../root/clone",
+    "a remote": "git remote add origin https://example.com/a.git",
+    "a branch": "git -c user.name=a -c user.email=b commit -qnm x --allow-empty; git branch x; "
+    "git branch -u x",
+    "a file": "mkdir -p src/.github; echo x > src/main.c; echo x > src/.github/a.yml",
+    "a name": "git config user.name somebody",
+}
+
+
+def run(root: Path, script: str) -> None:
+    subprocess.run(["/bin/bash", "-c", script], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    root.mkdir()
+    run(root, "git init -q . && echo '#!/bin/sh' > .git/hooks/pre-commit")
+    run(root, "echo '{}' > .mcp.json; mkdir .claude; echo '{}' > .claude/settings.json")
+    return root
+
+
+@pytest.fixture
+def protection(root: Path, tmp_path: Path) -> Protection:
+    return Protection(str(root), tmp_path / "data" / "quarantine")
+
+
+def obeyed(root: Path) -> dict[str, tuple[int, bytes]]:
+    """Everything of the root that some program would obey, by a walk of our own."""
+    names = {".mcp.json", ".MCP.json", ".claude", ".vscode", ".bashrc", ".envrc"}
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        is_hook = parts[-2:-1] == ("hooks",) and path.suffix != ".sample"
+        is_setting = path.name in {"config", "config.worktree"}
+        if is_hook or is_setting or path.is_symlink() or names & set(parts):
+            content = path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(root))] = (path.lstat().st_mode, content)
+    return found
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_what_a_program_did_is_undone_and_told(
+    root: Path, protection: Protection, attack: str
+) -> None:
+    before = obeyed(root)
+    protection.begin()
+    run(root, attack)
+    assert obeyed(root) != before
+    notes = protection.end()
+    after = obeyed(root)
+    assert {path: after[path] for path in before if path in after} == before
+    assert not any(b"evil" in content for _mode, content in after.values())
+    assert notes
+
+
+@pytest.mark.parametrize("work", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_work_stays(root: Path, protection: Protection, work: str) -> None:
+    protection.begin()
+    run(root, work)
+    before = obeyed(root)
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
+def test_what_was_taken_away_is_kept_in_the_data_directory(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    protection.begin()
+    run(root, "mkdir sub; echo evil > sub/.mcp.json; echo worse > .mcp.json")
+    notes = protection.end()
+    kept = {
+        str(path.relative_to(tmp_path / "data" / "quarantine")).partition("/")[2]: path.read_text()
+        for path in (tmp_path / "data").rglob(".mcp.json")
+    }
+    assert kept == {"sub/.mcp.json": "evil\n", ".mcp.json": "worse\n"}
+    assert [note.split(" (moved to ")[0] for note in notes] == [
+        "put back: .mcp.json",
+        "taken away: sub/.mcp.json",
+    ]
+
+
+def test_what_lies_on_another_disk_is_copied_there(
+    root: Path, protection: Protection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    protection.begin()
+    run(root, "mkdir -p .vscode/a; echo evil > .vscode/a/b; ln -s /etc .vscode/l; mkfifo .vscode/p")
+    monkeypatch.setattr(os, "rename", refuse)
+    assert protection.end()
+    assert not (root / ".vscode").exists()
+    (kept,) = (tmp_path / "data" / "quarantine").glob("*/.vscode")
+    assert (kept / "a" / "b").read_text() == "evil\n"
+    assert (kept / "l").is_symlink()
+
+
+def test_what_a_running_program_did_is_undone_before_another_starts(
+    root: Path, protection: Protection
+) -> None:
+    protection.begin()
+    run(root, "echo evil > .envrc")
+    protection.begin()
+    assert not (root / ".envrc").exists()
+    run(root, "echo evil > .envrc")
+    assert protection.end()
+    assert not (root / ".envrc").exists()
+    assert protection.end() == ()
+
+
+def test_what_a_person_does_between_programs_stays(root: Path, protection: Protection) -> None:
+    protection.begin()
+    assert protection.end() == ()
+    run(root, "git config core.fsmonitor true; echo x > .envrc; rm .mcp.json")
+    before = obeyed(root)
+    protection.begin()
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
+def test_nothing_is_written_through_a_link_that_took_the_place_of_a_directory(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    run(root, "mkdir -p a/.vscode; echo x > a/.vscode/tasks.json")
+    protection.begin()
+    run(root, f"rm -r a; ln -s {outside} a; rm -r .git/hooks; ln -s {outside} .git/hooks")
+    protection.end()
+    assert list(outside.iterdir()) == []
+
+
+def test_more_directories_than_are_walked_are_told(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.core.processes.closed.MOST_FOLDERS", 20)
+    protection.begin()
+    run(root, "for i in $(seq 30); do mkdir d$i; done; echo evil > .git/hooks/post-commit")
+    notes = protection.end()
+    assert not (root / ".git" / "hooks" / "post-commit").exists()
+    assert any("too many" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda path: path.write_text("evil"), lambda path: path.unlink()]
+)
+def test_a_second_change_within_one_tick_of_the_clock_is_seen(
+    root: Path, protection: Protection, change: Callable[[Path], object]
+) -> None:
+    for _ in range(20):
+        protection.begin()
+        change(root / ".mcp.json")
+        assert protection.end()
+        assert (root / ".mcp.json").read_text() == "{}\n"
