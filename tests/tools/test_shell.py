@@ -7,6 +7,7 @@ import os
 import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,18 @@ async def test_commands_run_side_by_side(crib: Any) -> None:
             group.start_soon(run, "a", "b")
             group.start_soon(run, "b", "a")
     assert found == ["met\n", "met\n"]
+
+
+async def test_commands_hold_up_neither_files_nor_the_end_of_a_job(crib: Any) -> None:
+    job = await crib.call("bash", command="sleep 1000", run_in_background=True)
+    command = "until [ -e go ]; do sleep 0.01; done"
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(partial(crib.call, "bash", command=command))
+            await crib.call("bash_kill", job_id=job["job_id"])
+            await crib.call("write_file", file_path="go", content="")
+            assert (await crib.call("read_file", file_path="go"))["size"] == 0
 
 
 async def test_progress_is_reported_while_a_command_runs(crib: Any) -> None:

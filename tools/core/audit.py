@@ -22,7 +22,7 @@ from tools.core.policy.verdict import Verdict
 from tools.core.processes.models import Level
 from tools.core.recording import FinishedCall
 from tools.core.redact import clipped, redacted, redacted_text
-from tools.core.spec import ToolScope, ToolSpec
+from tools.core.spec import Effect, ToolScope, ToolSpec
 
 if TYPE_CHECKING:
     from tools.core.permission import Permission
@@ -32,8 +32,8 @@ __all__ = ["AWAITING", "Audit"]
 AWAITING = "awaiting"
 """The outcome of a call that its client makes again, with answers to what it was asked."""
 
-SUBJECT_CHARACTERS = 32_000
-"""Of the command, path or URL: a longer one than any tool takes, so that it is there whole."""
+WHOLE_CHARACTERS = 32_000
+"""Of a command, path or URL, which no tool takes longer, and of what a program is run with."""
 
 ARGUMENT_CHARACTERS = 2_000
 NAME_CHARACTERS = 256
@@ -161,7 +161,9 @@ def _arguments(given: Mapping[str, Any], spec: ToolSpec | None) -> dict[str, Any
     about = spec.subject and spec.subject.parameter
     told = {name: value for name, value in given.items() if name == about}
     others = {name: value for name, value in given.items() if name != about}
-    return {**redacted(told, SUBJECT_CHARACTERS), **redacted(others, ARGUMENT_CHARACTERS)}
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    budget = WHOLE_CHARACTERS if runs else ARGUMENT_CHARACTERS
+    return {**redacted(told, WHOLE_CHARACTERS), **redacted(others, budget)}
 
 
 def _untold(value: object, choices: Sequence[object] = ()) -> object:

@@ -195,12 +195,20 @@ def test_a_command_is_there_without_its_secrets(audit: Audit, path: Path, comman
     assert "redacted" in kept
 
 
-def test_a_long_command_is_there_whole_whatever_stands_beside_it(audit: Audit, path: Path) -> None:
+def test_what_was_run_is_there_whole_and_what_was_written_in_short(
+    builtin: ToolRegistry, audit: Audit, path: Path
+) -> None:
     command = "echo one; " * 2_500 + "rm -rf build"
-    audit.keep(finished(SHELL, {"note": "n" * 50_000, "command": command}), ALLOWED)
-    (entry,) = entries(path)
-    assert entry["arguments"]["command"] == command
-    assert len(entry["arguments"]["note"]) < 3_000
+    audit.keep(finished(SHELL, {"note": "n" * 90_000, "command": command}), ALLOWED)
+    code = "x = 1\n" * 4_000 + "last()"
+    audit.keep(finished(builtin.find("execute_python_code"), {"code": code}), ALLOWED)
+    written = {"content": "c" * 90_000, "file_path": "src/" + "a" * 3_000}
+    audit.keep(finished(builtin.find("write_file"), written), ALLOWED)
+    shell_call, python_call, write_call = (entry["arguments"] for entry in entries(path))
+    assert shell_call["command"] == command
+    assert python_call["code"] == code
+    assert write_call["file_path"] == written["file_path"]
+    assert len(write_call["content"]) < 3_000
 
 
 def test_what_may_be_forgotten_is_never_told(
@@ -230,7 +238,7 @@ anything = st.recursive(
     | st.text(st.characters())
     | st.binary(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters()), inner),
-    max_leaves=30,
+    max_leaves=12,
 )
 
 
@@ -239,7 +247,7 @@ anything = st.recursive(
     client=st.text(st.characters()),
     scope=st.sampled_from([None, SHELL, PEEK]),
 )
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_call_is_one_line_of_json_that_steers_no_terminal(
     arguments: Any, client: str, scope: ToolSpec | None, audit: Audit, path: Path
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.core.processes.utf8 import without_cut_end, without_cut_start
+from tools.core.processes.utf8 import LONGEST_CHARACTER, without_cut_end, without_cut_start
 
 __all__ = ["Part", "Recent"]
 
@@ -60,14 +60,14 @@ class Recent:
         oldest = self.size - len(self._kept)
         wanted = min(since, self.size) if since >= 0 else max(0, self.size + since)
         first = max(wanted, oldest)
+        if since < 0 or first > wanted:  # it may lie within a character
+            start = bytes(self._kept[first - oldest : first - oldest + LONGEST_CHARACTER])
+            first += len(start) - len(without_cut_start(start))
         data = bytes(self._kept[first - oldest : first - oldest + limit])
-        if since < 0 or first > wanted:
-            first += len(data) - len(without_cut_start(data))
-            data = without_cut_start(data)
         is_end = first + len(data) == self.size
         if not is_end:
             data = data[: data.rfind(b"\n") + 1] or data
         if not (is_end and is_all):
             data = without_cut_end(data)
         text = data.decode("utf-8", "replace")
-        return Part(text, first, first + len(data), first - wanted if first > wanted >= 0 else 0)
+        return Part(text, first, first + len(data), max(0, oldest - wanted))

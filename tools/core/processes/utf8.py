@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["without_cut_end", "without_cut_start"]
+__all__ = ["LONGEST_CHARACTER", "without_cut_end", "without_cut_start"]
+
+LONGEST_CHARACTER = 4
+"""Bytes of one character at most."""
 
 _CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
