@@ -25,6 +25,9 @@ __all__ = [
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
 _ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
+_BLOCK = 1_000_000
+"""Characters that are split at once: no other thread runs meanwhile."""
+
 _END = re.compile(r"\r?\n")
 
 
@@ -51,9 +54,15 @@ def split_lines(text: str) -> list[str]:
     A line ends at `\n`, as grep and editors count; only a text without any ends its lines at `\r`.
     """
     end = "\r" if "\n" not in text else "\n"
-    *lines, last = text.split(end)
-    whole = [line + end for line in lines]
-    return [*whole, last] if last else whole
+    lines, start = list[str](), 0
+    while start < len(text):
+        stop = text.find(end, start + _BLOCK) + 1 or len(text)
+        *whole, last = text[start:stop].split(end)
+        lines += [line + end for line in whole]
+        if last:
+            lines.append(last)
+        start = stop
+    return lines
 
 
 def count_lines(text: str) -> int:

@@ -37,7 +37,7 @@ LIST_FIRST = "Call list_directory to see what is there."
 
 _CHUNK_BYTES = 1 << 20
 
-MAX_EDIT_BYTES = 16 * 1024 * 1024
+MAX_EDIT_BYTES = 10_000_000
 """Largest file that is edited in memory."""
 
 

@@ -6,8 +6,11 @@ from tools.core.lines import split_lines
 
 __all__ = ["lines_like"]
 
-MOST_COMPARED = 50_000
+MOST_COMPARED = 20_000
 """Lines that are compared."""
+
+MOST_LOOKED_AT = 2_000_000
+"""Characters of the text that the compared lines are taken from."""
 
 MOST_CHARACTERS = 300
 """Characters of each line that are compared."""
@@ -30,7 +33,7 @@ def lines_like(text: str, passage: str) -> list[str]:
         wanted.pop()
     if not wanted:
         return []
-    lines = split_lines(text)[:MOST_COMPARED]
+    lines = split_lines(text[:MOST_LOOKED_AT])[:MOST_COMPARED]
     plain = [line.strip()[:MOST_CHARACTERS] for line in lines]
     number = _same_but_for_space([line[:MOST_CHARACTERS] for line in wanted], plain)
     if number is not None:

@@ -10,6 +10,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tools.core.errors import InvalidArgumentsError
 from tools.core.lines import count_lines, line_ends, usual_end
@@ -52,8 +53,11 @@ class Passages:
         self._is_cr = "\r" in text and "\n" not in text
         self._plain = self._with_line_feeds(text)
         self._passage = self._with_line_feeds(passage)
-        # Where in the plain text a character less stands than in the text.
-        self._shorter = _line_feeds(text) if len(self._plain) < len(text) else []
+
+    @cached_property
+    def _shorter(self) -> list[int]:
+        """Where in the plain text a character less stands than in the text."""
+        return [] if self._is_cr else _line_feeds(self._text)
 
     def lines(self) -> list[int]:
         """Numbers of the lines, from 1, in which matches begin, overlapping ones too."""
@@ -162,9 +166,9 @@ def _line_start(text: str, number: int) -> int:
 
 def _line_feeds(text: str) -> list[int]:
     """Where, in a text whose line ends became line feeds, two characters became one."""
-    places, seen = list[int](), 0
-    for part in text.split("\r\n")[:-1]:
-        seen += len(part)
-        places.append(seen)
-        seen += 1
+    places = list[int]()
+    found = text.find("\r\n")
+    while found >= 0:  # A loop, which other threads may interrupt, and not one long split.
+        places.append(found - len(places))
+        found = text.find("\r\n", found + 2)
     return places

@@ -175,19 +175,19 @@ import sys
 from pathlib import Path
 from tools.core.sandbox import Sandbox
 sandbox = Sandbox(Path(sys.argv[1]))
-for number in range(25):
+for number in range(50):
     line = f"{sys.argv[2]}-{number}\\n".encode()
     sandbox.edit("counter", lambda data: data + line)
 """
 
 
-def test_concurrent_edits_of_several_processes_lose_none(sandbox: Sandbox) -> None:
+def test_two_hundred_edits_of_several_processes_lose_none(sandbox: Sandbox) -> None:
     sandbox.write("counter", b"")
     command = [sys.executable, "-c", EDITOR, str(sandbox.root)]
     editors = [subprocess.Popen([*command, name]) for name in "abcd"]
     assert [editor.wait(60) for editor in editors] == [0, 0, 0, 0]
     lines = (sandbox.root / "counter").read_text().split()
-    assert sorted(lines) == sorted(f"{name}-{number}" for name in "abcd" for number in range(25))
+    assert sorted(lines) == sorted(f"{name}-{number}" for name in "abcd" for number in range(50))
 
 
 def test_readers_see_a_whole_file_while_it_is_replaced(sandbox: Sandbox) -> None:

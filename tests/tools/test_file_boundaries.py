@@ -1,0 +1,118 @@
+"""The file tools of the whole product: what they may reach, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.context import ClientRequestContext
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
+
+OpenCrib = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_roots_that_a_client_declares_open_nothing(
+    open_crib: OpenCrib, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("private")
+    declared = [Root(uri=FileUrl(f"file://{path}")) for path in (tmp_path / "elsewhere", "/")]
+
+    async def roots(context: ClientRequestContext) -> ListRootsResult:
+        await anyio.lowlevel.checkpoint()
+        return ListRootsResult(roots=declared)
+
+    async with (
+        open_crib() as crib,
+        Client(crib.app.server, mode=mode, list_roots_callback=roots) as client,
+    ):
+        for name, arguments in (
+            ("read_file", {"file_path": str(tmp_path / "elsewhere" / "file")}),
+            ("read_file", {"file_path": "/etc/passwd"}),
+            ("write_file", {"file_path": str(tmp_path / "elsewhere" / "new"), "content": "x"}),
+            ("list_directory", {"path": str(tmp_path / "elsewhere")}),
+        ):
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            assert result.structured_content
+            assert result.structured_content["error_type"] == "outside_sandbox"
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["file"]
+
+
+@pytest.mark.anyio
+async def test_the_products_own_files_are_closed_even_inside_the_root(
+    open_crib: OpenCrib, tmp_path: Path
+) -> None:
+    functions = tmp_path / "functions"
+    functions.mkdir()
+    (functions / "mine.py").write_text("def mine() -> str:\n    return 'mine'\n")
+    (tmp_path / "link").symlink_to("data")
+    (tmp_path / "server.log").write_text("log")
+    flags: dict[str, Any] = {
+        "functions__paths": [str(functions)],
+        "log__file": str(tmp_path / "server.log"),
+    }
+    async with open_crib(root=tmp_path, **flags) as crib:
+        own = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+        assert own
+        for path in [*own, tmp_path / "link" / own[0].name, tmp_path / "server.log"]:
+            if path.exists():
+                kind, text = await crib.failure("read_file", file_path=str(path))
+                assert (kind, "protected" in text) == ("permission_denied", True)
+            for name, more in WRITES:
+                kind, _ = await crib.failure(name, file_path=str(path), **more)
+                assert kind == "permission_denied"
+        kind, _ = await crib.failure("list_directory", path="data")
+        assert kind == "permission_denied"
+        read = await crib.call("read_file", file_path="functions/mine.py")
+        assert "def mine" in read["content"]
+        for named in ("functions/mine.py", "functions/new.py"):
+            for name, more in WRITES:
+                kind, _ = await crib.failure(name, file_path=named, **more)
+                assert kind in {"permission_denied", "not_found"}
+        assert [path.name for path in functions.glob("*.py")] == ["mine.py"]
+
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"content": "x"}),
+    ("edit_file", {"old_text": "def", "new_text": "x"}),
+    ("insert_text_file", {"content": "x", "line_number": 1}),
+]
+
+
+@pytest.mark.anyio
+async def test_two_hundred_edits_of_one_file_lose_none(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        (crib.root / "file").write_text("begin\nend\n")
+
+        async def insert(number: int) -> None:
+            await crib.call(
+                "insert_text_file", file_path="file", content=str(number), line_number=2
+            )
+
+        async with anyio.create_task_group() as group:
+            for number in range(200):
+                group.start_soon(insert, number)
+        lines = (crib.root / "file").read_text().split()
+        assert (lines[0], lines[-1]) == ("begin", "end")
+        assert sorted(map(int, lines[1:-1])) == list(range(200))
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_write_is_done_or_not_done(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        (crib.root / "file").write_text("old")
+        for delay in (0.0, 0.0005, 0.002, 0.01):
+            with anyio.move_on_after(delay):
+                await crib.call("write_file", file_path="file", content="new" * 300_000)
+            await crib.call("write_file", file_path="other", content="x")  # after it: one at a time
+            assert (crib.root / "file").read_text() in {"old", "new" * 300_000}
+        assert sorted(path.name for path in crib.root.iterdir()) == ["file", "other"]
