@@ -100,12 +100,20 @@ class Launcher:
                 await zygote.hand_over([control, order_file, *outputs, *inputs])
             report = await running.receive()
             if report is None:
+                await anyio.to_thread.run_sync(self._discard, zygote)
                 return None
             if report.kind == ReportKind.FAILED:
                 raise start_error(prepared, report.value, report.code)
             running.pid = report.value
             failed.pop_all()
             return running
+
+    def _discard(self, zygote: ZygoteProcess) -> None:
+        """Has the next start begin with another zygote; called in threads."""
+        with self._opening:
+            if self._zygote is zygote:
+                self._zygote = None
+            zygote.close()
 
     def _connect(self, theirs: ExitStack) -> tuple[Running, list[int]]:
         """A program's socket, output and error: the server's ends, and those of the program."""

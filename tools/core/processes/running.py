@@ -10,7 +10,7 @@ from contextlib import suppress
 import anyio
 
 from tools.core.processes.models import Ending
-from tools.core.processes.wire import REPORT_SIZE, Report
+from tools.core.processes.wire import REPORT_SIZE, Report, ReportKind
 
 __all__ = ["Running"]
 
@@ -45,8 +45,10 @@ class Running:
     async def wait(self) -> Ending:
         """Waits until the program has ended and nothing of it is left, its scratch included."""
         async with self._reading:
-            if self._ending is None:
+            while self._ending is None:
                 report = await self.receive()
+                if report is not None and report.kind != ReportKind.ENDED:
+                    continue  # its start was given up before it was known how that went
                 # Without a report the supervisor was ended from outside, and the zygote did the
                 # rest.
                 self._ending = Ending(report.value) if report else _KILLED

@@ -106,8 +106,8 @@ _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _IOCTLS = (
     *(0x5412, 0x541C),  # TIOCSTI, TIOCLINUX: input for somebody else's terminal
     *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP: signals for others
-    # FS_IOC_SETFLAGS (both), SETVERSION, FSSETXATTR, ENABLE_VERITY, SET_ENCRYPTION_POLICY,
-    # ADD_ and REMOVE_ENCRYPTION_KEY (both): they change what was opened for reading.
+    # Changes to what was opened for reading: FS_IOC_SETFLAGS in both sizes, SETVERSION and
+    # FSSETXATTR; ENABLE_VERITY and SET_ENCRYPTION_POLICY; keys of encryption, added and removed.
     *(0x40086602, 0x40046602, 0x40087602, 0x401C5820, 0x40806685, 0x800C6613),
     *(0xC0506617, 0xC0406618, 0xC0406619),
 )

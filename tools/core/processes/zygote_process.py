@@ -72,7 +72,9 @@ class ZygoteProcess:
                 await anyio.to_thread.run_sync(self._send_when_possible, descriptors)
         except ConnectionError:  # it has ended
             return
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            if self._orders.fileno() < 0:  # it was closed meanwhile
+                return
             raise UnavailableError(f"The program could not be started: {error}.") from error
 
     def close(self) -> None:
