@@ -198,7 +198,7 @@ class Processes:
         notes: tuple[str, ...] = ()
         with anyio.CancelScope(shield=True):
             notes = await anyio.to_thread.run_sync(self._protection.end)
-        return notes
+        return notes  # noqa: RET504  # mypy takes the scope for one that may swallow
 
     def _directory(self, cwd: str) -> str:
         """The directory as it is called beneath the root, links resolved."""
