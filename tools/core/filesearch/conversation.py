@@ -25,8 +25,8 @@ MAX_CHARACTERS = 200_000
 PAGE = 100
 """Results that are taken from the worker at once."""
 
-SLICE = 0.01
-"""Seconds after which the worker tells what it has, and hears which files are worth reading."""
+SLICE = 0.05
+"""Seconds after which a search is a long one: ripgrep helps, and is listened to as often."""
 
 MAX_TOLD = 20
 """Unreadable or too large files that are named."""
@@ -116,11 +116,13 @@ class Conversation:
         items: list[Answer] = []
         characters, is_last = 0, False
         while len(items) <= limit and characters <= MAX_CHARACTERS and not is_last:
-            if hunt is not None and (candidates := hunt.candidates()) is not None:
-                await self.ask("narrow", candidates=candidates)
             count = min(PAGE, limit + 1 - len(items))
             seconds = SLICE if hunt is not None and hunt.is_on else self._seconds
             page = await self.ask("more", count=count, seconds_at_most=seconds)
+            if hunt is not None and hunt.is_on and not page["is_last"]:
+                hunt.begin((*told["left_out"], *page["unreadable"]))
+                if (candidates := hunt.candidates()) is not None:
+                    await self.ask("narrow", candidates=candidates)
             is_last, told["unreadable"] = page["is_last"], page["unreadable"]
             for item in await self._shown(page["items"]):
                 characters += _characters(item)

@@ -94,7 +94,6 @@ class FileSearch:
         async def search(conversation: Conversation) -> Found:
             with self._hunting(conversation.place, scope, narrow) as hunt:
                 tree = await conversation.open(include_ignored=scope.include_ignored)
-                hunt.walked(tree)
                 told = await conversation.ask(
                     "grep", pattern=pattern, names=names, context=context, ignore_case=ignore_case
                 )
@@ -127,7 +126,6 @@ class FileSearch:
         async def search(conversation: Conversation) -> Found:
             with self._hunting(conversation.place, scope, narrow) as hunt:
                 tree = await conversation.open(include_ignored=scope.include_ignored)
-                hunt.walked(tree)
                 told = await conversation.ask("rank", words=list(words), names=names)
                 return await conversation.collect(tree | told, limit, hunt)
 

@@ -193,17 +193,23 @@ class _Desk:
         if file.size > MAX_FILE_BYTES or not is_worth:
             return None
         try:
-            with os.fdopen(self._read(file.path), "rb", buffering=0) as opened:
-                status = os.fstat(opened.fileno())
-                if (status.st_dev, status.st_ino) in self._closed:
-                    return None
-                data = _up_to(opened.fileno(), MAX_FILE_BYTES)
+            data = self._data(self._read(file.path))
         except FileNotFoundError:
             return None
         except OSError:
             self._tree.unreadable.append(file.path)
             return None
         return text_lines(data) if self._can_fit(data) else None
+
+    def _data(self, fd: int) -> bytes:
+        """What is in an open file, which is closed; nothing where it is closed to reads."""
+        try:
+            status = os.fstat(fd)
+            if (status.st_dev, status.st_ino) in self._closed:
+                return b""
+            return _up_to(fd, status.st_size, MAX_FILE_BYTES)
+        finally:
+            os.close(fd)
 
     def _can_fit(self, data: bytes) -> bool:
         """Whether the text without which nothing fits is in a file, as far as bytes tell."""
@@ -227,16 +233,15 @@ def _nothing_open(path: str) -> int:
     raise FileNotFoundError(path)
 
 
-def _up_to(fd: int, count: int) -> bytes:
-    """The first bytes of a file, which may grow meanwhile."""
-    size = os.fstat(fd).st_size
-    data = os.read(fd, min(size + 1, count))
-    if len(data) < size:
-        chunks = [data]
-        while (left := count - sum(map(len, chunks))) > 0 and (chunk := os.read(fd, left)):
-            chunks.append(chunk)
-        data = b"".join(chunks)
-    return data
+def _up_to(fd: int, size: int, most: int) -> bytes:
+    """The first bytes of a file that had a size when it was looked at, and may grow meanwhile."""
+    data = os.read(fd, min(size + 1, most))
+    if len(data) == size:
+        return data
+    chunks = [data]
+    while chunks[-1] and (left := most - sum(map(len, chunks))) > 0:
+        chunks.append(os.read(fd, left))
+    return b"".join(chunks)
 
 
 def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:

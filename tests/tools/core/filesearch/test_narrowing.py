@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tools.core.filesearch.literal import literal_of
 from tools.core.filesearch.narrowing import narrowed
 
-LETTERS = "abkKsSiI1_ .-\té\xe9ßſKİı搜\r"
+LETTERS = "abkKsSiI1_ .-\té\xe9ß\u017fKİ\u0131搜\r"
 """Among them what case folding takes from ASCII to beyond it and back."""
 
 atoms = st.sampled_from(
     [
         *map(re.escape, LETTERS),
         *(".", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\b", r"\B", "^", "$", r"\A", r"\Z"),
-        *("[ab]", "[^ab]", "[a-k]", "[^k]", r"[\w-]", r"[^\d\s]", "[é-ſ]", "[K]", r"[\s\S]"),
+        *("[ab]", "[^ab]", "[a-k]", "[^k]", r"[\w-]", r"[^\d\s]", "[é-\u017f]", "[K]", r"[\s\S]"),
     ]
 )
 
