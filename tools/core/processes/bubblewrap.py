@@ -10,6 +10,7 @@ which nothing exists but what the process may see anyway.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import shutil
@@ -135,6 +136,7 @@ class Bubblewrap:
         )
 
 
+@functools.cache
 def _filter() -> bytes:
     """The filter of namespaces, and no Unix sockets: those in the root may be other programs'."""
     refusal = answer(_REFUSE_EPERM)

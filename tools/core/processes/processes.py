@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from tools.core.processes.kept import Keeper
 from tools.core.processes.landlocked import Landlock
 from tools.core.processes.launcher import Launcher
 from tools.core.processes.levels import LevelFinding, Levels
-from tools.core.processes.models import Command, Level, Limits, SandboxMode
+from tools.core.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.core.processes.network import Network
 from tools.core.processes.plan import Confinement, Kept, Plan
 from tools.core.processes.probe import Probe
@@ -120,18 +120,16 @@ class Processes:
             ToolError: If the directory that it is to start in cannot be used.
         """
         confinement = await self._levels.choose(fast=command.fast)
-        async with AsyncExitStack() as undoing:
-            closed = ClosedPlaces()
-            if command.writes:
-                closed = await anyio.to_thread.run_sync(self._protection.begin)
-                undoing.push_async_callback(self._unprotect)
-            scratch = await anyio.to_thread.run_sync(_make_scratch)
-            undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
-            plan, notes = await self._plan(command, confinement, closed, scratch)
-            running = await self._launcher.start(confinement.prepare(plan))
-            undoing.pop_all()
+        proxy, notes = await self._proxy(command, confinement)
+        prepared = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
+        try:
+            running = await self._launcher.start(prepared)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch)
+            raise
         program = Program(running, confinement.level, notes, partial(self._finish, command))
-        self._programs.add(program)
+        self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
     async def aclose(self) -> None:
@@ -143,15 +141,41 @@ class Processes:
             await self._network.aclose()
             await self._levels.aclose()
 
-    async def _plan(
-        self, command: Command, confinement: Confinement, closed: ClosedPlaces, scratch: str
-    ) -> tuple[Plan, tuple[str, ...]]:
+    def _prepare(self, command: Command, confinement: Confinement, proxy: str) -> Prepared:
+        """Makes all that a program needs, and looks at the root; called in threads."""
+        with ExitStack() as undoing:
+            closed = ClosedPlaces()
+            if command.writes:
+                closed = self._protection.begin()
+                undoing.callback(self._protection.end)
+            scratch = _make_scratch()
+            undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
+            prepared = confinement.prepare(
+                self._plan(command, confinement, closed, scratch=scratch, proxy=proxy)
+            )
+            undoing.pop_all()
+        return prepared
+
+    def _abandon(self, command: Command, scratch: str) -> None:
+        """Undoes `_prepare` where nothing was started."""
+        shutil.rmtree(scratch, ignore_errors=True)
+        if command.writes:
+            self._protection.end()
+
+    def _plan(
+        self,
+        command: Command,
+        confinement: Confinement,
+        closed: ClosedPlaces,
+        *,
+        scratch: str,
+        proxy: str,
+    ) -> Plan:
         kept = Kept()
         if confinement.level is not Level.NONE:
-            kept = await anyio.to_thread.run_sync(self._keeper.find)
+            kept = self._keeper.find()
             confinement.check(kept)
-        cwd = await anyio.to_thread.run_sync(self._directory, command.cwd)
-        proxy, notes = await self._proxy(command, confinement)
+        cwd = self._directory(command.cwd)
         temporary = confinement.temporary(scratch)
         variables = process_variables(
             self._environment,
@@ -175,7 +199,7 @@ class Processes:
             own=closed.own,
             proxy=proxy,
             limits=self._limits,
-        ), notes
+        )
 
     async def _proxy(
         self, command: Command, confinement: Confinement
@@ -192,13 +216,11 @@ class Processes:
         return "", (note,)
 
     async def _finish(self, command: Command) -> tuple[str, ...]:
-        return await self._unprotect() if command.writes else ()
-
-    async def _unprotect(self) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
-        with anyio.CancelScope(shield=True):
-            notes = await anyio.to_thread.run_sync(self._protection.end)
-        return notes  # noqa: RET504  # mypy takes the scope for one that may swallow
+        if command.writes:
+            with anyio.CancelScope(shield=True):
+                notes = await anyio.to_thread.run_sync(self._protection.end)
+        return notes
 
     def _directory(self, cwd: str) -> str:
         """The directory as it is called beneath the root, links resolved."""

@@ -53,6 +53,11 @@ class Program:
         """Descriptor that its standard error is read from, without blocking."""
         return self._running.stderr
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it is left, and protected files are put back."""
+        return self._ending.done()
+
     async def wait(self) -> Ending:
         """Waits until nothing of it is left and protected files are put back."""
         return await asyncio.shield(self._ending)
