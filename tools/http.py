@@ -71,7 +71,7 @@ class HttpAnswer(BaseModel):
         lines += [f"{name}: {self.headers[name]}" for name in names]
         lines += [f"[{self.note}]"] if self.note else []
         if self.form == "json":
-            lines.append(json.dumps(self.parsed, ensure_ascii=False, indent=1))
+            lines.append(json.dumps(self.parsed, ensure_ascii=False))
         elif self.content:
             lines.append(self.content)
         return "\n".join(lines)

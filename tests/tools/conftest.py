@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_process
 from mcp import Client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
@@ -82,3 +85,80 @@ def open_crib(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Crib]
             yield Crib(app, client, tmp_path / "root")
 
     return open_crib
+
+
+class Site(ThreadingHTTPServer):
+    """A site on loopback.
+
+    Attributes:
+        pages: The status, headers and body of each path.
+        asked: The method, path, headers and body of every request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Pages)
+        self.address = f"127.0.0.1:{self.server_port}"
+        self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+
+    def serve(
+        self,
+        path: str,
+        body: bytes | str,
+        content_type: str = "",
+        status: int = 200,
+        **headers: str,
+    ) -> str:
+        """Puts a page at a path, and says where that is."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if content_type:
+            named["Content-Type"] = content_type
+        data = body.encode() if isinstance(body, str) else body
+        self.pages[path] = status, named, data
+        return f"http://{self.address}{path}"
+
+
+class _Pages(BaseHTTPRequestHandler):
+    server: Site
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        status, headers, content = self.server.pages.get(self.path, (404, {}, b"not here"))
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self.answer
+        raise AttributeError(name)
+
+    def log_message(self, *given: Any) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A site on loopback."""
+    with Site() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[None]:
+    """Ends the processes that read pages with the test, before its event loop does."""
+    yield
+    for process in to_process._process_pool_workers.get(set()).copy():
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.aclose()

@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import ip_address
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.from_thread import run_sync as run_in_loop
 from anyio.lowlevel import EventLoopToken, current_token
 
@@ -120,7 +120,13 @@ class AddressGuard:
             UnavailableError: If too many look-ups hang.
         """
         with anyio.fail_after(timeout):
-            return await _first_to_answer(await self.check(host, port), port)
+            stream = await _first_to_answer(await self.check(host, port), port)
+        try:
+            self._check_far(host, port, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  # it is no query
+        except RefusedAddressError:
+            await anyio.aclose_forcefully(stream)
+            raise
+        return stream
 
     def connect_blocking(self, host: str, port: int, *, timeout: float) -> socket.socket:
         """As `connect`, in a thread that may block.
@@ -139,9 +145,16 @@ class AddressGuard:
             if left <= 0:
                 break
             try:
-                return socket.create_connection((str(address), port), left)
+                connection = socket.create_connection((str(address), port), left)
             except OSError as error:
                 failure = error
+                continue
+            try:
+                self._check_far(host, port, connection)
+            except RefusedAddressError:
+                connection.close()
+                raise
+            return connection
         raise failure
 
     def _start_resolving(
@@ -184,6 +197,12 @@ class AddressGuard:
         if not found:
             raise OSError(f"{host} has no address")
         return list(dict.fromkeys(found))
+
+    def _check_far(self, host: str, port: int, connection: socket.socket) -> None:
+        """Refuses this machine by its own public address, behind whatever keeps others out."""
+        address = connection.getpeername()[0]
+        if connection.getsockname()[0] == address and not self.allows(_canonical(host), port):
+            raise _refusal(_canonical(host), port, ip_address(address), "this machine's own")
 
     def _judged(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
         if self.allows(host, port):

@@ -28,7 +28,7 @@ MAX_BINARY_BYTES = 150_000
 """Bytes that are shown as Base64."""
 
 MAX_MEDIA_BYTES = 5_000_000
-MAX_JSON_BYTES = 2_000_000
+MAX_JSON_BYTES = 200_000
 MAX_JSON_LEVELS = 64
 
 PARSE_SECONDS = 20.0
@@ -88,7 +88,7 @@ async def read_body(response: WebResponse, form: Form) -> Body:
 def is_html(response: WebResponse) -> bool:
     """Whether an answer is a page."""
     kind = media_type_of(response.header("content-type"))
-    return kind in _HTML or (kind in _UNTOLD and bool(_HTML_START.match(response.content)))
+    return kind in _HTML or (kind in _UNTOLD and bool(_HTML_START.match(response.content[:1_000])))
 
 
 def is_text(response: WebResponse) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -254,3 +255,36 @@ async def test_the_systems_resolver_knows_localhost(web: Any) -> None:
         "localhost", site.port, timeout=5
     )
     await stream.aclose()
+
+
+OWN_ADDRESS = """
+import subprocess, socket, anyio
+from tools.core.web.guard import AddressGuard, RefusedAddressError
+subprocess.run("ip link set lo up && ip addr add 8.8.8.8/32 dev lo", shell=True, check=True)
+listener = socket.create_server(("0.0.0.0", 8080))
+socket.create_connection(("8.8.8.8", 8080)).close()  # as a naive client does
+async def main():
+    try:
+        await AddressGuard().connect("8.8.8.8", 8080, timeout=5)
+    except RefusedAddressError as error:
+        print(error)
+    try:
+        AddressGuard().connect_blocking("8.8.8.8", 8080, timeout=5)
+    except RefusedAddressError as error:
+        print(error)
+    await (await AddressGuard(["8.8.8.8:8080"]).connect("8.8.8.8", 8080, timeout=5)).aclose()
+anyio.run(main)
+"""
+
+
+def test_this_machine_is_refused_by_its_public_address_too() -> None:
+    unshare = shutil.which("unshare")
+    if not unshare or not shutil.which("ip"):
+        pytest.skip("needs a network of its own")
+    apart = [unshare, "--map-root-user", "--net"]
+    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+    done = subprocess.run(
+        [*apart, sys.executable, "-c", OWN_ADDRESS], check=True, capture_output=True, timeout=60
+    )
+    assert done.stdout.count(b"8.8.8.8:8080 is this machine's own") == 2
