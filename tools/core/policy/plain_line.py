@@ -15,8 +15,11 @@ from tools.core.policy.words import Word
 
 __all__ = ["LONGEST", "NotPlainError", "PlainLine", "check_characters", "read_plain"]
 
-LONGEST = 10_000
+LONGEST = 5_000
 """Characters of a line that are looked at."""
+
+MOST_WORDS = 400
+"""Words of a plain line, over all its commands."""
 
 RESERVED = frozenset(
     {"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for"}
@@ -92,6 +95,7 @@ class _Reader:
         self._commands: list[tuple[Word, ...]] = []
         self._operators: list[str] = []
         self._words: list[Word] = []
+        self._count = 0
         self._text: list[str] | None = None
         self._bare = ""
         self._take: dict[str, Callable[[str], None]] = {
@@ -148,6 +152,9 @@ class _Reader:
         text, bare = "".join(self._text), self._bare
         self._text, self._bare = None, ""
         _check_word(text, bare, is_first=self._is_in_front())
+        self._count += 1
+        if self._count > MOST_WORDS:
+            raise NotPlainError(f"it has more than {MOST_WORDS} words")
         self._words.append(Word(text, GLOB.search(bare) is not None and bare != "["))
 
     def _is_in_front(self) -> bool:

@@ -30,8 +30,17 @@ __all__ = ["Found", "ShellCommand"]
 DEEPEST = 8
 """Scripts within scripts that are looked into."""
 
-MOST_FOUND = 400
-"""Commands of one line that are looked at."""
+MOST_WORDS = 2_000
+"""Words that are looked at, over all commands that a line runs."""
+
+LONGEST_COMMAND = 200
+"""Words of one command that are looked at; what follows counts as unseen."""
+
+MOST_CHARACTERS = 4 * LONGEST
+"""Characters that are parsed, over all scripts within a line."""
+
+MOST_REDIRECTIONS = 100
+"""Signs `<` in one line; the parser takes its square in time where they make no sense."""
 
 CONTINUATION = re.compile(r"\\\r?\n")
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
@@ -116,12 +125,20 @@ class _Look:
 
     def __init__(self) -> None:
         self.found: list[Found] = []
-        self._known: set[tuple[Word, ...]] = set()
+        self._known: set[Found] = set()
         self.unseen = ""
+        self._words = 0
+        self._characters = 0
 
     def into_line(self, line: str, depth: int) -> None:
         """Looks at a line, and at whatever its commands run."""
-        if depth > DEEPEST or len(line) > LONGEST:
+        self._characters += len(line)
+        if (
+            depth > DEEPEST
+            or len(line) > LONGEST
+            or self._characters > MOST_CHARACTERS
+            or line.count("<") > MOST_REDIRECTIONS
+        ):
             self._miss("it runs too much to look at")
             return
         try:
@@ -137,13 +154,10 @@ class _Look:
 
     def into_command(self, words: Sequence[Word], depth: int) -> None:
         """Looks at a command, and at whatever it runs."""
-        if len(self.found) >= MOST_FOUND or depth > DEEPEST:
-            self._miss("it runs too much to look at")
+        if len(words) > LONGEST_COMMAND:
+            words = (*words[:LONGEST_COMMAND], Word(None))
+        if not self._note(Found(tuple(words)), depth):
             return
-        if tuple(words) in self._known:
-            return
-        self._known.add(tuple(words))
-        self.found.append(Found(tuple(words)))
         if words[0].text is None or words[0].is_glob:
             self._miss("a command's name cannot be seen")
         for inner in inner_commands(words):
@@ -156,22 +170,35 @@ class _Look:
             elif inner.is_certain:
                 self.into_command(inner.words, depth + 1)
             else:
-                self.found.append(Found(inner.words, is_certain=False))
+                self._note(Found(inner.words, is_certain=False), depth)
 
     def _into_form(self, line: str, depth: int) -> None:
         try:
             root = parsed(line)
-            commands = list(commands_in(root))
+            for words in commands_in(root):
+                self.into_command(words, depth)
+                if self._words > MOST_WORDS:
+                    return
         except ValueError as error:  # no Unicode, or nested too deeply
             self._miss(str(error))
             return
         if root.has_error:
             self._miss("it cannot be parsed")
-        for words in commands:
-            self.into_command(words, depth)
-        if any(base_name(words[0].text or "") in SHELLS for words in commands):
+        if any(base_name(found.words[0].text or "") in SHELLS for found in self.found):
             for script in scripts_in(root):
                 self.into_line(script, depth + 1)
+
+    def _note(self, found: Found, depth: int) -> bool:
+        """Notes a command that was not noted yet; says whether it was."""
+        self._words += len(found.words)
+        if self._words > MOST_WORDS or depth > DEEPEST:
+            self._miss("it runs too much to look at")
+            return False
+        if found in self._known:
+            return False
+        self._known.add(found)
+        self.found.append(found)
+        return True
 
     def _miss(self, reason: str) -> None:
         self.unseen = self.unseen or reason

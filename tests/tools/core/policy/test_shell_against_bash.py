@@ -238,7 +238,7 @@ NOT_PLAIN = [
     "git \ufe0fls",
     "git \U000e0041ls",
     "git \ud800",
-    "git " + "x" * 10_000,
+    "git " + "x" * 5_000,
     "/bin/l? x",
     "* x",
     "[ab] x",
