@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-__all__ = ["MAX_FILE_BYTES", "WIDE_MARKS", "cut", "text_lines"]
+__all__ = ["MAX_FILE_BYTES", "WIDE_MARKS", "cut", "lines_of", "text_of"]
 
 MAX_FILE_BYTES = 50_000_000
 """Larger files are not searched; the answer names them."""
@@ -19,20 +19,26 @@ WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"
 """The byte order marks of UTF-16, and what they stand for."""
 
 
-def text_lines(data: bytes) -> list[str] | None:
-    r"""The lines of a file, numbered as read_file numbers them; None if it is binary.
+def text_of(data: bytes) -> str | None:
+    """The text of a file; None if it is binary.
 
     UTF-16 is known by its byte order mark; all else is UTF-8, and of that each line that is not
-    valid is Latin-1. A line ends at `\n` or `\r\n`; only a text without any ends its lines at `\r`.
+    valid is Latin-1.
     """
     wide = WIDE_MARKS.get(data[:2])
     if wide is None and b"\0" in data[:_LOOKED_AT]:
         return None
     try:
-        text = data[2:].decode(wide, "replace") if wide else data.decode("utf-8-sig")
+        return data[2:].decode(wide, "replace") if wide else data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        lines = [_line(each) for each in data.removeprefix(codecs.BOM_UTF8).split(b"\n")]
-        text = "\n".join(lines)
+        return "\n".join(map(_line, data.removeprefix(codecs.BOM_UTF8).split(b"\n")))
+
+
+def lines_of(text: str) -> list[str]:
+    r"""The lines of a text without their ends, numbered as read_file numbers them.
+
+    A line ends at `\n` or `\r\n`; only a text without any ends its lines at `\r`.
+    """
     end = "\r" if "\r" in text and "\n" not in text else "\n"
     lines = text.split(end)
     if not lines[-1]:

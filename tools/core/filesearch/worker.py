@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from tools.core.filesearch.content import MAX_FILE_BYTES, WIDE_MARKS, cut, text_lines
+from tools.core.filesearch.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
+from tools.core.filesearch.linewise import stays_in_line
 from tools.core.filesearch.literal import literal_of
 from tools.core.filesearch.opening import Ladder
 from tools.core.filesearch.ranking import WordRanking
@@ -28,6 +29,7 @@ from tools.core.filesearch.tree import File, Tree, Walk
 __all__ = ["main"]
 
 Message = dict[str, Any]
+Search = Callable[[str], re.Match[str] | None]
 
 MAX_MEMORY = 2 << 30
 """Bytes of address space: a file of the largest size fits, as text and as lines."""
@@ -68,6 +70,7 @@ class _Desk:
         self._worth: frozenset[str] | None = None
         self._literal = b""
         self._folds = False
+        self._whole: Search | None = None
         self._results: Iterator[Message | None] = iter(())
 
     def take(self, message: Message, fds: list[int]) -> Message:
@@ -124,6 +127,7 @@ class _Desk:
         fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
         self._literal = literal_of(pattern, ignore_case=ignore_case).encode()
         self._folds = ignore_case
+        self._whole = _on_whole_text(pattern, ignore_case=ignore_case)
         files = self._fitting(names)
         self._results = self._matches(fits, files, context)
         return self._told(files)
@@ -131,6 +135,7 @@ class _Desk:
     def _do_rank(self, words: list[str], names: str) -> Message:
         """Files by words in their names and lines."""
         files = self._fitting(names)
+        self._whole = _on_whole_text(WordRanking.pattern(words), ignore_case=True)
         self._results = self._ranked(WordRanking(words), files)
         return self._told(files)
 
@@ -162,7 +167,7 @@ class _Desk:
 
     def _matches(
         self,
-        fits: Callable[[str], re.Match[str] | None],
+        fits: Search,
         files: list[File],
         context: int,
     ) -> Iterator[Message | None]:
@@ -199,7 +204,10 @@ class _Desk:
         except OSError:
             self._tree.unreadable.append(file.path)
             return None
-        return text_lines(data) if self._can_fit(data) else None
+        text = text_of(data) if self._can_fit(data) else None
+        if text is None or (self._whole and "\r" not in text and not self._whole(text)):
+            return None
+        return lines_of(text)
 
     def _data(self, fd: int) -> bytes:
         """What is in an open file, which is closed; nothing where it is closed to reads."""
@@ -226,7 +234,15 @@ class _Desk:
         self._tree = Tree()
         self._worth = None
         self._literal = b""
+        self._whole = None
         self._results = iter(())
+
+
+def _on_whole_text(pattern: str, *, ignore_case: bool) -> Search | None:
+    """Looks whether a pattern fits in any line of a text; None where only the lines tell."""
+    if not stays_in_line(pattern, ignore_case=ignore_case):
+        return None
+    return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if ignore_case else 0)).search
 
 
 def _nothing_open(path: str) -> int:

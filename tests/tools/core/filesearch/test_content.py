@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.core.filesearch.content import MAX_SHOWN, cut, text_lines
+from tools.core.filesearch.content import MAX_SHOWN, cut, lines_of, text_of
 from tools.core.lines import split_lines
+
+
+def text_lines(data: bytes) -> list[str] | None:
+    text = text_of(data)
+    return None if text is None else lines_of(text)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tools.core.filesearch.linewise import stays_in_line
 from tools.core.filesearch.literal import literal_of
 from tools.core.filesearch.narrowing import narrowed
 
@@ -76,6 +77,38 @@ def test_where_a_pattern_fits_its_literal_stands(
     for encoding in ("utf-8", "latin-1"):
         data = line.encode(encoding, "replace")
         assert literal in (data.lower() if ignore_case else data)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    patterns, st.lists(lines.map(lambda line: line.replace("\r", "")), max_size=4), st.booleans()
+)
+def test_a_pattern_that_stays_in_a_line_fits_in_a_text_as_in_its_lines(
+    pattern: str, some: list[str], ignore_case: bool
+) -> None:
+    flags = re.IGNORECASE if ignore_case else 0
+    real = _compiled(pattern, flags)
+    if real is None or not stays_in_line(pattern, ignore_case=ignore_case):
+        return
+    whole = re.compile(pattern, flags | re.MULTILINE)
+    assert bool(whole.search("\n".join(some))) == any(map(real.search, some or [""]))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "stays"),
+    [
+        (r"^class \w+\(", True),
+        (r"(?<![^\W_])a.*b$|[^\n]+", True),
+        (r"a\s+b", False),
+        ("[^a]", False),
+        ("(?s:.)", False),
+        ("(?-m:^a)", False),
+        (r"\Aa", False),
+        (r"a\nb", False),
+    ],
+)
+def test_what_takes_a_line_feed_does_not_stay_in_a_line(pattern: str, stays: bool) -> None:
+    assert stays_in_line(pattern, ignore_case=False) is stays
 
 
 @pytest.mark.parametrize(
