@@ -39,8 +39,8 @@ LONGEST_COMMAND = 200
 MOST_CHARACTERS = 4 * LONGEST
 """Characters that are parsed, over all scripts within a line."""
 
-MOST_REDIRECTIONS = 100
-"""Signs `<` in one line; the parser takes its square in time where they make no sense."""
+MOST_SIGNS = 200
+"""Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
 CONTINUATION = re.compile(r"\\\r?\n")
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
@@ -137,7 +137,7 @@ class _Look:
             depth > DEEPEST
             or len(line) > LONGEST
             or self._characters > MOST_CHARACTERS
-            or line.count("<") > MOST_REDIRECTIONS
+            or max(line.count("<"), line.count("|")) > MOST_SIGNS
         ):
             self._miss("it runs too much to look at")
             return
