@@ -9,6 +9,7 @@ the root, so that no link and no other spelling of a name gets around them.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -75,7 +76,9 @@ class _Judged:
 
     def exists(self, path: str) -> bool:
         """Whether something, be it a link to nothing, has a path from the deepest directory."""
-        # Not stat: most of what is looked for is not there, and an exception costs more.
+        if not _access_tells():
+            return _is_there(path, self.directory)
+        # Most of what is looked for is not there, and an exception costs more.
         return os.access(
             path,
             os.F_OK,
@@ -251,3 +254,17 @@ def _identity_of(path: str, directory: int | None = None) -> Identity | None:
         return identity(os.stat(path, dir_fd=directory))
     except OSError:
         return None
+
+
+def _is_there(path: str, directory: int) -> bool:
+    try:
+        os.lstat(path, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+@functools.cache
+def _access_tells() -> bool:
+    """Whether faccessat(2) can be asked about a link itself; some C libraries cannot."""
+    return os.access("/", os.F_OK, effective_ids=_EFFECTIVE, follow_symlinks=False)
