@@ -113,9 +113,6 @@ _IOCTLS = (
 )
 _BTRFS = 0x94
 _BTRFS_CLONES = (0x40049409, 0x4020940D, 0xC0189436)  # FICLONE, FICLONERANGE, FIDEDUPERANGE
-_PROCESS_OR_GROUP = (0, 1, 2)
-"""PRIO_PROCESS, PRIO_PGRP; IOPRIO_WHO_PROCESS, _PGRP: with 0 the caller's own."""
-
 _COVERS_TRUNCATE = 3
 
 _FCNTL_OWNERS = (8, 15)  # F_SETOWN, F_SETOWN_EX: whom signals go to
@@ -191,7 +188,6 @@ def install(program: bytes, *, listen: bool) -> int:
 def _everywhere() -> Mapping[str, Block]:
     """What is refused under every confinement."""
     of_itself = _if_zero(0, _ALLOW, _EPERM)
-    of_its_own = if_one_of(argument(0), _PROCESS_OR_GROUP, _if_zero(1, _ALLOW, _EPERM), _EPERM)
     return {
         **dict.fromkeys(_REFUSED, _EPERM),
         **dict.fromkeys(_UNKNOWN, _ENOSYS),
@@ -207,8 +203,8 @@ def _everywhere() -> Mapping[str, Block]:
         "seccomp": if_any_bit(argument(1), _NEW_LISTENER, _EPERM, _ALLOW),
         # Limits and priorities of other processes of the user may be read, not set.
         "prlimit64": _if_zero(0, _ALLOW, _if_zero(2, _ALLOW, _EPERM)),
-        "setpriority": of_its_own,
-        "ioprio_set": of_its_own,
+        "setpriority": _if_own(0, 1),  # PRIO_PROCESS, PRIO_PGRP
+        "ioprio_set": _if_own(1, 2),  # IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP
         **dict.fromkeys(("sched_setattr", "sched_setparam", "sched_setscheduler"), of_itself),
     }
 
@@ -240,6 +236,12 @@ def _if_zero(index: int, then: Block, otherwise: Block) -> Block:
     """Whether an argument is 0, as a pointer or a number of 64 bits."""
     lower = if_one_of(argument(index), [0], then, otherwise)
     return if_one_of(argument(index, high=True), [0], lower, otherwise)
+
+
+def _if_own(process: int, group: int) -> Block:
+    """Whether it is about the caller itself or its group, which 0 stands for."""
+    own = _if_zero(1, _ALLOW, _EPERM)
+    return if_one_of(argument(0), [process, group], own, _EPERM)
 
 
 def _unless_set_id(index: int, then: Block) -> Block:

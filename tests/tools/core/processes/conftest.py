@@ -49,9 +49,7 @@ class Place:
     def python(self, script: str, **more: Any) -> Prepared:
         return self.prepared((*PYTHON, script), **more)
 
-    def prepared(
-        self, argv: tuple[str, ...], *, confined: bool = False, **more: Any
-    ) -> Prepared:
+    def prepared(self, argv: tuple[str, ...], *, confined: bool = False, **more: Any) -> Prepared:
         settings: dict[str, Any] = {
             "cwd": str(self.root),
             "environment": {"PATH": "/usr/bin:/bin", "MARKER": self.marker},

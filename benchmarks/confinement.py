@@ -1,0 +1,123 @@
+"""What it costs to start a program confined: the launcher beside a plain `anyio.run_process`.
+
+    python -m benchmarks.confinement [--runs N] [--json]
+
+All start `bash -c true` and wait for its end, in turns, so that what else the machine does meets
+all alike. The first start also starts the zygote, and is told apart. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+
+from tools.core.processes.landlock import landlock_abi
+from tools.core.processes.launcher import Launcher
+from tools.core.processes.models import LandlockRules, Prepared
+
+TARGET = 1.2
+"""How many times a plain start a confined one may take."""
+
+ARGV = ("/bin/bash", "-c", "true")
+READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", sys.base_prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One way of starting a program.
+
+    Attributes:
+        way: Its name.
+        median_ms: Milliseconds from the start until the end is known.
+        ratio: The median over that of a plain start.
+    """
+
+    way: str
+    median_ms: float
+    ratio: float
+
+
+def main() -> None:
+    """Runs the benchmark that the command line asks for."""
+    parser = argparse.ArgumentParser(description="The cost of starting a program confined.")
+    parser.add_argument("--runs", type=int, default=300, help="starts of each kind")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="toolcrib-confinement-") as directory:
+        first, reports = anyio.run(measure, Path(directory), arguments.runs)
+    if arguments.json:
+        print(json.dumps({"first_ms": first, "ways": [asdict(one) for one in reports]}))
+        return
+    for one in reports:
+        print(f"{one.way:24}{one.median_ms:8.2f} ms{one.ratio:8.2f}")
+    print(f"The first start takes {first:.0f} ms. Confined may be {TARGET} times plain.")
+
+
+async def measure(root: Path, runs: int) -> tuple[float, list[Report]]:
+    """Starts the program each way in turn.
+
+    Args:
+        root: Where it may write.
+        runs: How often each way.
+
+    Returns:
+        Milliseconds of the first start, and a report of each way.
+    """
+    rules = LandlockRules(readable=READABLE, writable=(str(root),))
+    unconfined = Prepared(argv=ARGV, cwd=str(root), environment={"PATH": "/usr/bin:/bin"})
+    confined = Prepared(
+        argv=ARGV, cwd=str(root), environment=unconfined.environment, landlock=rules, filtered=True
+    )
+    launcher = Launcher()
+    try:
+        ways: dict[str, Callable[[], Awaitable[object]]] = {
+            "plain": lambda: anyio.run_process(ARGV, cwd=root),
+            "launcher, unconfined": lambda: _run(launcher, unconfined),
+        }
+        if landlock_abi():
+            ways["launcher, confined"] = lambda: _run(launcher, confined)
+        first = await _timed(lambda: _run(launcher, unconfined))
+        return first, _reports(await _samples(ways, runs))
+    finally:
+        await launcher.aclose()
+
+
+async def _samples(
+    ways: Mapping[str, Callable[[], Awaitable[object]]], runs: int
+) -> dict[str, list[float]]:
+    samples: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(runs):
+        for way, start in ways.items():
+            samples[way].append(await _timed(start))
+    return samples
+
+
+def _reports(samples: Mapping[str, list[float]]) -> list[Report]:
+    medians = {way: statistics.median(taken) for way, taken in samples.items()}
+    return [Report(way, median, median / medians["plain"]) for way, median in medians.items()]
+
+
+async def _timed(start: Callable[[], Awaitable[object]]) -> float:
+    before = time.perf_counter()
+    await start()
+    return (time.perf_counter() - before) * 1000
+
+
+async def _run(launcher: Launcher, prepared: Prepared) -> None:
+    running = await launcher.start(prepared)
+    ending = await running.wait()
+    await running.aclose()
+    assert ending.exit_code == 0
+
+
+if __name__ == "__main__":
+    main()
