@@ -183,10 +183,10 @@ class Processes:
             home=f"{temporary}/home",
             temporary=temporary,
             cwd=cwd,
-            sees=lambda folder: confinement.level is Level.NONE or self._sees(folder),
+            sees=lambda folder: self._sees(folder, confinement),
         )
         return Plan(
-            argv=(self._program(command.argv[0]), *command.argv[1:]),
+            argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
             cwd=cwd,
             environment=variables,
             stdin=command.stdin,
@@ -230,22 +230,33 @@ class Processes:
         finally:
             os.close(fd)
 
-    def _program(self, name: str) -> str:
+    def _program(self, name: str, confinement: Confinement) -> str:
         """The program by its path; what lies in the root is not taken by its mere name."""
         if "/" in name:
             return name
         folders = self._environment.get("PATH", os.defpath).split(":")
+        unseen = ""
         for folder in (*folders, str(Path(sys.executable).parent)):
             found = shutil.which(name, path=folder) if folder.startswith("/") else None
             if found and not is_beneath(os.path.realpath(found), self._root):
-                return found
+                if self._sees(found, confinement):
+                    return found
+                unseen = unseen or folder
+        if unseen:
+            raise UnavailableError(
+                f"The program {name!r} lies in {unseen}, which programs cannot see.",
+                next_actions=[f"Ask the user to add {unseen} to the setting system.readable."],
+            )
         raise UnavailableError(
             f"The program {name!r} is not installed.",
             next_actions=[f"Install {name}, or do without it."],
         )
 
-    def _sees(self, folder: str) -> bool:
-        return is_beneath(os.path.realpath(folder), self._root) or self._reach.has(folder)
+    def _sees(self, path: str, confinement: Confinement) -> bool:
+        """Whether a program sees a path, and what it leads to."""
+        if confinement.level is Level.NONE:
+            return True
+        return is_beneath(os.path.realpath(path), self._root) or self._reach.has(path)
 
 
 def _make_scratch() -> str:

@@ -206,6 +206,26 @@ async def test_it_starts_where_it_is_told_beneath_the_root(root: Path, level: Le
             await run(processes, "pwd", cwd="..")
 
 
+@CONFINED
+async def test_a_program_is_taken_from_where_it_can_be_seen(
+    root: Path, level: Level, tmp_path: Path
+) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    for name in ("env", "own-program"):
+        (hidden / name).write_text("#!/bin/sh\necho hidden\n")
+        (hidden / name).chmod(0o755)
+    chosen = {"PATH": f"{hidden}:{os.environ['PATH']}"}
+    async with opened(root, level, environment=chosen) as processes:
+        program = await processes.start(Command(argv=("env", "true")))
+        assert (await program.wait()).exit_code == 0
+        assert os.read(program.stdout, 10) == b""
+        await program.aclose()
+        with pytest.raises(UnavailableError, match=r"which programs cannot see") as error:
+            await processes.start(Command(argv=("own-program",)))
+    assert "system.readable" in error.value.next_actions[0]
+
+
 @EVERYWHERE
 async def test_a_program_in_the_root_is_not_taken_by_its_name(root: Path, level: Level) -> None:
     planted = root / "rg-planted"
@@ -392,32 +412,54 @@ async def _readable(fd: int) -> None:
         await anyio.wait_readable(fd)
 
 
+SWAPPER = """
+import ctypes, os
+rename = ctypes.CDLL(None).renameat2
+for name in ("HEAD", "objects", "refs"):
+    os.makedirs(f".git/{name}", exist_ok=True)
+print("ready", flush=True)
+while True:
+    for number, target in enumerate(TARGETS):
+        link = f"l{number}"
+        for make in (
+            lambda: os.rmdir(link),
+            lambda: os.unlink(link),
+            lambda: os.symlink(target, link),
+            lambda: os.mkdir(".git/hooks"),
+        ):
+            try:
+                make()
+            except OSError:
+                pass
+        for _ in range(300):
+            rename(-100, b".git/hooks", -100, link.encode(), 2)
+"""
+"""Exchanges a closed directory for links, as fast as it can."""
+
+
 async def test_a_swapping_program_gets_nothing_bound_or_made_outside(
     root: Path, tmp_path: Path
 ) -> None:
-    """One program exchanges a closed directory and links while others are started."""
     outside = tmp_path / "outside"
     outside.mkdir()
-    (outside / "secret").write_text("secret")
-    swapper = (
-        "mkdir -p .git/hooks; echo ref: refs/heads/x > .git/HEAD; mkdir .git/objects .git/refs; "
-        f"ln -s {outside} l1; ln -s /oldroot{outside} l2; ln -s /oldroot{outside}/new l3; "
-        "ln -s /newroot/etc l4; echo ready; while :; do for l in l1 l2 l3 l4; do "
-        "python3 -c 'import ctypes, sys; r = ctypes.CDLL(None).renameat2; "
-        '[r(-100, b".git/hooks", -100, sys.argv[1].encode(), 2) for _ in range(2001)]\' $l; '
-        "rm -rf .git/hooks; mkdir .git/hooks; ln -sfn x $l; done; done"
-    )
+    (outside / "canary").write_text("the-secret-canary")
+    targets = [str(outside), f"/oldroot{outside}", f"/oldroot{outside}/new"]
+    looking = "for i in 1 2 3 4; do cat .git/hooks/canary l*/canary; done 2> /dev/null"
+    started = 0
     async with opened(root, Level.BUBBLEWRAP) as processes:
-        program = await processes.start(Command(argv=("bash", "-c", swapper)))
+        script = SWAPPER.replace("TARGETS", repr(targets))
+        program = await processes.start(Command(argv=("python3", "-c", script)))
         await _readable(program.stdout)
         for _ in range(40):
             try:
-                _, output, _ = await run(processes, "cat .git/hooks/secret; ls -a .git/hooks/")
+                _, output, _ = await run(processes, looking)
             except ToolError:
-                continue  # refusing to start is an answer, too
-            assert "secret" not in output.replace("hooks/secret", "")
+                continue  # not to start is an answer, too
+            started += 1
+            assert "the-secret-canary" not in output
         await program.aclose()
-    assert sorted(path.name for path in outside.iterdir()) == ["secret"]
+    assert started
+    assert sorted(path.name for path in outside.iterdir()) == ["canary"]
 
 
 @CONFINED
