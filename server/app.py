@@ -138,7 +138,9 @@ def build(settings: Settings) -> App:
         sandbox=sandbox,
         library=library,
         permissions=Permissions(
-            partial(make_policy, settings), partial(_approvals, settings, library), machine
+            partial(make_policy, settings, registry),
+            partial(_approvals, settings, library),
+            machine,
         ),
         machine=machine,
         text_budget=settings.limits.text_budget,
@@ -196,12 +198,19 @@ def discover_tools(holdings: Holdings) -> ToolRegistry:
     return registry
 
 
-def make_policy(settings: Settings) -> Policy:
-    """The rules of the settings and of their profile."""
+def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
+    """The rules of the settings and of their profile, about the tools that there are."""
     from tools.core.policy.policy import Policy  # noqa: PLC0415  # imported on first use
 
     rules = settings.policy
-    return Policy(rules.profile, allow=rules.allow, ask=rules.ask, deny=rules.deny)
+    return Policy(
+        rules.profile,
+        allow=rules.allow,
+        ask=rules.ask,
+        deny=rules.deny,
+        root=settings.root,
+        find=registry.get,
+    )
 
 
 def make_processes(settings: Settings) -> Processes:

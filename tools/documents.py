@@ -29,7 +29,7 @@ from tools.core.params import (
 )
 from tools.core.retrieved import Coverage, Retrieved
 from tools.core.sources import read_source, text_source
-from tools.core.spec import Confirmation, Effect, ToolScope, tool
+from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 
 __all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]
 
@@ -119,6 +119,7 @@ class DeletedDocument(BaseModel):
     idempotent=True,
     tags=("context", "documents"),
     capabilities=("store a file or a text so that it can be found again",),
+    subject=Subject(SubjectKind.PATH, "path"),
     timeout=600,
 )
 async def add_document(

@@ -12,7 +12,7 @@ from tools.core.media import Media
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.core.web.client import WebResponse
 from tools.core.web.reading import Body, Form, read_body
-from tools.core.web.site import is_same_site
+from tools.core.web.site import followed_by
 
 __all__ = ["HttpAnswer", "http_request"]
 
@@ -104,7 +104,7 @@ async def http_request(
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(
-        method, url, headers=headers, body=content, follows=is_same_site
+        method, url, headers=headers, body=content, follows=followed_by(context)
     )
     return _answer(response, await read_body(response, form))
 

@@ -25,7 +25,7 @@ from tools.core.web.charsets import charset_of, decoded, media_type_of
 from tools.core.web.client import WebResponse
 from tools.core.web.page import Page, read_page
 from tools.core.web.reading import is_html, is_text
-from tools.core.web.site import is_same_site
+from tools.core.web.site import followed_by
 
 __all__ = ["WebPage", "read_web_page"]
 
@@ -100,7 +100,7 @@ async def read_web_page(
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
     response = await context.machine.web.request(
-        "GET", url, headers={"Accept": ACCEPT}, follows=is_same_site
+        "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)
     )
     _check(url, response)
     try:

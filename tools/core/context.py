@@ -73,6 +73,7 @@ class RequestContext:
     _holdings: Holdings | None = None
     _machine: Machine | None = None
     _searching: Machine | None = None
+    _reach: Callable[[str], bool] | None = None
     bound: bool = field(default=False, kw_only=True)
     sampler: Sampler | None = field(default=None, kw_only=True)
     session_id: str = field(default="", kw_only=True)
@@ -150,6 +151,10 @@ class RequestContext:
             raise PermissionDeniedError("This tool's scope grants no processes and no network.")
         return self._machine
 
+    def may_reach(self, url: str) -> bool:
+        """Whether no rule of the policy denies this call a URL to which it is redirected."""
+        return self._reach is None or self._reach(url)
+
     @property
     def file_search(self) -> FileSearch:
         """Searches among the files beneath the root (scope sandboxed).
@@ -194,6 +199,7 @@ class RequestContext:
         holdings: Holdings | None = None,
         machine: Machine | None = None,
         searching: Machine | None = None,
+        reach: Callable[[str], bool] | None = None,
     ) -> RequestContext:
         """The same call with what its scope grants."""
         return replace(
@@ -204,6 +210,7 @@ class RequestContext:
             _holdings=holdings,
             _machine=machine,
             _searching=searching,
+            _reach=reach,
         )
 
     def _granted_calls(self) -> Calls:

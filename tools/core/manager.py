@@ -202,7 +202,9 @@ class SandboxToolManager:
             case ToolScope.SYSTEM:
                 if self._machine is None:
                     raise PermissionDeniedError(f"{spec.name} may run nothing here.")
-                return context.granted(sandbox=sandbox, machine=self._machine)
+                return context.granted(
+                    sandbox=sandbox, machine=self._machine, reach=permission.reach
+                )
 
     async def _nested(
         self, context: RequestContext, turn: Turn, name: str, arguments: Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,7 +14,7 @@ from tools.core.approval import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.policy.verdict import Decision, Verdict
-from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 
 if TYPE_CHECKING:
     from tools.core.machine import Machine
@@ -32,11 +32,13 @@ class Permission:
         decision: What the policy says.
         approval: By whom it was approved, where somebody had to be asked.
         places: What the policy says of the files that the call opens; None where nothing.
+        reach: Whether no rule denies the call another URL, to which it is redirected.
     """
 
     decision: Decision | None = None
     approval: Approval | None = None
     places: PlaceRules | None = None
+    reach: Callable[[str], bool] | None = None
 
 
 class Permissions:
@@ -103,6 +105,8 @@ class Permissions:
             question = self._question(spec, arguments, context, decision)
             permission.approval = await self._approvals.obtain(question, context.approver)
         permission.places = self._policy.places(spec, arguments)
+        if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
+            permission.reach = partial(self._reaches, spec, arguments)
 
     async def close(self, permission: Permission, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call, which comes again with answers."""
@@ -114,6 +118,11 @@ class Permissions:
         """Whether what the tool runs is confined; only tools that run something are asked about."""
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
         return runs and self._machine is not None and await self._machine.processes.is_confined()
+
+    def _reaches(self, spec: ToolSpec, arguments: Mapping[str, Any], url: str) -> bool:
+        assert spec.subject is not None  # noqa: S101  # for the type checker: it has a URL
+        redirected = {**arguments, spec.subject.parameter: url}
+        return self._policy.judge(spec, redirected).verdict is not Verdict.DENY
 
     def _question(
         self,

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tools.core.context import RequestContext
 from tools.core.web.url import Url
 
-__all__ = ["is_same_site"]
+__all__ = ["followed_by", "is_same_site"]
+
+
+def followed_by(context: RequestContext) -> Callable[[Url, Url], bool]:
+    """Which redirects a call follows: those within its site that no rule of the policy denies."""
+    return lambda here, there: is_same_site(here, there) and context.may_reach(str(there))
 
 
 def is_same_site(here: Url, there: Url) -> bool:
