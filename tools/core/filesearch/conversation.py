@@ -82,7 +82,7 @@ class Conversation:
             include_ignored=include_ignored,
         )
 
-    async def ask(self, operation: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> Answer:  # noqa: ANN401  # JSON
+    async def ask(self, operation: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> Answer:  # noqa: ANN401  # JSON of any kind
         """What the worker answers.
 
         Raises:

@@ -47,7 +47,7 @@ def _stays(kind: str, value: Any) -> bool:  # noqa: ANN401  # what the node hold
     return kind in _STAYING
 
 
-def _inner(kind: str, value: Any) -> list[Iterable[Node]] | None:  # noqa: ANN401  # the same
+def _inner(kind: str, value: Any) -> list[Iterable[Node]] | None:  # noqa: ANN401  # what the node holds
     """What a node is made of; None if it is simple, or changes what `.`, `^` and `$` mean."""
     match kind:
         case "SUBPATTERN" if not value[1] & re.DOTALL and not value[2] & re.MULTILINE:

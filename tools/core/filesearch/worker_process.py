@@ -76,7 +76,7 @@ class WorkerProcess:
         *,
         seconds: float,
         fds: Sequence[int] = (),
-        **arguments: Any,  # noqa: ANN401  # JSON
+        **arguments: Any,  # noqa: ANN401  # JSON of any kind
     ) -> dict[str, Any]:
         """What it answers to one question.
 
