@@ -41,7 +41,8 @@ def doctor(
 
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
-    from server.cli.check_data import check_data, data_directory  # noqa: PLC0415  # on first use
+    from server.cli.check_confinement import confinement  # noqa: PLC0415  # on first use
+    from server.cli.check_data import check_data, data_directory  # noqa: PLC0415  # the same
     from server.cli.check_installation import (  # noqa: PLC0415  # the same
         chroma,
         embedder,
@@ -64,6 +65,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield Finding("Root", ok=True, detail=str(settings.root))
         yield judged("Data directory", lambda: data_directory(settings.data_dir))
         yield judged("Function files", lambda: functions(settings))
+        yield judged("Confinement", lambda: confinement(settings))
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
     yield judged("Embedder", lambda: embedder(embedder_settings))
     yield judged("Chroma", chroma)

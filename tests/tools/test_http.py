@@ -164,6 +164,20 @@ async def test_a_redirect_to_another_site_is_the_answer(crib: Any, site: Any) ->
         assert "ask for https://example.com/" in await crib.text("http_request", url=url)
 
 
+async def test_a_redirect_to_what_a_rule_denies_is_not_followed(
+    open_crib: Callable[..., Any], site: Any, workers: None
+) -> None:
+    secret = site.serve("/secret", "hidden", "text/plain")
+    url = site.serve("/", "", status=302, Location="/secret")
+    options = {"requests__private": [site.address], "policy__allow": ["http_request"]}
+    async with open_crib(**options) as naive:
+        assert (await naive.call("http_request", url=url))["content"] == "hidden"
+    async with open_crib(**options, policy__deny=[f"http_request({secret})"]) as crib:
+        answer = await crib.call("http_request", url=url)
+        assert (answer["content"], answer["redirect_to"]) == ("", secret)
+        assert (await crib.failure("http_request", url=secret))[0] == "permission_denied"
+
+
 async def test_a_private_address_is_refused(crib: Any) -> None:
     for url in [
         "http://127.0.0.1:1/",
