@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,8 @@ class EtcCopy:
 
     def __init__(self, reach: Reach) -> None:
         self.path = tempfile.mkdtemp(prefix="toolcrib-etc-")
+        # Also where the process ends, or forgets it, without closing it.
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         os.chmod(self.path, 0o755)  # noqa: PTH101, S103  # as /etc is, for programs that look
         within = [path for path in reach.readable if is_beneath(path, _ETC)]
         links = [link for link in reach.links if is_beneath(link[0], _ETC)]
@@ -42,7 +45,7 @@ class EtcCopy:
 
     def close(self) -> None:
         """Removes it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        self._remove()
 
     def _place(self, path: str) -> Path:
         place = Path(self.path, os.path.relpath(path, _ETC))
