@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from tools.core.processes import landlock, privileges, seccomp
 from tools.core.processes.limits import apply_limits
-from tools.core.processes.wire import Order, Step, receive_descriptors
+from tools.core.processes.wire import Order, Step, receive_descriptors, send_descriptors
 
 __all__ = ["FAILURE", "become_program"]
 
@@ -43,7 +43,7 @@ def become_program(
         data, received = receive_descriptors(orders, 1)
         if data:
             control, order_file, *standard = received
-            socket.send_fds(status, [b"!"], [control, order_file])
+            send_descriptors(status, b"!", [control, order_file])
             order = Order.read(order_file)
             status = _moved(status, len(standard))
             for step, action in _steps(order, standard, status, filter_program):  # noqa: B007  # a failure names it
@@ -108,7 +108,7 @@ def _filter(order: Order, status: socket.socket, beside_landlock: bytes | None) 
     elif beside_landlock is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     else:
-        socket.send_fds(status, [b"!"], [seccomp.install(beside_landlock, listen=True)])
+        send_descriptors(status, b"!", [seccomp.install(beside_landlock, listen=True)])
 
 
 def _execute(order: Order, status: socket.socket) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import os
 import stat
 import struct
@@ -22,7 +23,7 @@ from typing import NamedTuple
 from tools.core.processes.kernel import syscall
 from tools.core.processes.syscall_numbers import NUMBERS
 
-__all__ = ["MetadataChanges"]
+__all__ = ["MetadataChanges", "resolved"]
 
 # struct seccomp_notif and seccomp_notif_resp, and the requests that carry them (linux/seccomp.h).
 _QUESTION = struct.Struct("=QIIiIQ6Q")
@@ -48,14 +49,12 @@ class MetadataChanges:
 
     Args:
         listener: The filter's descriptor, readable when there is a question.
-        writable: Paths where the program may write.
+        writable: Where the program may write, as `resolved` says.
     """
 
-    def __init__(self, listener: int, writable: Iterable[bytes]) -> None:
+    def __init__(self, listener: int, writable: Sequence[bytes]) -> None:
         self.listener = listener
-        self._tops = tuple(os.path.realpath(path) for path in writable)
-        numbers = NUMBERS[os.uname().machine]
-        self._shapes = {numbers[name]: shape for name, shape in _SHAPES.items() if name in numbers}
+        self._tops = writable
 
     def answer(self) -> None:
         """Answers one question."""
@@ -68,7 +67,7 @@ class MetadataChanges:
 
     def _code(self, question: int, thread: int, number: int, arguments: _Arguments) -> int:
         """Does what is asked for; the error number, or 0."""
-        shape = self._shapes[number]
+        shape = _shapes()[number]
         try:
             with ExitStack() as opened:
                 call = _Call(thread, arguments, opened)
@@ -96,6 +95,11 @@ class MetadataChanges:
             )
         ):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def resolved(paths: Iterable[bytes]) -> list[bytes]:
+    """Paths without links; ask before the program runs, which could put links there."""
+    return [os.path.realpath(path) for path in paths]
 
 
 _Change = Callable[[bytes], object]
@@ -270,3 +274,9 @@ _SHAPES: Mapping[str, _Shape] = {
     "utimensat": _Shape(_times(2, "=qqqq", 1), directory=0, path=1, flags=3, pathless=True),
 }
 """The calls that a filter asks about (`seccomp`)."""
+
+
+@functools.cache
+def _shapes() -> Mapping[int, _Shape]:
+    numbers = NUMBERS[os.uname().machine]
+    return {numbers[name]: shape for name, shape in _SHAPES.items() if name in numbers}

@@ -17,11 +17,17 @@ from typing import NoReturn
 
 from tools.core.processes import landlock, privileges
 from tools.core.processes.child import FAILURE, become_program
-from tools.core.processes.metadata import MetadataChanges
+from tools.core.processes.metadata import MetadataChanges, resolved
 from tools.core.processes.reaping import end_descendants, end_group, exit_code, reap
 from tools.core.processes.scratch import remove_scratch
 from tools.core.processes.seccomp import protecting
-from tools.core.processes.wire import Order, Report, ReportKind, receive_descriptors
+from tools.core.processes.wire import (
+    Order,
+    Report,
+    ReportKind,
+    receive_descriptors,
+    send_descriptors,
+)
 
 __all__ = ["TAKEN", "supervise"]
 
@@ -66,16 +72,20 @@ def supervise(
     data, received = receive_descriptors(status, 1)
     if not data:  # the launcher is gone, or somebody ended what would have become the program
         os._exit(0)
+    control = socket.socket(fileno=received[0])
+    order = Order.read(received[1])
+    os.close(received[1])
+    # Before the program runs, which could make its paths lead elsewhere.
+    writable = resolved(order.writable)
     if _LINUX:
         privileges.outlive_parent()
     with suppress(ConnectionError):  # it has failed
         status.send(b"!")  # the program may be executed: from here on somebody ends it
-    socket.send_fds(taken, [TAKEN.pack(os.getpid())], received[:1])
+    send_descriptors(taken, TAKEN.pack(os.getpid()), received[:1])
     taken.close()
-    control = socket.socket(fileno=received[0])
-    order = Order.read(received[1])
-    os.close(received[1])
-    os._exit(_Supervisor(pid, control, status, wakeup, alone=scope is not None).run(order))
+    supervisor = _Supervisor(pid, control, status, wakeup, alone=scope is not None)
+    supervisor.run(order.scratch, writable)
+    os._exit(0)
 
 
 def _wakeup() -> int:
@@ -99,16 +109,15 @@ class _Supervisor:
         self._ending: int | None = None
         self._changes: MetadataChanges | None = None
 
-    def run(self, order: Order) -> int:
-        self._report(self._started(order))
+    def run(self, scratch: bytes, writable: Sequence[bytes]) -> None:
+        self._report(self._started(writable))
         self._watch()
         self._end_all()
-        if order.scratch:
-            remove_scratch(order.scratch)
+        if scratch:
+            remove_scratch(scratch)
         self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0)))
-        return 0
 
-    def _started(self, order: Order) -> Report:
+    def _started(self, writable: Sequence[bytes]) -> Report:
         """How the start went: the program's end of the socket closes when it is executed."""
         report = Report(ReportKind.STARTED, self._pid)
         with self._status as status, suppress(ConnectionError):
@@ -117,7 +126,7 @@ class _Supervisor:
                 if not message:
                     break
                 for listener in descriptors:
-                    self._changes = MetadataChanges(listener, order.writable)
+                    self._changes = MetadataChanges(listener, writable)
                 if not descriptors:
                     report = Report(ReportKind.FAILED, *FAILURE.unpack(message))
         return report

@@ -24,6 +24,7 @@ __all__ = [
     "ReportKind",
     "Step",
     "receive_descriptors",
+    "send_descriptors",
 ]
 
 MOST_DESCRIPTORS = 253
@@ -113,6 +114,17 @@ class Report(NamedTuple):
 
 _REPORT = struct.Struct("=iii")
 REPORT_SIZE = _REPORT.size
+
+
+def send_descriptors(channel: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
+    """Sends one message and descriptors with it.
+
+    Raises:
+        OSError: The other end is gone, or the system refuses.
+    """
+    # socket.send_fds() would import a module in every process that is forked.
+    packed = b"".join(map(_DESCRIPTOR.pack, descriptors))
+    channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)])
 
 
 def receive_descriptors(channel: socket.socket, size: int) -> tuple[bytes, Sequence[int]]:

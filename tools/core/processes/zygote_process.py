@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
+from tools.core.processes.wire import send_descriptors
 
 __all__ = ["ZygoteProcess"]
 
@@ -83,7 +84,7 @@ class ZygoteProcess:
         self._process.wait()
 
     def _send(self, descriptors: Sequence[int]) -> None:
-        socket.send_fds(self._orders, [b"!"], descriptors)
+        send_descriptors(self._orders, b"!", descriptors)
 
     def _send_when_possible(self, descriptors: Sequence[int]) -> None:
         while True:
