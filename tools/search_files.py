@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from itertools import groupby
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.filesearch.conversation import Found
-from tools.core.filesearch.finder import Scope
-from tools.core.filesearch.words import words_of
+from tools.core.filesearch.scope import Scope
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+
+if TYPE_CHECKING:
+    from tools.core.filesearch.conversation import Found
 
 __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
 
@@ -264,6 +265,8 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
+    from tools.core.filesearch.words import words_of  # noqa: PLC0415  # imported on first use
+
     words = words_of(query)
     if not words:
         raise InvalidArgumentsError(

@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from tools.core.filesearch.place import SearchPlace
 from tools.core.filesearch.ripgrep import Ripgrep
+from tools.core.filesearch.scope import Scope
 
-__all__ = ["Finder", "Hunt", "Scope"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """Which files are searched.
-
-    Attributes:
-        path: A directory, or one file, relative to the root.
-        names: Pattern of their paths, relative to that directory; empty for all.
-        include_ignored: Whether those that git leaves out are searched too.
-    """
-
-    path: str = "."
-    names: str = ""
-    include_ignored: bool = False
+__all__ = ["Finder", "Hunt"]
 
 
 class Hunt:

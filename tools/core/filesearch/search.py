@@ -12,12 +12,13 @@ from anyio import to_thread
 
 from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.core.filesearch.conversation import Conversation, Found
-from tools.core.filesearch.finder import Finder, Hunt, Scope
+from tools.core.filesearch.finder import Finder, Hunt
 from tools.core.filesearch.glob import path_regex
 from tools.core.filesearch.narrowing import narrowed
 from tools.core.filesearch.place import SearchPlace, open_place
 from tools.core.filesearch.ranking import WordRanking
 from tools.core.filesearch.ripgrep import Ripgrep
+from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.workers import Workers
 from tools.core.sandbox import Sandbox
 

@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.core.filesearch.conversation import Conversation, Found
-from tools.core.filesearch.finder import Scope
 from tools.core.filesearch.glob import path_regex
 from tools.core.filesearch.narrowing import narrowed
 from tools.core.filesearch.place import open_place
+from tools.core.filesearch.scope import Scope
 
 WORDS = st.sampled_from(
     [

@@ -24,7 +24,7 @@ from tools.core.errors import (
     PermissionDeniedError,
 )
 from tools.core.filesearch.content import MAX_FILE_BYTES
-from tools.core.filesearch.finder import Scope
+from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.search import FileSearch
 from tools.core.sandbox import Sandbox
 
@@ -329,7 +329,7 @@ def test_a_worker_ends_with_its_server(root: Path) -> None:
     server = f"""
 import anyio, os, signal
 from pathlib import Path
-from tools.core.filesearch.finder import Scope
+from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.search import FileSearch
 from tools.core.sandbox import Sandbox
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import ToolError
-from tools.core.filesearch.finder import Scope
+from tools.core.filesearch.scope import Scope
 
 pytestmark = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "renameat2"), reason="the swapper needs Linux"
