@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from tools.core.errors import DeadlineError, InvalidArgumentsError, ToolError, UpstreamError
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    ToolError,
+    UnavailableError,
+    UpstreamError,
+)
 from tools.core.web.forward_proxy import ForwardProxy
 from tools.core.web.guard import AddressGuard
 from tools.core.web.headers import (
@@ -140,7 +146,7 @@ class WebClient:
             DeadlineError: If it is not there in time.
             InvalidArgumentsError: If the method, URL or a header is none.
             RefusedAddressError: If it leads to an address that may not be asked.
-            UnavailableError: If too many look-ups hang.
+            UnavailableError: If too many look-ups hang, or no certificates can be loaded.
             UpstreamError: If nobody answers, or no HTTP.
         """
         if method not in METHODS:
@@ -196,11 +202,11 @@ class WebClient:
     @asynccontextmanager
     async def _answer(self, request: _Request) -> AsyncIterator[httpcore2.Response]:
         """The beginning of an answer; its body can be read within the block."""
-        import httpcore2  # noqa: PLC0415  # imported on first use
-
         url = request.url
+        transport = await self._transport(url)
+        import httpcore2  # noqa: PLC0415  # loaded by now, in a thread
+
         try:
-            transport = await self._transport(url)
             async with transport.send(
                 request.method, url, _headers_of(request), request.body
             ) as answer:
@@ -232,7 +238,13 @@ class WebClient:
     def _make(self, proxy: ForwardProxy | None, tls: bool) -> Transport:
         from tools.core.web.transport import Transport  # noqa: PLC0415  # on first use
 
-        return Transport(self._guard, proxy, tls=tls)
+        try:
+            return Transport(self._guard, proxy, tls=tls)
+        except OSError as error:
+            raise UnavailableError(
+                f"The certificates that this machine trusts cannot be loaded: {error}.",
+                next_actions=["Check SSL_CERT_FILE and SSL_CERT_DIR, if they are set."],
+            ) from error
 
     async def _judge(self, url: Url) -> None:
         """Judges what a proxy is asked for, as far as names mean the same here."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -9,7 +11,7 @@ import httpcore2
 import httpx2
 import pytest
 
-from tools.core.errors import DeadlineError, UpstreamError
+from tools.core.errors import DeadlineError, UnavailableError, UpstreamError
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +126,31 @@ async def test_certificates_are_loaded_once_and_not_on_the_event_loop(
             tasks.start_soon(client.request, "GET", site.url("/", "a.test"))
     assert len(where) == 1
     assert where[0] != threading.get_ident()
+
+
+async def test_certificates_that_cannot_be_loaded_are_told(
+    web: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    with pytest.raises(UnavailableError, match="certificates"):
+        await web.client("a.test").request("GET", "https://a.test/")
+
+
+def test_httpcore_is_loaded_by_a_thread() -> None:
+    program = (
+        "import sys, threading, anyio\n"
+        "from tools.core.errors import UpstreamError\n"
+        "from tools.core.web.client import WebClient\n"
+        "from tools.core.web.guard import AddressGuard\n"
+        "where = []\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'httpcore2': where.append(threading.current_thread())\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "async def main():\n"
+        "    try: await WebClient(AddressGuard(['127.0.0.1:1'])).request('GET', 'http://127.0.0.1:1/')\n"
+        "    except UpstreamError: pass\n"
+        "anyio.run(main)\n"
+        "assert where and threading.main_thread() not in where, where\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
