@@ -90,7 +90,10 @@ class HttpAnswer(BaseModel):
 async def http_request(
     context: RequestContext,
     url: Annotated[str, Field(max_length=8_000, description="http or https")],
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET",
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"],
+        Field(description="What is done to it"),
+    ] = "GET",
     headers: Annotated[
         dict[str, str] | None, Field(max_length=64, description='Such as {"Accept": "text/csv"}')
     ] = None,

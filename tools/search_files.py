@@ -196,7 +196,7 @@ async def glob(
     context: RequestContext,
     pattern: Annotated[Pattern, Field(description="**/*.py, *.{ts,tsx}, src/**/test_?.py")],
     path: SearchPath = ".",
-    max_results: Annotated[int, Field(ge=1, le=1000)] = 100,
+    max_results: Annotated[int, Field(ge=1, le=1000, description="Files at most")] = 100,
     include_ignored: IncludeIgnored = False,
 ) -> FilePaths:
     """Finds files by a pattern of their paths, the newest first.

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+__all__ = ["main"]
+
 
 def _write(path: str) -> None:
     with open(path, "w") as file:  # noqa: PTH123  # nothing but what is tried
@@ -33,7 +35,8 @@ def _send(address: tuple[str, int]) -> None:
         client.recv(1)  # whoever hears it answers
 
 
-def _main(root: str, private: str, tcp: int, udp: int) -> None:
+def main(root: str, private: str, tcp: int, udp: int) -> None:
+    """Tries everything; each that works is printed."""
     attempts: dict[str, Callable[[], object]] = {
         "write in the root": lambda: _write(os.path.join(root, "file")),  # noqa: PTH118  # the same
         "write a temporary file": lambda: tempfile.TemporaryFile().close(),
@@ -55,4 +58,4 @@ def _main(root: str, private: str, tcp: int, udp: int) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

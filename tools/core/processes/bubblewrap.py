@@ -155,7 +155,7 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     mounts += [("/etc", ("--ro-bind", etc.path, "/etc"))]
     mounts = [each for each in mounts if not is_beneath(each[0], plan.root)]
     mounts += [("/proc", ("--proc", "/proc"))]
-    mounts += [("/dev", ("--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"))]  # noqa: S108  # its own
+    mounts += [("/dev", ("--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"))]  # noqa: S108  # a private directory
     mounts += [("/tmp", ("--bind", plan.scratch, "/tmp"))]  # noqa: S108  # made for it alone
     mounts += [(plan.root, ("--bind" if plan.writes else "--ro-bind", plan.root, plan.root))]
     if plan.proxy:

@@ -9,6 +9,8 @@ import socket
 import sys
 import threading
 
+__all__ = ["main"]
+
 
 def _serve(listener: socket.socket, path: str) -> None:
     while True:
@@ -38,7 +40,8 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         target.close()
 
 
-def _main(path: str, port: str, program: list[str]) -> int:
+def main(path: str, port: str, program: list[str]) -> int:
+    """Runs the program with the port open; returns how it ended."""
     listener = socket.create_server(("127.0.0.1", int(port)))
     child = os.fork()
     if child == 0:
@@ -51,4 +54,4 @@ def _main(path: str, port: str, program: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(_main(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    os._exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

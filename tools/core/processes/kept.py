@@ -86,5 +86,5 @@ def _placed(path: Path, root: str) -> str:
     spelled = Path(os.path.abspath(path))  # noqa: PTH100  # links in the root are judged
     for above in (*reversed(spelled.parents), spelled):
         if os.path.realpath(above) == root:
-            return os.path.normpath(os.path.join(root, spelled.relative_to(above)))  # noqa: PTH118  # texts
+            return os.path.normpath(os.path.join(root, spelled.relative_to(above)))  # noqa: PTH118  # texts, not paths
     return os.path.realpath(path)

@@ -106,7 +106,7 @@ class Levels:
             confinement.check(await anyio.to_thread.run_sync(self._keeper.find))
             await self._probe.run(confinement)
         except UnavailableError as error:
-            return LevelFinding(confinement.level, False, error.message, error.next_actions)  # noqa: FBT003  # a field
+            return LevelFinding(confinement.level, False, error.message, error.next_actions)  # noqa: FBT003  # a field of the row
         except Exception as error:  # noqa: BLE001  # whatever it is, the level does not work
             return LevelFinding(confinement.level, False, f"{type(error).__name__}: {error}")  # noqa: FBT003  # the same
         return LevelFinding(confinement.level, True, detail)  # noqa: FBT003  # the same

@@ -85,7 +85,7 @@ class MetadataChanges:
 
     def _check(self, target: int) -> None:
         """Sees that what was found lies where the program may write, and is no device."""
-        actual = os.readlink(b"/proc/self/fd/%d" % target)  # noqa: PTH115  # bytes
+        actual = os.readlink(b"/proc/self/fd/%d" % target)  # noqa: PTH115  # names are bytes
         mode = os.fstat(target).st_mode
         if (
             stat.S_ISCHR(mode)
@@ -182,7 +182,7 @@ def _mode(index: int) -> Callable[[_Call, int], _Change]:
         mode = call.number(index) & _RIGHTS
         if stat.S_ISLNK(os.fstat(target).st_mode):
             raise _refused(errno.EOPNOTSUPP)
-        return lambda path: os.chmod(path, mode)  # noqa: PTH101  # bytes
+        return lambda path: os.chmod(path, mode)  # noqa: PTH101  # names are bytes
 
     return change
 

@@ -28,7 +28,7 @@ def remove_scratch(path: bytes) -> None:
             _empty(top)
         finally:
             os.close(top)
-        os.rmdir(path)  # noqa: PTH106  # bytes
+        os.rmdir(path)  # noqa: PTH106  # names are bytes
 
 
 def _empty(top: int) -> None:
