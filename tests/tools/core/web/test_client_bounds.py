@@ -7,6 +7,7 @@ import socket
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -19,6 +20,8 @@ from tools.core.web.client import WebResponse
 
 pytestmark = pytest.mark.anyio
 
+zipped = partial(gzip.compress, mtime=0)  # the same in each process that collects tests
+
 OK = b"HTTP/1.1 200 OK\r\n"
 PACKED = b"Content-Encoding: gzip\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -28,7 +31,7 @@ _packing = zlib.compressobj(9, zlib.DEFLATED, -15)
 ZEROS = _packing.compress(bytes(4_000_000)) + _packing.flush(zlib.Z_FULL_FLUSH)
 """Blocks of four million zeros, which may follow each other."""
 
-GZIP_START = gzip.compress(b"")[:10]
+GZIP_START = zipped(b"")[:10]
 
 
 async def ask(web: Any, answer: Any, method: str = "GET", **options: Any) -> WebResponse:
@@ -57,7 +60,7 @@ SLOW: dict[str, Callable[[Any], Iterator[bytes]]] = {
     "continue": lambda site: site.drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.2),
     "early hints": lambda site: site.drip(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", 0.2),
     "packed body": lambda site: site.drip(
-        OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"")[:10], b"\0\0\0\xff\xff"
+        OK + b"Content-Encoding: gzip\r\n\r\n" + zipped(b"")[:10], b"\0\0\0\xff\xff"
     ),
 }
 
@@ -182,10 +185,10 @@ ENDLESS_BODIES: dict[str, Callable[[Any], Iterator[bytes]]] = {
         OK + b"Content-Encoding: gzip\r\n\r\n" + GZIP_START, b"\0\0\0\xff\xff" * 1_000
     ),
     "empty gzip members": lambda site: site.endless(
-        OK + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(b"") * 100
+        OK + b"Content-Encoding: gzip\r\n\r\n", zipped(b"") * 100
     ),
     "bytes after the end of gzip": lambda site: site.endless(
-        OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b""), b"x" * 5_000
+        OK + b"Content-Encoding: gzip\r\n\r\n" + zipped(b""), b"x" * 5_000
     ),
 }
 
@@ -250,7 +253,7 @@ async def test_a_naive_client_unpacks_a_bomb_whole(web: Any) -> None:
     ],
 )
 async def test_a_coding_that_was_not_asked_for_is_refused(web: Any, encoding: str) -> None:
-    body = gzip.compress(gzip.compress(b"a"))
+    body = zipped(zipped(b"a"))
     with pytest.raises(UpstreamError, match="not asked for"):
         await ask(web, web.ok(body, f"Content-Encoding: {encoding}"))
 
@@ -259,8 +262,8 @@ async def test_a_coding_that_was_not_asked_for_is_refused(web: Any, encoding: st
     ("body", "encoding"),
     [
         (b"garbage", "gzip"),
-        (gzip.compress(b"a" * 1000)[:-30] + b"\xff" * 30, "gzip"),
-        (gzip.compress(b"a")[:-8] + bytes(8), "gzip"),
+        (zipped(b"a" * 1000)[:-30] + b"\xff" * 30, "gzip"),
+        (zipped(b"a")[:-8] + bytes(8), "gzip"),
         (b"\x78\xdagarbage", "deflate"),
         (b"garbage", "deflate"),
         (b"<html>", "gzip"),
@@ -276,13 +279,13 @@ async def test_a_damaged_packed_body_is_the_servers_failure(
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello"), b"hello"),
-        (b"Content-Encoding: GZip\r\n\r\n" + gzip.compress(b"hello"), b"hello"),
+        (b"Content-Encoding: gzip\r\n\r\n" + zipped(b"hello"), b"hello"),
+        (b"Content-Encoding: GZip\r\n\r\n" + zipped(b"hello"), b"hello"),
         (b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(b"hello"), b"hello"),
         (b"Content-Encoding: identity\r\n\r\nhello", b"hello"),
         (b"Content-Encoding:\r\n\r\nhello", b"hello"),
-        (PACKED + gzip.compress(b"he") + gzip.compress(b"llo"), b"hello"),
-        (b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"hello") + b"padding", b"hello"),
+        (PACKED + zipped(b"he") + zipped(b"llo"), b"hello"),
+        (b"Content-Encoding: gzip\r\n\r\n" + zipped(b"hello") + b"padding", b"hello"),
         (b"Content-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", b""),
         (CHUNKED[17:] + b"3\r\nhel\r\n2;ext=1\r\nlo\r\n0\r\nX-A: b\r\n\r\n", b"hello"),
         (b"Content-Length: 5\r\n\r\nhello and more", b"hello"),
@@ -299,7 +302,7 @@ async def test_a_well_formed_answer_is_read(web: Any, answer: bytes, expected: b
 
 
 async def test_a_packed_body_that_ends_early_is_cut(web: Any) -> None:
-    packed = gzip.compress(bytes(range(256)) * 10)
+    packed = zipped(bytes(range(256)) * 10)
     response = await ask(web, OK + b"Content-Encoding: gzip\r\n\r\n" + packed[:-20])
     assert response.truncated
 
