@@ -45,7 +45,26 @@ def _check_rule(text: str) -> str:
 _Rules = Annotated[
     tuple[Annotated[str, AfterValidator(_check_rule)], ...], BeforeValidator(_parse_rules)
 ]
-_HostPort = Annotated[str, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9*._-]+):\d{1,5}$")]
+
+
+def _check_host_port(text: str) -> str:
+    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # only where one is written
+    from tools.core.web.hosts import host_and_port  # noqa: PLC0415  # the same
+
+    try:
+        host_and_port(text)
+    except InvalidArgumentsError as error:
+        raise ValueError(f"names {text!r}: {error.message} Write host:port.") from None
+    return text
+
+
+def _check_hosts_port(text: str) -> str:
+    _check_host_port(text.removeprefix("*."))
+    return text
+
+
+_HostPort = Annotated[str, AfterValidator(_check_host_port)]
+_HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
 
 
 class PolicySettings(SettingsGroup):
@@ -71,7 +90,7 @@ class SystemSettings(SettingsGroup):
         description="required runs nothing where no confinement works, preferred runs it "
         "unconfined and says so, off confines nothing.",
     )
-    network: Annotated[tuple[_HostPort, ...], BeforeValidator(_parse_rules)] = Field(
+    network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),
         description="Hosts that programs may reach, each as host:port (*.host:port for all below "
         "it); none by default.",
@@ -107,7 +126,8 @@ class RequestSettings(SettingsGroup):
         "localhost:8000.",
     )
     proxy: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
-        "", description="Proxy that every request takes; the environment's is not used."
+        "",
+        description="Proxy that requests take, but those of ddgs; the environment's is not used.",
     )
     timeout: float = Field(
         30.0, gt=0, le=600, description="Seconds that one request may take, redirects included."

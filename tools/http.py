@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools.core.context import RequestContext
 from tools.core.media import Media
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.core.web.client import WebResponse
 from tools.core.web.reading import Body, Form, read_body
 from tools.core.web.site import followed_by
+
+if TYPE_CHECKING:
+    from tools.core.web.client import WebResponse
 
 __all__ = ["HttpAnswer", "http_request"]
 

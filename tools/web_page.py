@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -22,10 +22,12 @@ from tools.core.errors import (
 )
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.core.web.charsets import charset_of, decoded, media_type_of
-from tools.core.web.client import WebResponse
 from tools.core.web.page import Page, read_page
 from tools.core.web.reading import is_html, is_text
 from tools.core.web.site import followed_by
+
+if TYPE_CHECKING:
+    from tools.core.web.client import WebResponse
 
 __all__ = ["WebPage", "read_web_page"]
 

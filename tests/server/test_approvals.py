@@ -56,7 +56,7 @@ class Person:
     answer: Any = "once"
     asked: list[ElicitRequestFormParams] = field(default_factory=list)
 
-    async def __call__(self, _context: Any, params: Any) -> ElicitResult | ErrorData:
+    async def __call__(self, context: Any, params: Any) -> ElicitResult | ErrorData:
         self.asked.append(params)
         if self.action != "accept":
             return ElicitResult(action=self.action)  # type: ignore[arg-type]  # one of the three
@@ -73,7 +73,7 @@ class Shop:
     sold: list[str]
 
     @asynccontextmanager
-    async def visited(self, era: str, person: Person | None, **more: Any) -> AsyncIterator[Client]:
+    async def visited(self, era: str, person: Any, **more: Any) -> AsyncIterator[Client]:
         async with Client(
             self.server, mode=MODES[era], elicitation_callback=person, **more
         ) as client:
@@ -271,13 +271,13 @@ async def test_a_call_waits_while_the_list_of_questions_is_open(open_shop: OpenS
 async def test_an_answer_on_the_command_line_ends_the_question_at_the_client(
     open_shop: OpenShop,
 ) -> None:
-    async def never(_context: Any, _params: Any) -> ElicitResult:
+    async def never(context: Any, params: Any) -> ElicitResult:
         await anyio.sleep_forever()
         raise AssertionError
 
     async with (
         open_shop() as shop,
-        shop.visited(ERAS[0], never) as client,  # type: ignore[arg-type]  # a person who is away
+        shop.visited(ERAS[0], never) as client,
         anyio.create_task_group() as group,
     ):
 
@@ -358,7 +358,7 @@ async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, stat
 async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_once(
     open_shop: OpenShop, era: str
 ) -> None:
-    async def model(_context: Any, _params: CreateMessageRequestParams) -> CreateMessageResult:
+    async def model(context: Any, params: CreateMessageRequestParams) -> CreateMessageResult:
         return CreateMessageResult(
             role="assistant", content=TextContent(text="Splendid!"), model="tiny"
         )

@@ -57,7 +57,7 @@ class Crib:
                 await anyio.lowlevel.checkpoint()
 
 
-async def agree(_context: Any, _params: Any) -> ElicitResult:
+async def agree(context: Any, params: Any) -> ElicitResult:
     """A person who allows whatever they are asked about."""
     return ElicitResult(action="accept", content={"answer": "once"})
 

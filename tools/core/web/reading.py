@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio.to_thread
 
@@ -15,7 +15,9 @@ from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError, UpstreamError
 from tools.core.media import Media
 from tools.core.web.charsets import charset_of, decoded, media_type_of
-from tools.core.web.client import WebResponse
+
+if TYPE_CHECKING:
+    from tools.core.web.client import WebResponse
 
 __all__ = ["Body", "Form", "is_html", "is_text", "read_body"]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tools.core.context import RequestContext
-from tools.core.web.url import Url
+
+if TYPE_CHECKING:
+    from tools.core.web.url import Url
 
 __all__ = ["followed_by", "is_same_site"]
 
