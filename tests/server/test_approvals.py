@@ -52,14 +52,18 @@ ANN = Identity(user_id="ann")
 class Person:
     """Answers every question the same, and remembers what they were asked."""
 
-    action: str = "accept"
+    action: Any = "accept"
     answer: Any = "once"
     asked: list[ElicitRequestFormParams] = field(default_factory=list)
 
-    async def __call__(self, context: Any, params: Any) -> ElicitResult | ErrorData:
+    async def __call__(
+        self,
+        context: Any,  # noqa: ARG002  # the protocol has it
+        params: Any,
+    ) -> ElicitResult | ErrorData:
         self.asked.append(params)
         if self.action != "accept":
-            return ElicitResult(action=self.action)  # type: ignore[arg-type]  # one of the three
+            return ElicitResult(action=self.action)
         content = {} if self.answer is None else {"answer": self.answer}
         return ElicitResult(action="accept", content=content)
 
@@ -306,9 +310,10 @@ async def test_a_question_that_is_denied_on_the_command_line_is_a_no(open_shop: 
 
 async def round_of(client: Client, thing: str, **more: Any) -> CallToolResult | InputRequiredResult:
     """One round of a call as the client's session makes it, without the client's own loop."""
-    return await client.session.call_tool(
+    answer: CallToolResult | InputRequiredResult = await client.session.call_tool(
         "sell", {"thing": thing}, allow_input_required=True, **more
     )
+    return answer
 
 
 @pytest.mark.anyio
