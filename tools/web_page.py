@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
-import anyio.to_thread
 from pydantic import BaseModel, Field
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.isolated import run_isolated
-from storage.reading.parse import parse_isolated
 from tools.core.context import RequestContext
 from tools.core.errors import (
     InvalidArgumentsError,
@@ -21,25 +15,17 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.core.web.charsets import charset_of, decoded, media_type_of
-from tools.core.web.page import Page, read_page
-from tools.core.web.reading import is_html, is_text
 from tools.core.web.site import followed_by
 
 if TYPE_CHECKING:
     from tools.core.web.client import WebResponse
+    from tools.core.web.page import Page
 
 __all__ = ["WebPage", "read_web_page"]
 
-READ_SECONDS = 30.0
 ACCEPT = "text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"
 SHOWN = 20_000
 """Characters that one call returns unless it asks for another number."""
-
-_SUFFIXES = {"application/pdf": ".pdf", "text/markdown": ".md"}
-_DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_DOCUMENTS = {"application/pdf", "application/x-pdf", _DOCX}
-_UNTOLD = {"", "application/octet-stream", "binary/octet-stream"}
 
 
 class WebPage(BaseModel):
@@ -101,12 +87,14 @@ async def read_web_page(
     ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
+    from tools.core.web.pages import page_of  # noqa: PLC0415  # imported on first use
+
     response = await context.machine.web.request(
         "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)
     )
     _check(url, response)
     try:
-        page = await _read(response)
+        page = await page_of(response)
     except UnreadableDocumentError as error:
         raise UpstreamError(
             f"What {response.url} answered cannot be read as text: {error.message}",
@@ -138,43 +126,6 @@ def _check(url: str, response: WebResponse) -> None:
     raise UpstreamError(
         f"{answered}.", next_actions=["Use http_request to see what it says, or try later."]
     )
-
-
-async def _read(response: WebResponse) -> Page:
-    kind = media_type_of(response.header("content-type"))
-    if is_html(response):
-        text = await anyio.to_thread.run_sync(_decoded, response)
-        read = partial(read_page, text, response.url)
-        return await run_isolated(read, name=response.url, timeout=READ_SECONDS)
-    if is_text(response) and kind not in _SUFFIXES:
-        return Page("", await anyio.to_thread.run_sync(_decoded, response))
-    if is_text(response) or kind in _DOCUMENTS or kind in _UNTOLD:
-        name = _name(response, kind)
-        parsed = await parse_isolated(response.content, name=name, timeout=READ_SECONDS)
-        return Page(parsed.title, parsed.text)
-    raise _no_text(response, kind)
-
-
-def _no_text(response: WebResponse, kind: str) -> InvalidArgumentsError:
-    return InvalidArgumentsError(
-        f"{response.url} is of the type {kind[:100]!r}, not text.",
-        next_actions=["Use http_request, which shows images and gives other data as base64."],
-    )
-
-
-def _decoded(response: WebResponse) -> str:
-    charset = charset_of(response.header("content-type"))
-    found = decoded(response.content, charset, partial=response.truncated)
-    if found is None:
-        raise _no_text(response, media_type_of(response.header("content-type")))
-    return found[0]
-
-
-def _name(response: WebResponse, kind: str) -> str:
-    """A file's name for a document, whose suffix is that of its type."""
-    path = PurePosixPath(urlsplit(response.url).path)
-    suffix = _SUFFIXES.get(kind)
-    return path.with_suffix(suffix).name if suffix and path.name else path.name or "document"
 
 
 def _part(page: Page, response: WebResponse, offset: int, size: int) -> WebPage:

@@ -15,13 +15,12 @@ from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError, UpstreamError
 from tools.core.media import Media
 from tools.core.web.charsets import charset_of, decoded, media_type_of
+from tools.core.web.form import Form
 
 if TYPE_CHECKING:
     from tools.core.web.client import WebResponse
 
-__all__ = ["Body", "Form", "is_html", "is_text", "read_body"]
-
-Form = Literal["auto", "text", "markdown", "json", "base64"]
+__all__ = ["Body", "is_html", "is_text", "read_body"]
 
 MAX_CHARACTERS = 200_000
 """Characters of a text that are shown."""
