@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from tools.core.processes.kernel import syscall
 
-__all__ = ["SCOPES_SIGNALS", "enter", "landlock_abi", "restrict", "signal_scope"]
+__all__ = ["SCOPES_SIGNALS", "enter", "landlock_abi", "path_rules", "signal_scope"]
 
 SCOPES_SIGNALS = 6
 """First ABI that keeps signals inside (Linux 6.12)."""
@@ -53,10 +53,8 @@ def landlock_abi() -> int:
         return 0
 
 
-def restrict(readable: Iterable[bytes], writable: Iterable[bytes]) -> None:
-    """Restricts this process, and all that it starts, for good.
-
-    It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+def path_rules(readable: Iterable[bytes], writable: Iterable[bytes]) -> int:
+    """A ruleset that restricts all that the kernel can, as a descriptor for `enter`.
 
     Args:
         readable: Paths that may be read and executed, with what is beneath them.
@@ -78,9 +76,10 @@ def restrict(readable: Iterable[bytes], writable: Iterable[bytes]) -> None:
             _allow(ruleset, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
         for path in _DEVICES:
             _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-        enter(ruleset)
-    finally:
+    except OSError:
         os.close(ruleset)
+        raise
+    return ruleset
 
 
 def signal_scope() -> int:
@@ -94,6 +93,8 @@ def signal_scope() -> int:
 
 def enter(ruleset: int) -> None:
     """Puts this process, and all that it starts, under a ruleset for good.
+
+    It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
 
     Raises:
         OSError: The kernel refuses.

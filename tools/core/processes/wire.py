@@ -63,9 +63,13 @@ class Order(NamedTuple):
     @classmethod
     def read(cls, fd: int) -> Order:
         """The order that a file holds from its beginning on."""
-        size = os.fstat(fd).st_size
+        return cls.unpack(os.pread(fd, os.fstat(fd).st_size, 0))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Order:
+        """The order that `pack` made."""
         # The launcher wrote it; no program that it starts can.
-        return cls(*marshal.loads(os.pread(fd, size, 0)))  # noqa: S302  # our own data
+        return cls(*marshal.loads(data))  # noqa: S302  # our own data
 
 
 class Step(IntEnum):

@@ -1,7 +1,7 @@
 """The process that programs are started from: small, with one thread, so that it may fork.
 
-It keeps one supervisor ahead that waits for the next order, and ends what a supervisor has left
-that did not end itself.
+It keeps a supervisor ahead that waits for the next order, and ends what a supervisor has left that
+was ended itself.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from contextlib import suppress
 from tools.core.errors import UnavailableError
 from tools.core.processes import landlock, privileges, seccomp
 from tools.core.processes.reaping import end_children, reap
-from tools.core.processes.supervisor import TAKEN, supervise
+from tools.core.processes.supervisor import NEWS, supervise
 from tools.core.processes.wire import receive_descriptors
 
 __all__ = ["main"]
+
+_LASTING = 2
+"""Supervisors that stay: one may wait while the other serves."""
 
 _LINUX = hasattr(os, "O_PATH")
 
@@ -57,33 +60,36 @@ def _prepare() -> None:
 class _Zygote:
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
-        self._taken, self._taking = socket.socketpair()
-        self._taken.setblocking(False)  # noqa: FBT003  # the standard library has it so
+        self._news, self._news_of_supervisors = socket.socketpair()
+        self._news.setblocking(False)  # noqa: FBT003  # the standard library has it so
         self._wakeup, writable = os.pipe()
         for fd in (self._wakeup, writable):
-            os.set_blocking(fd, False)  # the standard library has it so
+            os.set_blocking(fd, False)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         scoped = landlock.landlock_abi() >= landlock.SCOPES_SIGNALS
         self._scope = landlock.signal_scope() if scoped else None
         self._filter: bytes | None = None
         with suppress(UnavailableError):  # another system, or an architecture without a table
             self._filter = seccomp.filter_program(landlocked=True)
-        self._waiting: int | None = None
-        """The supervisor that waits for the next order."""
+        self._lasting: set[int] = set()
+        """Supervisors that serve one order after the other."""
+        self._waiting: set[int] = set()
+        """Supervisors that wait for an order."""
         self._running: dict[int, int] = {}
         """The others, and the sockets of their programs: closed when nothing is left of them."""
+        self._failed = False
 
     def run(self) -> None:
         poller = select.poll()
         poller.register(self._orders, 0)  # only that it was closed; supervisors read it
-        poller.register(self._taken, select.POLLIN)
+        poller.register(self._news, select.POLLIN)
         poller.register(self._wakeup, select.POLLIN)
-        self._fork()
-        while self._waiting is not None and all(
-            fd != self._orders.fileno() for fd, _ in poller.poll()
-        ):
-            # A supervisor tells that it has an order before it can end.
-            self._note_taken()
+        while not self._failed:
+            if not self._waiting:
+                self._fork()
+            if any(fd == self._orders.fileno() for fd, _ in poller.poll()):
+                return
+            self._note_news()  # which a supervisor sends before it can end
             with suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             reap(self._note_ended)
@@ -91,39 +97,48 @@ class _Zygote:
     def _fork(self) -> None:
         launcher = os.getppid()
         protected = (launcher, os.getpgid(launcher), os.getpid())
+        lasts = len(self._lasting) < _LASTING
         pid = os.fork()
         if pid:
-            self._waiting = pid
+            self._waiting.add(pid)
+            if lasts:
+                self._lasting.add(pid)
             return
         try:
             self._close()
-            supervise(self._orders, self._taking, self._scope, self._filter, protected)
+            news = self._news_of_supervisors
+            supervise(self._orders, news, self._scope, self._filter, protected, again=lasts)
         except Exception:  # noqa: BLE001  # a defect of ours, into the server's log
             sys.excepthook(*sys.exc_info())
-        finally:
             os._exit(1)
+        finally:
+            os._exit(0)
 
     def _close(self) -> None:
         """Closes what a supervisor has no use for."""
-        self._taken.close()
+        self._news.close()
         for fd in (self._wakeup, signal.set_wakeup_fd(-1), *self._running.values()):
             os.close(fd)
 
-    def _note_taken(self) -> None:
+    def _note_news(self) -> None:
         with suppress(BlockingIOError):
             while True:
-                data, (control,) = receive_descriptors(self._taken, TAKEN.size)
-                (pid,) = TAKEN.unpack(data)
-                self._running[pid] = control
-                self._fork()
+                data, sockets = receive_descriptors(self._news, NEWS.size)
+                (pid,) = NEWS.unpack(data)
+                if sockets:
+                    self._waiting.discard(pid)
+                    self._running[pid] = sockets[0]
+                else:
+                    self._waiting.add(pid)
+                    os.close(self._running.pop(pid))
 
     def _note_ended(self, pid: int, status: int) -> None:
-        """A supervisor that waited ends when the launcher is gone, or by a defect: so do we."""
-        if pid == self._waiting:
-            self._waiting = None
+        if pid in self._waiting:  # the launcher is gone, or it has a defect that others have too
+            self._failed = True
+        self._waiting.discard(pid)
+        self._lasting.discard(pid)
         control = self._running.pop(pid, None)
         if status and _LINUX:  # ended by somebody else: what it should have ended is our child now
-            supervisors = [pid for pid in (*self._running, self._waiting) if pid is not None]
-            end_children(lambda *_: None, keep=supervisors)
+            end_children(lambda *_: None, keep=(*self._running, *self._waiting))
         if control is not None:
             os.close(control)

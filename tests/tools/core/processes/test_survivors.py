@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,36 +55,27 @@ time.sleep(1000)'""",
 """Scripts that print a line once somebody is there who stays; by what they do."""
 
 
-def end_of_group(prepared: Prepared) -> None:
-    """What a plain server does."""
-    with subprocess.Popen(
-        prepared.argv,
-        cwd=prepared.cwd,
-        env=dict(prepared.environment),
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"up\n"
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def end_left(place: Any) -> None:
-    """Ends what a test has let live: one that forks for ever slips through a look now and then."""
-    unseen = 0
-    while unseen < 50:
-        left = place.survivors()
-        unseen = 0 if left else unseen + 1
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+GROUP = """
+import os, signal, subprocess, sys
+sys.path.append(sys.argv[1])
+from tools.core.processes.privileges import become_subreaper
+from tools.core.processes.reaping import end_descendants
+become_subreaper()
+process = subprocess.Popen(
+    ["/bin/bash", "-c", sys.argv[2]], stdout=subprocess.PIPE, start_new_session=True)
+process.stdout.readline()
+os.killpg(process.pid, signal.SIGKILL)  # what a plain server does
+process.wait()
+left = []
+end_descendants(lambda pid, status: left.append(os.waitstatus_to_exitcode(status)), alone=False)
+sys.exit(0 if -signal.SIGKILL in left else "nobody survived")
+"""
 
 
 @pytest.mark.parametrize("script", ESCAPES.values(), ids=ESCAPES)
-def test_the_end_of_a_process_group_is_survived(place: Any, script: str) -> None:
-    end_of_group(place.bash(script))
-    assert place.survivors()
-    end_left(place)
+def test_the_end_of_a_process_group_is_survived(script: str) -> None:
+    root = Path(__file__).parents[4]
+    subprocess.run([sys.executable, "-ISc", GROUP, str(root), script], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("script", ESCAPES.values(), ids=ESCAPES)
