@@ -22,13 +22,25 @@ def remove_scratch(path: bytes) -> None:
         path: Absolute path. Nothing uses it any more.
     """
     with suppress(OSError):
+        _make_accessible(path)
         top = os.open(path, _OPEN)
         try:
-            os.fchmod(top, 0o700)
             _empty(top)
         finally:
             os.close(top)
         os.rmdir(path)  # noqa: PTH106  # names are bytes
+
+
+def _make_accessible(path: bytes) -> None:
+    """Gives its owner all rights to a directory, even an unreadable one; follows no link."""
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(path, 0o700, follow_symlinks=False)  # noqa: PTH101  # paths are bytes here
+        return
+    held = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # what is held, by its magic link
+    finally:
+        os.close(held)
 
 
 def _empty(top: int) -> None:

@@ -48,7 +48,7 @@ POSSIBLE = {
     "io_uring": "call(425, 8, bytes(120))",
     "user namespace": "call(272, 0x10000000)",
     "user namespace by clone": "call(56, 0x10000000 | 17, 0, 0, 0, 0) or os._exit(0)",
-    "trace": "pid = os.fork() or (sys.stdin.read(), os._exit(0)); call(101, 16, pid, 0, 0)",
+    "trace": "import signal; pid = os.fork() or signal.pause(); call(101, 16, pid, 0, 0)",
     "read memory": "b = ctypes.create_string_buffer(8);"
     "v = struct.pack('QQ', ctypes.addressof(b), 8);"
     "call(310, os.getpid(), v, 1, v, 1, 0)",
