@@ -1,14 +1,16 @@
 """The places in a root that programs obey, found by a walk that follows no link.
 
 Beside the names of `obeyed.CLOSED_TO_WRITES`, those are the hooks and the settings of every
-directory that git takes for a repository. A directory that has not changed since the last walk is
-not read again: it costs one look at its times.
+directory that git takes for a repository; what is in a repository is walked like all else, since a
+few names make one of any directory. A directory that has not changed since the last walk is not
+read again: it costs one look at its times.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from tools.core.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 from tools.core.openat import identity
 
-__all__ = ["Folder", "Survey", "opened", "survey"]
+__all__ = ["Folder", "Survey", "opened", "survey", "unlock"]
 
 MOST_FOLDERS = 4_000
 """Directories that a walk reads anew, the nearest first."""
@@ -33,8 +35,10 @@ _RULES = {
 }
 """By the last name of each path that is closed to writes: the names before it."""
 
+_MARKS = (*REPOSITORY_MARKS, frozenset({"objects", "refs"}))
+"""Also those of a directory that the `commondir` of a repository leads to."""
+
 _OF_GIT = frozenset({"config", "config.worktree", "hooks"})
-_BELOW_GIT = frozenset({"modules", "worktrees"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,13 @@ class Survey:
                 yield path
 
 
-def survey(root: int, known: Mapping[str, Folder]) -> Survey:
+def survey(root: int, known: Mapping[str, Folder], *, rights: int = 0) -> Survey:
     """Walks through a root.
 
     Args:
         root: Descriptor of the root.
         known: What the last walk found: it is looked at before all that is new.
+        rights: What the owner is given of each directory that is read, as `opened` has it.
     """
     found = Survey()
     pending: tuple[deque[str], deque[str]] = (deque([""]), deque())
@@ -101,7 +106,7 @@ def survey(root: int, known: Mapping[str, Folder]) -> Survey:
                 found.is_complete = False
                 continue
             left -= 1
-            folder = _read(root, path)
+            folder = _read(root, path, rights)
         if folder is None:
             continue
         found.folders[path] = folder
@@ -112,12 +117,14 @@ def survey(root: int, known: Mapping[str, Folder]) -> Survey:
 
 
 @contextlib.contextmanager
-def opened(root: int, path: str) -> Iterator[int]:
+def opened(root: int, path: str, *, rights: int = 0) -> Iterator[int]:
     """Opens a directory beneath the root, refusing a link at every step.
 
     Args:
         root: Descriptor of the root.
         path: Relative to it; empty for the root itself.
+        rights: What the owner is given of each directory on the way, where it is missing: a
+            program that takes them away hides what is in a directory, or keeps it there.
 
     Raises:
         OSError: If it is not there, or no directory.
@@ -125,10 +132,33 @@ def opened(root: int, path: str) -> Iterator[int]:
     fd = os.open(".", _READ, dir_fd=root)
     try:
         for part in path.split("/") if path else ():
+            unlock(fd, part, rights)
             below = os.open(part, _READ, dir_fd=fd)
             os.close(fd)
             fd = below
         yield fd
+    finally:
+        os.close(fd)
+
+
+def unlock(directory: int, name: str, rights: int) -> None:
+    """Gives the owner of a directory some rights, where they are missing; no link is followed.
+
+    Raises:
+        OSError: If it is not there, or somebody else's.
+    """
+    if not rights:
+        return
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode) or status.st_mode & rights == rights:
+        return
+    mode = stat.S_IMODE(status.st_mode) | rights
+    if not hasattr(os, "O_PATH"):  # not Linux
+        os.chmod(name, mode, dir_fd=directory, follow_symlinks=False)
+        return
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # a descriptor of its place alone
     finally:
         os.close(fd)
 
@@ -143,22 +173,22 @@ def _unchanged(root: int, path: str, known: Folder | None) -> Folder | None:
     return None
 
 
-def _read(root: int, path: str) -> Folder | None:
+def _read(root: int, path: str, rights: int) -> Folder | None:
     try:
-        with opened(root, path) as fd:
+        with opened(root, path, rights=rights) as fd:
             status = os.fstat(fd)
             is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
             with os.scandir(fd) as entries:
                 names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    except PermissionError:
+        return _closed_to_us(root, path)
     except OSError:
-        return None  # Gone, replaced by a link, or closed to us as it is to our programs.
+        return None  # Gone, or replaced by a link.
     above = tuple(map(folded, path.split("/")[-2:]))
     present = {folded(name) for name in names}
-    is_git = above[-1] == ".git" or any(marks <= present for marks in REPOSITORY_MARKS)
+    is_git = above[-1] == ".git" or any(marks <= present for marks in _MARKS)
     closed = [name for name in names if _is_closed(above, folded(name), is_git=is_git)]
     folders = [name for name, is_folder in names.items() if is_folder and name not in closed]
-    if is_git:
-        folders = [name for name in folders if name in _BELOW_GIT]
     return Folder(
         identity(status),
         status.st_ctime_ns,
@@ -167,6 +197,14 @@ def _read(root: int, path: str) -> Folder | None:
         tuple(sorted(closed)),
         is_git,
     )
+
+
+def _closed_to_us(root: int, path: str) -> Folder | None:
+    """Looks empty, until a program changes its rights."""
+    with contextlib.suppress(OSError):
+        status = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
+        return Folder(identity(status), status.st_ctime_ns, True, (), (), is_git=False)  # noqa: FBT003  # a field
+    return None
 
 
 def _is_closed(above: tuple[str, ...], name: str, *, is_git: bool) -> bool:

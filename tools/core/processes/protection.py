@@ -27,6 +27,8 @@ __all__ = ["ClosedPlaces", "Protection"]
 
 MOST_NOTES = 20
 
+_READABLE = stat.S_IRUSR | stat.S_IXUSR
+
 _SETTINGS = frozenset({"config", "config.worktree"})
 
 
@@ -85,18 +87,22 @@ class Protection:
             What was undone, and what could not be.
         """
         with self._lock:
-            self._running -= 1
             try:
                 with self._opened() as root:
                     _found, notes = self._put_back(root)
             except OSError as error:
                 return (f"The protected files could not be looked at: {error}",)
+            finally:
+                self._running -= 1
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
         return tuple(notes)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
+        mode = os.stat(self._root).st_mode  # noqa: PTH116  # a text, not a path
+        if self._running and mode & _READABLE != _READABLE:
+            os.chmod(self._root, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101  # the same
         root = os.open(self._root, OPEN_DIRECTORY)
         try:
             yield root
@@ -115,8 +121,8 @@ class Protection:
         )
 
     def _put_back(self, root: int) -> tuple[Survey, list[str]]:
-        found = survey(root, self._folders)
-        now = remember(root, found, self._entries)
+        found = survey(root, self._folders, rights=_READABLE)
+        now = remember(root, found, self._entries, rights=_READABLE)
         undoing = _Undoing(root, found, Quarantine(self._quarantine))
         for path in sorted(self._entries.keys() | now.keys(), key=lambda path: path.split("/")):
             undoing.judge(path, self._entries.get(path), now.get(path))
@@ -181,7 +187,7 @@ class _Undoing:
 
     def _undo(self, path: str, before: Entry | None, now: Entry | None) -> None:
         above, _, name = path.rpartition("/")
-        with opened(self._root, above) as directory:
+        with opened(self._root, above, rights=stat.S_IRWXU) as directory:
             moved = ""
             if now is not None and not (before is not None and before.is_folder and now.is_folder):
                 moved = f" (moved to {self._quarantine.take(directory, name, path)})"

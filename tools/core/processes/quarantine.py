@@ -11,7 +11,7 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.core.processes.closed import opened
+from tools.core.processes.closed import opened, unlock
 
 __all__ = ["Quarantine"]
 
@@ -51,8 +51,13 @@ class Quarantine:
             self._box = self._directory / f"{moment}-{secrets.token_hex(4)}"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._box.mkdir(mode=0o700)
-        place = self._box / path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        unlock(directory, name, stat.S_IRWXU)  # to leave its parent, a directory changes itself
+        try:
+            place = _made(self._box / path)
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            place = _made(self._box / secrets.token_hex(4) / name)
         try:
             os.rename(name, place, src_dir_fd=directory)
         except OSError as error:
@@ -61,6 +66,14 @@ class Quarantine:
             _copy(directory, name, place, _DEEPEST)
             _remove(directory, name)
         return place
+
+
+def _made(place: Path) -> Path:
+    """A place whose directory is there, and that a system call can name."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        place.lstat()
+    return place
 
 
 def _copy(directory: int, name: str, place: Path, depth: int) -> None:
@@ -74,7 +87,7 @@ def _copy(directory: int, name: str, place: Path, depth: int) -> None:
             shutil.copyfileobj(source, target)
     elif stat.S_ISDIR(status.st_mode) and depth:
         place.mkdir(mode=0o700)
-        with opened(directory, name) as fd:
+        with opened(directory, name, rights=stat.S_IRWXU) as fd:
             for each in os.listdir(fd):  # noqa: PTH208  # a descriptor
                 with contextlib.suppress(FileNotFoundError):
                     _copy(fd, each, place / each, depth - 1)

@@ -58,13 +58,16 @@ class Entry:
         return self.content is not None or self.signature == other.signature
 
 
-def remember(root: int, found: Survey, known: Mapping[str, Entry]) -> dict[str, Entry]:
+def remember(
+    root: int, found: Survey, known: Mapping[str, Entry], *, rights: int = 0
+) -> dict[str, Entry]:
     """What the closed places hold now.
 
     Args:
         root: Descriptor of the root.
         found: Where they are.
         known: What was remembered before; what has not changed since is not read again.
+        rights: What the owner is given of each directory that is read, as `opened` has it.
 
     Returns:
         The entries by their path relative to the root, each directory before what is in it.
@@ -74,7 +77,7 @@ def remember(root: int, found: Survey, known: Mapping[str, Entry]) -> dict[str, 
         with contextlib.suppress(OSError), opened(root, folder) as fd:
             prefix = f"{folder}/" if folder else ""
             is_hooks = name == "hooks" and found.folders[folder].is_git
-            for path, entry in _tree(fd, folder, prefix, name, known):
+            for path, entry in _tree(fd, folder, prefix, name, known, rights):
                 if is_hooks and path.endswith(".sample") and stat.S_ISREG(entry.mode):
                     continue  # Git puts them into every repository, and never runs them.
                 entries[path] = entry
@@ -89,6 +92,7 @@ def _tree(
     prefix: str,
     name: str,
     known: Mapping[str, Entry],
+    rights: int,
     depth: int = 0,
 ) -> Iterator[tuple[str, Entry]]:
     path = prefix + name
@@ -98,9 +102,9 @@ def _tree(
         return  # Gone meanwhile.
     yield path, entry
     if entry.is_folder and depth < _DEEPEST:
-        with contextlib.suppress(OSError), opened(directory, name) as fd:
+        with contextlib.suppress(OSError), opened(directory, name, rights=rights) as fd:
             for each in sorted(os.listdir(fd)):  # noqa: PTH208  # a descriptor
-                yield from _tree(fd, folder, f"{path}/", each, known, depth + 1)
+                yield from _tree(fd, folder, f"{path}/", each, known, rights, depth + 1)
 
 
 def _entry(directory: int, name: str, folder: str, known: Entry | None) -> Entry:

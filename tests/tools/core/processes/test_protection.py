@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,11 @@ ATTACKS = {
     "sub/.git; printf '[core]\\nfsmonitor = evil\\n' > sub/git/config",
     "a module's hook": "mkdir -p .git/modules/a/b; git init -q --bare .git/modules/a/b; "
     "echo evil > .git/modules/a/b/hooks/pre-commit",
+    "a directory that others share": "git init -q sub; cd sub; mkdir a; mv .git/{objects,refs} a; "
+    "echo ../a > .git/commondir; printf '[core]\\nfsmonitor = evil\\n' > a/config",
+    "a repository within Git's own": "mkdir -p .git/x/hooks .git/x/objects .git/x/refs sub; "
+    "cp .git/HEAD .git/x; echo 'gitdir: ../.git/x' > sub/.git; echo evil > .git/x/hooks/pre-push",
+    "the looks of a repository": "mkdir objects refs sub; touch HEAD; echo evil > sub/.mcp.json",
     "a new server": "mkdir sub; echo '{}' > sub/.mcp.json",
     "a changed server": "echo evil > .mcp.json",
     "a removed server": "rm .mcp.json",
@@ -118,6 +125,77 @@ def test_ordinary_work_stays(root: Path, protection: Protection, work: str) -> N
     assert obeyed(root) == before
 
 
+RIGHTS = {
+    "hooks that cannot be listed": "git init -q sub; echo evil > sub/.git/hooks/pre-push; "
+    "chmod 111 sub/.git/hooks",
+    "a repository that cannot be listed": "git init -q sub; echo evil > sub/.git/hooks/pre-push; "
+    "chmod 311 sub/.git",
+    "a directory that cannot be listed": "mkdir -p sub/a; echo evil > sub/a/.mcp.json; "
+    "chmod 311 sub/a; chmod 111 sub",
+    "a directory that cannot be entered": "mkdir -p sub/a; echo evil > sub/a/.mcp.json; "
+    "chmod 600 sub",
+    "a directory that cannot be changed": "mkdir sub; echo evil > sub/.mcp.json; chmod 555 sub",
+    "settings that cannot be changed": "mkdir -p sub/.vscode/a; echo evil > sub/.vscode/tasks.json;"
+    " chmod 555 sub/.vscode sub",
+    "a file that cannot be read": "mkdir sub; echo evil > sub/.mcp.json; chmod 0 sub/.mcp.json",
+    "hooks there that cannot be listed": "echo evil > .git/hooks/pre-commit; chmod 111 .git/hooks",
+    "the root": "echo evil > .mcp.json; chmod 111 .",
+}
+
+
+@pytest.fixture
+def owner(root: Path) -> Iterator[Path]:
+    """The root, if need be given to somebody whom rights hold up."""
+    if os.geteuid() != 0:
+        yield root
+        return
+    with tempfile.TemporaryDirectory() as top:
+        Path(top).chmod(0o755)
+        moved = Path(top, "somebodys", "root")
+        shutil.copytree(root, moved, symlinks=True)
+        for path in (moved.parent, moved, *moved.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        os.seteuid(65534)
+        try:
+            yield moved
+        finally:
+            os.seteuid(0)
+
+
+def as_owner(root: Path, script: str) -> None:
+    """Runs a script as the root's owner, whom an interpreter of root's would not be."""
+    user = None if os.getuid() else 65534
+    environment = {**os.environ, "HOME": str(root)}
+    subprocess.run(["/bin/bash", "-c", script], cwd=root, check=True, user=user, env=environment)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="Windows has other rights")
+@pytest.mark.parametrize("attack", RIGHTS.values(), ids=RIGHTS)
+def test_rights_that_a_program_takes_away_hide_and_keep_nothing(owner: Path, attack: str) -> None:
+    protection = Protection(str(owner), owner.parent / "quarantine")
+    before = obeyed(owner)
+    protection.begin()
+    as_owner(owner, attack)
+    assert protection.end()
+    as_owner(owner, "chmod -R u+rwX .")
+    after = obeyed(owner)
+    assert {path: content for path, (_mode, content) in after.items() if path in before} == {
+        path: content for path, (_mode, content) in before.items()
+    }
+    assert not any(b"evil" in content for _mode, content in after.values())
+
+
+def test_a_directory_that_was_closed_to_its_owner_stays_so(owner: Path) -> None:
+    protection = Protection(str(owner), owner.parent / "quarantine")
+    as_owner(
+        owner, "mkdir -p own/a; echo mine > own/a/.mcp.json; chmod 0 own; touch -d 2001-01-01 own"
+    )
+    protection.begin()
+    as_owner(owner, "echo evil > .envrc")
+    assert len(protection.end()) == 1
+    assert (owner / "own").stat().st_mode & 0o777 == 0
+
+
 def test_what_was_taken_away_is_kept_in_the_data_directory(
     root: Path, protection: Protection, tmp_path: Path
 ) -> None:
@@ -184,6 +262,16 @@ def test_nothing_is_written_through_a_link_that_took_the_place_of_a_directory(
     run(root, f"rm -r a; ln -s {outside} a; rm -r .git/hooks; ln -s {outside} .git/hooks")
     protection.end()
     assert list(outside.iterdir()) == []
+
+
+def test_a_path_that_is_too_long_for_the_quarantine_is_taken_away(
+    root: Path, protection: Protection
+) -> None:
+    name = "d" * 200
+    protection.begin()
+    run(root, f"for i in $(seq 30); do mkdir {name}; cd {name}; done; echo evil > .mcp.json")
+    (note,) = protection.end()
+    assert note.startswith("taken away")
 
 
 def test_more_directories_than_are_walked_are_told(
