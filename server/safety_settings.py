@@ -88,7 +88,8 @@ class SystemSettings(SettingsGroup):
     sandbox: SandboxMode = Field(
         SandboxMode.PREFERRED,
         description="required runs nothing where no confinement works, preferred runs it "
-        "unconfined and says so, off confines nothing.",
+        "unconfined and says so, off confines nothing. "
+        "At every level programs gain no rights (no sudo) and end with all that they started.",
     )
     network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),

@@ -13,7 +13,12 @@ __all__ = ["GivenName", "Names", "SettingsGroup", "parse_object", "split_commas"
 class SettingsGroup(BaseModel):
     """Settings that belong together; immutable, and without what nobody knows."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        defer_build=True,  # a start needs the whole, and builds each part once with it
+    )
 
 
 def split_commas(value: object) -> object:
