@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from tools.core.policy.paths import relative_path
+from tools.core.policy.paths import first_component, relative_path
 from tools.core.policy.specifiers import argument_of
+from tools.core.policy.urls import Address
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 
 __all__ = ["Call", "reads_files", "writes_files"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """A call.
 
@@ -32,7 +34,7 @@ class Call:
         """How rules compare what it is about."""
         return self.spec.subject.kind if self.spec.subject else None
 
-    @property
+    @cached_property
     def subject(self) -> str | None:
         """What it is about, as it is given; None where it is about nothing."""
         if self.spec.subject is None:
@@ -40,7 +42,7 @@ class Call:
         given = argument_of(self.spec.input_schema, self.arguments, self.spec.subject.parameter)
         return None if given is None else str(given)
 
-    @property
+    @cached_property
     def path(self) -> str | None:
         """The path it is about, relative to the root; None where it is about none.
 
@@ -52,6 +54,25 @@ class Call:
         if given is None:
             return "." if self.spec.scope is ToolScope.SANDBOXED else None
         return relative_path(given, self.roots)
+
+    @cached_property
+    def address(self) -> Address | None:
+        """The URL that it is about; None where programs might not agree on what it means."""
+        try:
+            return Address.parse(self.subject or "")
+        except ValueError:
+            return None
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """By what rules that could mean it are found (`Fitted.key`); None where any could."""
+        match self.kind:
+            case SubjectKind.PATH:
+                return () if self.path is None else first_component(self.path)
+            case SubjectKind.URL:
+                return None if self.address is None else (self.address.host,)
+            case _:
+                return ()
 
     @property
     def method(self) -> str:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
-from tools.core.policy.words import CommandPattern, Word, WordPattern
-from tools.core.policy.wrappers import base_name
+from tools.core.policy.words import CommandPattern, Word, WordPattern, base_name
 
 __all__ = ["Likeness", "likeness"]
 
@@ -43,7 +42,8 @@ def likeness(pattern: CommandPattern, words: Sequence[Word]) -> Likeness:
         wanted = list(pattern.words[1:])
     if _fits(wanted, rest, unseen=False):
         return Likeness.YES
-    return Likeness.MAYBE if _fits(wanted, rest, unseen=True) else Likeness.NO
+    is_unseen = any(map(_is_vague, rest)) and _fits(wanted, rest, unseen=True)
+    return Likeness.MAYBE if is_unseen else Likeness.NO
 
 
 def _is_named(wanted: WordPattern | None, name: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tools.core.policy.command_rules import CommandRules
 from tools.core.policy.likeness import Likeness, likeness
 from tools.core.policy.matching import Fitted
 from tools.core.policy.shell_command import Found, ShellCommand
 from tools.core.policy.verdict import Decision, Verdict
-from tools.core.policy.words import CommandPattern, LinePattern, Word
+from tools.core.policy.words import CommandPattern, Word, base_name
 from tools.core.policy.wrappers import inner_commands
 
 __all__ = ["LineRules"]
@@ -30,10 +31,10 @@ class LineRules:
         otherwise: What holds for a command that none fits.
     """
 
-    deny: Sequence[Fitted]
-    ask: Sequence[Fitted]
-    allow: Sequence[Fitted]
-    grants: Sequence[Fitted]
+    deny: CommandRules
+    ask: CommandRules
+    allow: CommandRules
+    grants: CommandRules
     otherwise: Decision
 
     def judge(self, command: ShellCommand) -> Decision:
@@ -61,7 +62,7 @@ class LineRules:
             (self.deny, Verdict.DENY, "denies"),
             (self.ask, Verdict.ASK, "asks about"),
         ):
-            for rule, pattern in _patterns(rules, several=True):
+            for rule, pattern in rules.several:
                 if all(_surest(each, everything) for each in pattern.commands):
                     sure = all(
                         _surest(each, everything) is Likeness.YES for each in pattern.commands
@@ -99,15 +100,14 @@ class LineRules:
             return _allowed(permitted, "settings")
         if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
             return self.otherwise
-        together = granted or self._permitted(command, part, (*self.allow, *self.grants))
+        together = granted or self._permitted(command, part, self.allow + self.grants)
         return self.otherwise if together is None else _allowed(together, "grant")
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
         """What the rules that deny or ask say of one part; None where none is about it."""
         doubt: Decision | None = None
         for rules, verdict in ((self.deny, Verdict.DENY), (self.ask, Verdict.ASK)):
-            for rule, pattern in _patterns(rules, several=False):
-                wanted = pattern.commands[0]
+            for rule, wanted in rules.single.about(command.names[part]):
                 for found in command.found[part]:
                     alike = _alike(wanted, found)
                     if alike is Likeness.YES:
@@ -129,17 +129,15 @@ class LineRules:
             return _doubt(rule, f"{name.text} stands in it, and {command.reason}")
         return None
 
-    def _permitted(
-        self, command: ShellCommand, part: int, rules: Sequence[Fitted]
-    ) -> Fitted | None:
+    def _permitted(self, command: ShellCommand, part: int, rules: CommandRules) -> Fitted | None:
         """The rule that allows a part of a plain line; None where none does."""
-        if command.plain is None:
+        if command.plain is None or not rules:
             return None
         words = command.plain.commands[part]
-        for rule, pattern in _patterns(rules, several=False):
-            if _permits(pattern.commands[0], words, rules):
+        for rule, single in rules.single.about((base_name(words[0].text or ""),)):
+            if _permits(single, words, rules):
                 return rule
-        for rule, pattern in _patterns(rules, several=True):
+        for rule, pattern in rules.several:
             if pattern.operators == command.plain.operators and all(
                 _permits(each, given, rules)
                 for each, given in zip(pattern.commands, command.plain.commands, strict=True)
@@ -148,7 +146,7 @@ class LineRules:
         return None
 
 
-def _permits(pattern: CommandPattern, words: Sequence[Word], rules: Sequence[Fitted]) -> bool:
+def _permits(pattern: CommandPattern, words: Sequence[Word], rules: CommandRules) -> bool:
     """Whether a rule allows a command, and what this runs is said in the rule or allowed too."""
     if not pattern.matches(words):
         return False
@@ -166,7 +164,7 @@ def _permits(pattern: CommandPattern, words: Sequence[Word], rules: Sequence[Fit
     return True
 
 
-def _permits_inner(words: Sequence[Word], script: str | None, rules: Sequence[Fitted]) -> bool:
+def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRules) -> bool:
     commands: Sequence[Sequence[Word]] = [words]
     if script is not None:
         plain = ShellCommand.parse(script).plain
@@ -176,20 +174,16 @@ def _permits_inner(words: Sequence[Word], script: str | None, rules: Sequence[Fi
     return all(
         each
         and any(
-            _permits(pattern.commands[0], each, rules)
-            for _, pattern in _patterns(rules, several=False)
+            _permits(pattern, each, rules)
+            for _, pattern in rules.single.about((base_name(each[0].text or ""),))
         )
         for each in commands
     )
 
 
-def _patterns(rules: Sequence[Fitted], *, several: bool) -> Iterator[tuple[Fitted, LinePattern]]:
-    for rule in rules:
-        if isinstance(rule.pattern, LinePattern) and (len(rule.pattern.commands) > 1) is several:
-            yield rule, rule.pattern
-
-
 def _alike(wanted: CommandPattern, found: Found) -> Likeness:
+    if found.texts is not None and not wanted.needed <= found.texts:
+        return Likeness.NO
     alike = likeness(wanted, found.words)
     return min(alike, Likeness.YES if found.is_certain else Likeness.MAYBE)
 

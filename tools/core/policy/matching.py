@@ -8,7 +8,7 @@ from tools.core.policy.calls import Call, reads_files, writes_files
 from tools.core.policy.likeness import Likeness
 from tools.core.policy.paths import PathPattern
 from tools.core.policy.rules import Rule, compiled
-from tools.core.policy.urls import Address, UrlPattern
+from tools.core.policy.urls import UrlPattern
 from tools.core.policy.words import LinePattern
 from tools.core.spec import Effect, SubjectKind, ToolSpec
 
@@ -34,6 +34,17 @@ class Fitted:
         """Whether it says nothing of what a call is about."""
         return self.pattern is None
 
+    @property
+    def key(self) -> str | None:
+        """One of the keys of every call that it means (`Call.keys`); None where it may have any."""
+        match self.pattern:
+            case PathPattern() as pattern:
+                return pattern.first
+            case UrlPattern() as pattern:
+                return None if pattern.host.startswith("*") else pattern.host
+            case _:
+                return None
+
     def forbids(self, call: Call) -> Likeness:
         """How surely a call is one that this rule denies, or asks about."""
         if self.problem:  # nobody writes such a rule to have it ignored
@@ -43,11 +54,9 @@ class Fitted:
                 path = call.path
                 return Likeness(2 * (path is not None and pattern.covers(path)))
             case UrlPattern() as pattern:
-                try:
-                    address = Address.parse(call.subject or "")
-                except ValueError:
+                if call.address is None:
                     return Likeness.MAYBE
-                return Likeness(2 * pattern.matches(call.method, address, beneath=True))
+                return Likeness(2 * pattern.matches(call.method, call.address, beneath=True))
             case _:
                 return Likeness(2 * self._fits_arguments(call))
 
@@ -60,11 +69,8 @@ class Fitted:
                 path = call.path
                 return path is not None and pattern.matches(path)
             case UrlPattern() as pattern:
-                try:
-                    address = Address.parse(call.subject or "")
-                except ValueError:
-                    return False
-                return pattern.matches(call.method, address, beneath=False)
+                address = call.address
+                return address is not None and pattern.matches(call.method, address, beneath=False)
             case _:
                 return self._fits_arguments(call)
 

@@ -6,11 +6,12 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tools.core.obeyed import folded
 from tools.core.policy.wildcards import Wildcard
 
-__all__ = ["PathPattern", "path_rule", "relative_path"]
+__all__ = ["PathPattern", "first_component", "path_rule", "relative_path"]
 
 ANY_DEPTH = None
 """`**`: any number of components."""
@@ -50,11 +51,18 @@ class PathPattern:
         for part in parts:
             if "**" in part and part != "**":
                 raise ValueError(f"in {text!r}, ** has to be a whole component, such as 'src/**'")
-        components, forgiving = _wildcards(parts), _wildcards(list(map(folded, parts)))
+        components = tuple(map(_wildcard, parts))
+        forgiving = tuple(map(_forgiving, parts, components))
         if not text.startswith("/"):
             return cls(components, forgiving)
         prefixes = tuple(tuple(filter(None, root.split("/"))) for root in roots)
         return cls(components, forgiving, prefixes)
+
+    @property
+    def first(self) -> str | None:
+        """What `first_component` says of every path that it names; None where that differs."""
+        wanted = self.folded[0] if self.folded and self.roots == ((),) else None
+        return None if wanted is None else wanted.literal
 
     def matches(self, path: str) -> bool:
         """Whether it names this path, which is relative and normalised."""
@@ -63,11 +71,15 @@ class PathPattern:
 
     def covers(self, path: str) -> bool:
         """Whether it names this path or a directory above it, as forgiving file systems compare."""
-        parts = _parts(path)
+        parts = _folded_parts(path)
         return any(
-            _matches(self.folded, list(map(folded, [*root, *parts])), beneath=True)
-            for root in self.roots
+            _matches(self.folded, [*map(folded, root), *parts], beneath=True) for root in self.roots
         )
+
+
+def first_component(path: str) -> tuple[str, ...]:
+    """The first component as forgiving file systems compare it; nothing of the root itself."""
+    return _folded_parts(path)[:1]
 
 
 def path_rule(path: str) -> str:
@@ -104,11 +116,25 @@ def _parts(path: str) -> list[str]:
     return [] if path == "." else path.split("/")
 
 
-def _wildcards(parts: Sequence[str]) -> tuple[Wildcard | None, ...]:
-    return tuple(ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True) for part in parts)
+@lru_cache(maxsize=64)
+def _folded_parts(path: str) -> tuple[str, ...]:
+    return tuple(map(folded, _parts(path)))
 
 
-def _matches(pattern: tuple[Wildcard | None, ...], components: list[str], *, beneath: bool) -> bool:
+def _wildcard(part: str) -> Wildcard | None:
+    return ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True)
+
+
+def _forgiving(part: str, wanted: Wildcard | None) -> Wildcard | None:
+    """What a component has to be without case and Unicode forms."""
+    if wanted is None or wanted.literal is None:
+        return _wildcard(folded(part))
+    return Wildcard((folded(wanted.literal),))
+
+
+def _matches(
+    pattern: tuple[Wildcard | None, ...], components: Sequence[str], *, beneath: bool
+) -> bool:
     """Compares with one step back to the last `**`, which is enough for globs."""
     at = place = 0
     back: tuple[int, int] | None = None

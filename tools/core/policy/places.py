@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.policy.paths import PathPattern
+from tools.core.policy.index import Index
+from tools.core.policy.paths import PathPattern, first_component
 from tools.core.policy.verdict import Decision, Verdict
 
-__all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules"]
+__all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules", "closed_index"]
+
+
+def closed_index(rules: Sequence[tuple[str, PathPattern]]) -> Index[tuple[str, PathPattern]]:
+    """Rules that close places, found by the first component of these."""
+    return Index(rules, lambda rule: rule[1].first)
 
 
 class PlaceRules(Protocol):
@@ -43,8 +49,8 @@ class ClosedPlaces:
         reads: Whether what it writes tells it what was there.
     """
 
-    to_reads: tuple[tuple[str, PathPattern], ...]
-    to_writes: tuple[tuple[str, PathPattern], ...]
+    to_reads: Index[tuple[str, PathPattern]]
+    to_writes: Index[tuple[str, PathPattern]]
     tool: str = ""
     reads: bool = True
 
@@ -65,8 +71,10 @@ class ClosedPlaces:
 
     def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
         """The rule that closes a place; None where none does."""
-        patterns = (*(self.to_reads if reading else ()), *(self.to_writes if writing else ()))
-        return next((rule for rule, pattern in patterns if pattern.covers(path)), None)
+        keys = first_component(path)
+        indexes = (*((self.to_reads,) if reading else ()), *((self.to_writes,) if writing else ()))
+        near = (each for index in indexes for each in index.about(keys))
+        return next((rule for rule, pattern in near if pattern.covers(path)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +84,14 @@ class JudgedPlaces:
     Attributes:
         closed: What is denied to every tool.
         spelled: The path that was judged; None where it leads out of the root.
-        was_asked: Whether a person had to be asked about it.
+        was_asked: Tells whether a person had to be asked about it.
         judge: Judges the same call about another path.
         asking: The rules that ask about a path.
     """
 
     closed: ClosedPlaces
     spelled: str | None
-    was_asked: bool
+    was_asked: Callable[[], bool]
     judge: Callable[[str], Decision]
     asking: Callable[[str], frozenset[str]]
 
@@ -109,7 +117,7 @@ class JudgedPlaces:
 
     def _was_meant(self, path: str, decision: Decision) -> bool:
         """Whether the person who was asked about the path given was asked about this place too."""
-        if decision.verdict is not Verdict.ASK or not self.was_asked or self.spelled is None:
+        if decision.verdict is not Verdict.ASK or self.spelled is None:
             return False
         is_beneath = self.spelled == "." or path.startswith(self.spelled + "/")
-        return is_beneath and self.asking(path) <= self.asking(self.spelled)
+        return is_beneath and self.was_asked() and self.asking(path) <= self.asking(self.spelled)

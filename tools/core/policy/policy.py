@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.policy.calls import Call, reads_files, writes_files
+from tools.core.policy.command_rules import NO_COMMAND_RULES, CommandRules
 from tools.core.policy.grants import fitted_grants, narrowest_rule
+from tools.core.policy.index import Index
 from tools.core.policy.likeness import Likeness
 from tools.core.policy.lines import LineRules
 from tools.core.policy.matching import Fitted, fitted
 from tools.core.policy.paths import PathPattern
-from tools.core.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules
+from tools.core.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
 from tools.core.policy.profiles import PROFILES
 from tools.core.policy.rules import Rule
 from tools.core.policy.shell_command import ShellCommand
@@ -29,6 +31,23 @@ __all__ = ["Policy"]
 
 SETTINGS = "settings"
 GRANT = "grant"
+
+
+class _FittedRules(Index[Fitted]):
+    """One list of rules as they are read for one tool.
+
+    Attributes:
+        commands: Those about commands.
+        whole: Those that say nothing of what a call is about.
+    """
+
+    def __init__(self, rules: Sequence[Fitted]) -> None:
+        super().__init__([rule for rule in rules if not _is_of_line(rule)], lambda rule: rule.key)
+        self.commands = CommandRules(rules)
+        self.whole = tuple(rule for rule in rules if rule.is_whole)
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.commands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +63,19 @@ class _Fit:
             what it runs is confined.
         confirm_if: Which calls its own confirmation means; None for all.
         closed: Places that are denied to it.
+        has_paths: Whether any of the rules is about paths.
+        denying: The texts of the rules that deny.
     """
 
     spec: ToolSpec
-    deny: tuple[Fitted, ...]
-    ask: tuple[Fitted, ...]
-    allow: tuple[Fitted, ...]
+    deny: _FittedRules
+    ask: _FittedRules
+    allow: _FittedRules
     base: dict[bool, tuple[Decision, Decision | None]]
     confirm_if: Arguments | None
     closed: ClosedPlaces | None
+    has_paths: bool
+    denying: frozenset[str]
 
 
 class Policy:
@@ -125,27 +148,24 @@ class Policy:
             return hit
         if spec.passes_on:
             return base
-        granted = fitted_grants(grants, spec, self._roots)
+        granted = _FittedRules(fitted_grants(grants, spec, self._roots)) if grants else _NO_RULES
         if _has_line(spec) and isinstance(call.subject, str):
             return self._judge_line(fit, call, granted, hit, base)
-        decision = hit or self._allowed(fit.allow, call, SETTINGS) or base
+        decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base
         if decision.verdict is Verdict.ASK:
-            decision = self._allowed(granted, call, GRANT) or decision
+            decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
 
     def places(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PlaceRules | None:
         """What the rules say of the files that a call may open; None where they say nothing."""
         fit = self._fit(spec)
-        has_paths = any(
-            isinstance(rule.pattern, PathPattern) for rule in (*fit.deny, *fit.ask, *fit.allow)
-        )
-        call = Call(spec, arguments, self._roots) if has_paths else None
+        call = Call(spec, arguments, self._roots) if fit.has_paths else None
         if call is None or call.subject is None:
             return fit.closed
         return JudgedPlaces(
-            closed=fit.closed or ClosedPlaces((), (), spec.name),
+            closed=fit.closed or ClosedPlaces(closed_index(()), closed_index(()), spec.name),
             spelled=call.path,
-            was_asked=self.judge(spec, arguments).verdict is Verdict.ASK,
+            was_asked=lambda: self.judge(spec, arguments).verdict is Verdict.ASK,
             judge=partial(self._judge_at, spec, arguments),
             asking=partial(self._asking, fit, arguments),
         )
@@ -166,31 +186,27 @@ class Policy:
         self,
         fit: _Fit,
         call: Call,
-        granted: tuple[Fitted, ...],
+        granted: _FittedRules,
         hit: Decision | None,
         base: Decision,
     ) -> Decision:
         """Judges a shell's line by the commands in it."""
-        whole = [each for each in fit.allow if each.is_whole]
-        otherwise = hit or self._allowed(whole, call, SETTINGS) or base
-        lines = [rule for rule in (*fit.deny, *fit.ask) if isinstance(rule.pattern, LinePattern)]
-        if otherwise.verdict is Verdict.ALLOW and not lines:
+        otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
+        if otherwise.verdict is Verdict.ALLOW and not (fit.deny.commands or fit.ask.commands):
             return otherwise
         # What a command means may depend on the variables that are given with it.
         is_plain = not call.arguments.get("env")
         rules = LineRules(
-            deny=fit.deny,
-            ask=fit.ask,
-            allow=fit.allow if is_plain and hit is None else (),
-            grants=granted if is_plain else (),
+            deny=fit.deny.commands,
+            ask=fit.ask.commands,
+            allow=fit.allow.commands if is_plain and hit is None else NO_COMMAND_RULES,
+            grants=granted.commands if is_plain else NO_COMMAND_RULES,
             otherwise=otherwise,
         )
         decision = rules.judge(ShellCommand.parse(call.subject or ""))
-        if decision.verdict is not Verdict.ASK or decision.rule in {
-            rule.rule.text for rule in fit.deny
-        }:
+        if decision.verdict is not Verdict.ASK or not granted or decision.rule in fit.denying:
             return decision
-        return self._allowed([each for each in granted if each.is_whole], call, GRANT) or decision
+        return _allowed(granted.whole, call, GRANT) or decision
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
         """What rules say that deny or ask, commands of a shell aside."""
@@ -199,9 +215,7 @@ class Policy:
             return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
         doubt: Decision | None = None
         for rules, verdict in ((fit.deny, Verdict.DENY), (fit.ask, Verdict.ASK)):
-            for rule in rules:
-                if isinstance(rule.pattern, LinePattern):
-                    continue
+            for rule in rules.about(call.keys):
                 alike = rule.forbids(call)
                 if alike is Likeness.YES and not (doubt and verdict is Verdict.ASK):
                     return _decision(verdict, rule.rule.text, _what(rule, verdict, call))
@@ -209,12 +223,6 @@ class Policy:
                     what = f"cannot be ruled out of {call.subject!r}, whose form is odd"
                     doubt = _decision(Verdict.ASK, rule.rule.text, what)
         return doubt
-
-    def _allowed(self, rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
-        for rule in rules:
-            if rule.permits(call):
-                return _decision(Verdict.ALLOW, rule.rule.text, "allows it", source)
-        return None
 
     def _base(self, fit: _Fit, call: Call, *, confined: bool) -> Decision:
         """What holds where no rule of the settings fits."""
@@ -233,7 +241,8 @@ class Policy:
 
     def _asking(self, fit: _Fit, arguments: Mapping[str, Any], path: str) -> frozenset[str]:
         call = Call(fit.spec, {**arguments, _parameter(fit.spec): path}, self._roots)
-        return frozenset(rule.rule.text for rule in fit.ask if rule.forbids(call))
+        near = fit.ask.about(call.keys)
+        return frozenset(rule.rule.text for rule in near if rule.forbids(call))
 
     def _fit(self, spec: ToolSpec) -> _Fit:
         fit = self._fits.get(spec.name)
@@ -243,17 +252,19 @@ class Policy:
 
     def _made(self, spec: ToolSpec) -> _Fit:
         deny, ask, allow = (
-            tuple(filter(None, (fitted(rule, spec, self._roots) for rule in self.rules[verdict])))
+            list(filter(None, (fitted(rule, spec, self._roots) for rule in self.rules[verdict])))
             for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         )
         return _Fit(
             spec=spec,
-            deny=deny,
-            ask=ask,
-            allow=allow,
+            deny=_FittedRules(deny),
+            ask=_FittedRules(ask),
+            allow=_FittedRules(allow),
             base={confined: self._said(spec, confined=confined) for confined in (False, True)},
             confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
             closed=self._closed(spec),
+            has_paths=any(isinstance(each.pattern, PathPattern) for each in (*deny, *ask, *allow)),
+            denying=frozenset(rule.rule.text for rule in deny),
         )
 
     def _said(self, spec: ToolSpec, *, confined: bool) -> tuple[Decision, Decision | None]:
@@ -290,8 +301,8 @@ class Policy:
         if not any(found.values()):
             return None
         return ClosedPlaces(
-            tuple(found[Effect.READ]),
-            tuple(found[Effect.WRITE]),
+            closed_index(found[Effect.READ]),
+            closed_index(found[Effect.WRITE]),
             spec.name,
             reads=Effect.READ in spec.effects,
         )
@@ -312,6 +323,17 @@ class Policy:
         return named or (Effect.READ, Effect.WRITE)
 
 
+def _is_of_line(rule: Fitted) -> bool:
+    return isinstance(rule.pattern, LinePattern)
+
+
+def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
+    for rule in rules:
+        if rule.permits(call):
+            return _decision(Verdict.ALLOW, rule.rule.text, "allows it", source)
+    return None
+
+
 def _closing(closed: ClosedPlaces | None, call: Call) -> str | None:
     """The rule that closes the place that a call is about to the call's tool."""
     if closed is None or call.kind is not SubjectKind.PATH or call.path is None:
@@ -330,6 +352,9 @@ def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
 
 def _decision(verdict: Verdict, rule: str, what: str, source: str = SETTINGS) -> Decision:
     return Decision(verdict, rule, source, f"The rule {rule!r} {what}.")
+
+
+_NO_RULES = _FittedRules(())
 
 
 def _has_line(spec: ToolSpec) -> bool:

@@ -71,9 +71,7 @@ class Selector:
     def name(self) -> str:
         """The tool's name, where it is one name and nothing else; empty otherwise."""
         alone = not (self.scopes or self.effects or self.only or self.tags or self.sources)
-        if alone and len(self.names) == 1 and self.names[0].is_literal:
-            return "".join(map(str, self.names[0].pieces[0]))
-        return ""
+        return (self.names[0].literal or "") if alone and len(self.names) == 1 else ""
 
     @property
     def place_effect(self) -> Effect | None:

@@ -12,7 +12,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tools.core.policy.plain_line import (
     LONGEST,
@@ -22,8 +22,8 @@ from tools.core.policy.plain_line import (
     read_plain,
 )
 from tools.core.policy.shell_tree import commands_in, parsed, plain_line_of, scripts_in
-from tools.core.policy.words import Word
-from tools.core.policy.wrappers import SHELLS, base_name, inner_commands
+from tools.core.policy.words import Word, base_name
+from tools.core.policy.wrappers import SHELLS, inner_commands
 
 __all__ = ["Found", "ShellCommand"]
 
@@ -46,7 +46,7 @@ CONTINUATION = re.compile(r"\\\r?\n")
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """A command that a line runs, or may run.
 
@@ -57,6 +57,12 @@ class Found:
 
     words: tuple[Word, ...]
     is_certain: bool = True
+
+    @cached_property
+    def texts(self) -> frozenset[str] | None:
+        """What its words are; None where one of them may be others."""
+        seen = [word.text for word in self.words if word.text is not None and not word.is_glob]
+        return frozenset(seen) if len(seen) == len(self.words) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class ShellCommand:
         found: What each command of a plain line runs, itself first; of any other line, all that it
             runs in one.
         unseen: What cannot be seen of each of these; empty where all is.
+        names: The base names of all commands in each of these; None where not all can be seen.
         bare: The line without its quotes.
     """
 
@@ -78,6 +85,7 @@ class ShellCommand:
     reason: str
     found: tuple[tuple[Found, ...], ...]
     unseen: tuple[str, ...]
+    names: tuple[frozenset[str] | None, ...]
     bare: str
 
     @classmethod
@@ -98,13 +106,14 @@ def _parse(line: str) -> ShellCommand:
     if plain is None:
         look = _Look()
         look.into_line(line, 0)
-        return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), bare)
+        return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
     looks = []
     for words in plain.commands:
         looks.append(_Look())
         looks[-1].into_command(words, 0)
     found = tuple(tuple(look.found) for look in looks)
-    return ShellCommand(line, plain, "", found, tuple(look.unseen for look in looks), bare)
+    unseen = tuple(look.unseen for look in looks)
+    return ShellCommand(line, plain, "", found, unseen, tuple(map(_names, looks)), bare)
 
 
 def _plain(line: str) -> tuple[PlainLine | None, str]:
@@ -118,6 +127,13 @@ def _plain(line: str) -> tuple[PlainLine | None, str]:
     if plain_line_of(root) != read:
         return None, "it can be read in more than one way"
     return read, ""
+
+
+def _names(look: _Look) -> frozenset[str] | None:
+    firsts = [found.words[0] for found in look.found]
+    if look.unseen or any(first.text is None or first.is_glob for first in firsts):
+        return None
+    return frozenset(base_name(first.text or "") for first in firsts)
 
 
 class _Look:

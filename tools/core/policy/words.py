@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tools.core.policy.wildcards import Wildcard
 
-__all__ = ["OPERATORS", "CommandPattern", "LinePattern", "Word", "line_rule"]
+__all__ = ["OPERATORS", "CommandPattern", "LinePattern", "Word", "base_name", "line_rule"]
 
 OPERATORS = ("&&", "||", "|&", "|", ";")
 PIECE = re.compile(
@@ -66,7 +67,7 @@ class WordPattern:
         return self.wildcard.matches(word.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandPattern:
     """A command in a rule.
 
@@ -75,6 +76,18 @@ class CommandPattern:
     """
 
     words: tuple[WordPattern | None, ...]
+
+    @property
+    def name(self) -> str | None:
+        """The base name of the commands that it stands for; None where they have several."""
+        first = self.words[0]
+        return base_name(first.text) if first is not None and first.is_literal else None
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Words, options aside, that each of these commands has after its name."""
+        literals = (word.wildcard.literal for word in self.words[1:] if word is not None)
+        return frozenset(text for text in literals if text and not text.startswith("-"))
 
     @property
     def is_exact(self) -> bool:
@@ -165,6 +178,11 @@ class LinePattern:
         if not all(commands):
             raise ValueError(f"{text!r} lacks a command, such as 'git status *'")
         return cls(tuple(CommandPattern(tuple(words)) for words in commands), tuple(operators))
+
+
+def base_name(name: str) -> str:
+    """A command's name without its directory, as file systems without case compare it."""
+    return name.rstrip("/").rpartition("/")[2].casefold()
 
 
 def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> str:

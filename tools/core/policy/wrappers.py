@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tools.core.policy.words import Word
+from tools.core.policy.words import Word, base_name
 
-__all__ = ["SHELLS", "Inner", "base_name", "inner_commands"]
+__all__ = ["SHELLS", "Inner", "inner_commands"]
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = re.compile(
@@ -179,11 +179,6 @@ class Inner:
     script: str | None = None
     unseen: str = ""
     is_certain: bool = True
-
-
-def base_name(name: str) -> str:
-    """A command's name without its directory, as file systems without case compare it."""
-    return name.rstrip("/").rpartition("/")[2].casefold()
 
 
 def inner_commands(words: Sequence[Word]) -> list[Inner]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.core.policy.policy import Policy
@@ -231,3 +232,47 @@ def test_a_changed_tool_of_the_same_name_is_judged_anew(crib: Crib) -> None:
         name="todo",
     )
     assert policy.judge(other, LS).verdict is Verdict.ASK
+
+
+PLACES = ("src/a.py", "SRC/A.py", "secret/k", "./secret", "a b/c", ".", "..", "x\uff0a", "docs/x. ")
+PLACE_RULES = ("src/**", "**/*.py", "Secret", "/crib/src", "/crib/**/k", "?rc/*", r"a\ b", "docs/*")
+LINE_RULES = ("git push *", "/bin/GIT status", "* status", "g* *", "rm -rf *", "ls && rm *")
+LINES = (
+    "git status",
+    "rm -fr x",
+    "GIT push",
+    "$x status",
+    "ls; sudo rm x",
+    "git -C . push",
+    "ls *",
+)
+URL_RULES = ("https://a.com/**", "GET https://*.a.com/x", "https://*/admin", "http://a.com:80")
+URLS = ("https://A.com/x", "https://b.a.com/x/y", "https://c.com/admin", "http://a.com", "http:x")
+
+
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
+)
+@given(data=st.data())
+def test_a_rule_among_many_means_what_it_means_alone(data: st.DataObject, judge: Judge) -> None:
+    tool, parameter, rules, subjects = data.draw(
+        st.sampled_from(
+            [
+                ("write_file", "file_path", PLACE_RULES, PLACES),
+                ("bash", "command", LINE_RULES, LINES),
+                ("http_request", "url", URL_RULES, URLS),
+            ]
+        )
+    )
+    among = [f"{tool}({each})" for each in data.draw(st.lists(st.sampled_from(rules), max_size=5))]
+    arguments = {parameter: data.draw(st.sampled_from(subjects))}
+    strictness = [Verdict.DENY, Verdict.ASK, Verdict.ALLOW]
+    for verdict in strictness:
+        together, nothing, *alone = (
+            judge(tool, arguments, root=Path("/crib"), **{verdict: some}).verdict
+            for some in (among, [], *([each] for each in among))
+        )
+        decisive = max if verdict is Verdict.ALLOW else min
+        assert together is decisive([nothing, *alone], key=strictness.index)
