@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tools.core.policy.operands import RUNNING_OPTIONS, SETTING, risks
 from tools.core.policy.words import Word, base_name
 
 __all__ = ["SHELLS", "Inner", "inner_commands"]
@@ -53,6 +54,13 @@ UNSEEN = frozenset(
         "firejail",
         "bwrap",
         "alias",
+        "compgen",
+        "complete",
+        "fc",
+        "jobs",
+        "let",
+        "mapfile",
+        "readarray",
         "enable",
         "hash",
         "shopt",
@@ -336,6 +344,11 @@ def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
     yield from _suffixes(words, 1)
 
 
+def _of_operands(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    for at, reason in risks(words, name):
+        yield Inner(at, unseen=reason)
+
+
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, word in enumerate(words[1:], start=1):
         text = word.text
@@ -368,6 +381,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(UNSEEN, _of_any),
     **dict.fromkeys(WRAPPERS, _of_wrapper),
     **dict.fromkeys(AWKS, _of_awk),
+    **dict.fromkeys((*SETTING, *RUNNING_OPTIONS), _of_operands),
     "env": _of_env,
     "flock": _of_flock,
     "watch": _of_watch,

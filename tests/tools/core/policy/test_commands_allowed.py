@@ -64,6 +64,22 @@ def test_a_rule_allows_the_command_that_it_names(rule: str, command: str, judge:
     assert (decision.rule, decision.source) == (f"bash({rule})", "settings")
 
 
+HARMLESS = [
+    ("printf *", "printf '%s[$(x)]' y"),
+    ("test *", "test -f a"),
+    ("git *", "git switch -c x"),
+    ("tar *", "tar -czf A.tar.gz B"),
+    ("tar *", "tar xf F.tar"),
+    ("sort *", "sort --reverse a"),
+    ("rg *", "rg --pretty a"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command"), HARMLESS)
+def test_a_rule_allows_operands_that_run_nothing(rule: str, command: str, judge: Judge) -> None:
+    assert judge("bash", {"command": command}, allow=[f"bash({rule})"]).verdict is Verdict.ALLOW
+
+
 NOT_ALLOWED = [
     # more commands behind the first
     ("git status *", "git status; rm x"),
@@ -199,6 +215,24 @@ NOT_ALLOWED = [
     ("git status && ls", "git status && ls -l"),
     ("curl * | head", "curl x | head -c 5"),
     ("ls | sudo *", "ls | sudo rm"),
+    # operands that bash evaluates, from single quotes too
+    ("printf *", "printf -v 'a[$(rm x)]' y"),
+    ("test *", "test -v 'a[$(rm x)]'"),
+    ("[ *", "[ -v 'a[`rm x`]' ]"),
+    ("read *", "read 'a[$(rm x)]'"),
+    ("command *", "command printf -v 'a[$(rm x)]' y"),
+    # variables that say what the next command is
+    ("printf *", "printf -v PATH %s . && printf x"),
+    ("unset *", "unset PATH"),
+    # options that name a program
+    ("sort *", "sort --compress-prog='rm x' a"),
+    ("split *", "split --filter='rm x' a"),
+    ("tar *", "tar cf a.tar --checkpoint=1 --checkpoint-action='exec=rm x' b"),
+    ("tar *", "tar cIf 'rm x' a.tar b"),
+    ("tar *", "tar -cf a.tar -I 'rm x' b"),
+    ("rg *", "rg --pre ./x a"),
+    ("git *", "git -c alias.x='!rm x' x"),
+    ("zip *", "zip -T -TT 'rm x' a.zip b"),
 ]
 
 
