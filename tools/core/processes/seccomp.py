@@ -83,6 +83,8 @@ _SHARED = (
 _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr"),
     *("fremovexattr", "removexattrat", "file_setattr"),
+    *("getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr"),
+    *("flistxattr", "listxattrat", "file_getattr"),
 )
 _METADATA = (
     *("chmod", "chown", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "futimesat"),
@@ -102,6 +104,7 @@ _CREATES = os.O_CREAT | 0o20000000  # __O_TMPFILE
 _SET_ID = 0o6000
 
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_SOCK_KINDS, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 
 _IOCTLS = (
     *(0x5412, 0x541C),  # TIOCSTI, TIOCLINUX: input for somebody else's terminal
@@ -115,7 +118,8 @@ _BTRFS = 0x94
 _BTRFS_CLONES = (0x40049409, 0x4020940D, 0xC0189436)  # FICLONE, FICLONERANGE, FIDEDUPERANGE
 _COVERS_TRUNCATE = 3
 
-_FCNTL_OWNERS = (8, 15)  # F_SETOWN, F_SETOWN_EX: whom signals go to
+_FCNTLS = (8, 15, 1024)
+"""F_SETOWN, F_SETOWN_EX: whom signals go to; F_SETLEASE: others wait to open what only is read."""
 
 
 def filter_program(*, landlocked: bool) -> bytes:
@@ -196,7 +200,7 @@ def _everywhere() -> Mapping[str, Block]:
         "openat": _unless_creating(2, 3),
         "clone": if_any_bit(argument(0), _NEW_NAMESPACES, _EPERM, _ALLOW),
         "unshare": if_any_bit(argument(0), _NEW_NAMESPACES | _NEW_TIME_NAMESPACE, _EPERM, _ALLOW),
-        "fcntl": if_one_of(argument(1), _FCNTL_OWNERS, _EPERM, _ALLOW),
+        "fcntl": if_one_of(argument(1), _FCNTLS, _EPERM, _ALLOW),
         "ioctl": if_one_of(argument(1), _IOCTLS, _EPERM, _unless_btrfs()),
         "personality": if_one_of(argument(0), [0, 0xFFFFFFFF], _ALLOW, _EPERM),
         # A second listener would take the questions of the first.
@@ -222,14 +226,24 @@ def _landlocked() -> Mapping[str, Block]:
         "socket": _EPERM,
         # Landlock covers it from ABI 3 on.
         "truncate": _ALLOW if landlock_abi() >= _COVERS_TRUNCATE else _EPERM,
-        "socketpair": if_one_of(argument(0), [_AF_UNIX], _ALLOW, _EPERM),
+        "socketpair": _pairs(),
+        "inotify_add_watch": _EPERM,  # tells names in every directory of the user's
+        "sched_setaffinity": _if_zero(0, _ALLOW, _EPERM),
     }
 
 
 def _namespaced() -> Mapping[str, Block]:
     families = [_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK]
     block = if_one_of(argument(0), families, _ALLOW, _EPERM)
-    return {"socket": block, "socketpair": block}
+    return {"socket": block, "socketpair": _pairs()}
+
+
+def _pairs() -> Block:
+    """Pairs that stay pairs: datagrams can be sent to any other socket that has a path."""
+    connected: Block = _EPERM
+    for kind in (_SOCK_STREAM, _SOCK_SEQPACKET):
+        connected = if_field(argument(1), _SOCK_KINDS, kind, _ALLOW, connected)
+    return if_one_of(argument(0), [_AF_UNIX], connected, _EPERM)
 
 
 def _if_zero(index: int, then: Block, otherwise: Block) -> Block:

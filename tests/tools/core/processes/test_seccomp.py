@@ -45,6 +45,11 @@ POSSIBLE = {
     "IPv6": "socket.socket(socket.AF_INET6)",
     "Netlink": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
     "Unix": "socket.socket(socket.AF_UNIX)",
+    "datagrams": "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
+    "datagrams by another name": "socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW | 0o2000000)",
+    "watching": "call(254, call(253), b'/', 0xFFF)",
+    "processors of others": "os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))",
+    "lease": "import fcntl; fcntl.fcntl(os.open('l', os.O_CREAT), 1024, 0)",
     "io_uring": "call(425, 8, bytes(120))",
     "user namespace": "call(272, 0x10000000)",
     "user namespace by clone": "call(56, 0x10000000 | 17, 0, 0, 0, 0) or os._exit(0)",
@@ -223,7 +228,11 @@ DECISIONS = [
     (X86["openat"], (0, 0, 0, 0o4644), ALLOW),  # the mode means nothing
     (X86["socket"], (40,), EPERM),  # AF_VSOCK
     (X86["socket"], (17,), EPERM),  # AF_PACKET
-    (X86["socketpair"], (1,), ALLOW),
+    (X86["socketpair"], (1, 1), ALLOW),
+    (X86["socketpair"], (1, 0o2004005), ALLOW),  # SOCK_SEQPACKET, with both flags
+    (X86["socketpair"], (1, 2), EPERM),  # SOCK_DGRAM
+    (X86["socketpair"], (1, 3), EPERM),  # SOCK_RAW, which is the same
+    (X86["socketpair"], (2, 1), EPERM),
 ]
 
 
