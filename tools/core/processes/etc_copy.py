@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import weakref
 from contextlib import suppress
 from pathlib import Path
 
 from tools.core.processes.reach import Reach, is_beneath
+from tools.core.processes.temporary import TemporaryPlace
 
 __all__ = ["EtcCopy"]
 
@@ -28,16 +27,15 @@ class EtcCopy:
     """
 
     def __init__(self, reach: Reach) -> None:
-        self.path = tempfile.mkdtemp(prefix="toolcrib-etc-")
-        # Also where the process ends, or forgets it, without closing it.
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._place = TemporaryPlace()
+        self.path = self._place.path
         os.chmod(self.path, 0o755)  # noqa: PTH101, S103  # as /etc is, for programs that look
         within = [path for path in reach.readable if is_beneath(path, _ETC)]
         links = [link for link in reach.links if is_beneath(link[0], _ETC)]
         for path in within:
             self._copy(path)
         for path, target in links:
-            self._place(path).symlink_to(target)
+            self._placed(path).symlink_to(target)
         self.reach = Reach(
             tuple(path for path in reach.readable if path not in within),
             tuple(link for link in reach.links if link not in links),
@@ -45,9 +43,9 @@ class EtcCopy:
 
     def close(self) -> None:
         """Removes it."""
-        self._remove()
+        self._place.close()
 
-    def _place(self, path: str) -> Path:
+    def _placed(self, path: str) -> Path:
         place = Path(self.path, os.path.relpath(path, _ETC))
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
@@ -55,6 +53,6 @@ class EtcCopy:
     def _copy(self, path: str) -> None:
         with suppress(OSError, shutil.Error):  # What the server may not read, programs may not.
             if Path(path).is_dir():
-                shutil.copytree(path, self._place(path), symlinks=True)
+                shutil.copytree(path, self._placed(path), symlinks=True)
             else:
-                shutil.copy2(path, self._place(path))
+                shutil.copy2(path, self._placed(path))

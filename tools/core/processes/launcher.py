@@ -104,7 +104,7 @@ class Launcher:
                 return None
             if report.kind == ReportKind.FAILED:
                 raise start_error(prepared, report.value, report.code)
-            running.pid = report.value
+            running.pid, running.scratch = report.value, prepared.scratch
             failed.pop_all()
             return running
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.core.processes.temporary import TemporaryPlace
 from tools.core.web.hosts import host_and_port
 
 if TYPE_CHECKING:
@@ -91,17 +90,17 @@ class Network:
         """Serves in a task of its own: no call that starts a program outlives its own task."""
         from tools.core.web.proxy import GuardedProxy  # noqa: PLC0415  # imported on first use
 
-        directory = tempfile.mkdtemp(prefix="toolcrib-proxy-")
+        place = TemporaryPlace()
         try:
             proxy = GuardedProxy(self._guard(), allowed=AllowedHosts(self._patterns))
-            path = Path(directory, "proxy")
+            path = Path(place.path, "proxy")
             async with proxy.serving(path):
                 ready.set_result(str(path))
                 await asyncio.Event().wait()
         except Exception as error:  # noqa: BLE001  # whoever waits for the socket is told
             ready.set_exception(error)
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            place.close()
 
 
 def forwarding() -> tuple[str, ...]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
-import tempfile
 import threading
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +17,7 @@ from tools.core.processes.launcher import Launcher
 from tools.core.processes.models import Prepared
 from tools.core.processes.plan import Confinement, Plan
 from tools.core.processes.reach import Reach
+from tools.core.processes.temporary import TemporaryPlace
 
 __all__ = ["Probe"]
 
@@ -111,9 +110,9 @@ class _Place:
     """
 
     def __init__(self) -> None:
-        self._top = Path(os.path.realpath(tempfile.mkdtemp(prefix="toolcrib-probe-")))
+        self._place = TemporaryPlace()
         self.root, self.scratch, self.private = (
-            self._top / name for name in ("root", "scratch", "private")
+            Path(self._place.path, name) for name in ("root", "scratch", "private")
         )
         self.closed = self.root / "closed"
         for directory in (self.root, self.closed, self.scratch, self.private):
@@ -137,7 +136,7 @@ class _Place:
         self._answering.join()
         for each in (self._tcp, self._unix, self._udp):
             each.close()
-        shutil.rmtree(self._top, ignore_errors=True)
+        self._place.close()
 
     def _answer(self) -> None:
         while True:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import anyio
+import anyio.to_thread
 
 from tools.core.processes.models import Ending
+from tools.core.processes.scratch import remove_scratch
 from tools.core.processes.wire import REPORT_SIZE, Report, ReportKind
 
 __all__ = ["Running"]
@@ -24,6 +26,7 @@ class Running:
         pid: The program's process id.
         stdout: Descriptor that its standard output is read from, without blocking.
         stderr: The same of its standard error.
+        scratch: The directory that is removed in the end, should nobody else do it; empty for none.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Running:
         self.pid = 0
         self.stdout = stdout
         self.stderr = stderr
+        self.scratch = ""
         self._control = control
         self._forget = forget
         self._reading = anyio.Lock()
@@ -49,8 +53,9 @@ class Running:
                 report = await self.receive()
                 if report is not None and report.kind != ReportKind.ENDED:
                     continue  # its start was given up before it was known how that went
-                # Without a report the supervisor was ended from outside, and the zygote did the
-                # rest.
+                if report is None and self.scratch:
+                    # The supervisor was ended from outside, and the zygote ended the rest.
+                    await anyio.to_thread.run_sync(remove_scratch, os.fsencode(self.scratch))
                 self._ending = Ending(report.value) if report else _KILLED
             return self._ending
 

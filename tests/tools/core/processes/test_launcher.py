@@ -284,11 +284,14 @@ async def test_a_zygote_that_is_killed_is_replaced(
 
 async def test_what_a_killed_supervisor_leaves_is_ended(launcher: Launcher, place: Any) -> None:
     script = "setsid sleep 1000 & setsid setsid sleep 1001 & echo up; wait"
-    running = await launcher.start(place.bash(script))
+    scratch = place.root / "scratch"
+    scratch.mkdir()
+    running = await launcher.start(place.bash(script, scratch=str(scratch)))
     await anyio.wait_readable(running.stdout)
     os.kill(_parent(running.pid), signal.SIGKILL)
     assert (await running.wait()).exit_code == 137
     assert not place.survivors()
+    assert not scratch.exists()
     await running.aclose()
 
 
