@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -28,6 +29,9 @@ MAX_LISTED = 20
 
 MAX_DIFF_CHARACTERS = 4_000
 """How much of the changes a result shows."""
+
+Changes = Callable[[], Iterable[Change]]
+"""Changes from the first on, as often as they are asked for: of very many none are kept."""
 
 Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
 
@@ -84,7 +88,7 @@ def edit_file(
             next_actions=["Call insert_text_file to add lines, or write_file for a whole file."],
         )
 
-    def changes(text: str) -> list[Change]:
+    def changes(text: str) -> Changes:
         passages = Passages(text, old_text)
         if passages.is_same(new_text):
             raise InvalidArgumentsError(
@@ -92,7 +96,7 @@ def edit_file(
                 next_actions=["Give the text as it shall be in new_text."],
             )
         _check_found(file_path, text, old_text, passages.lines(), replace_all=replace_all)
-        return _bounded(file_path, text, passages.changes(new_text))
+        return partial(passages.changes, new_text)
 
     return _edited(context, file_path, changes, encoding, expected_sha256)
 
@@ -119,40 +123,41 @@ def insert_text_file(
     expected_sha256: Digest | None = None,
 ) -> FileEdited:
     """Puts lines into a text file; every other byte stays."""
-    return _edited(
-        context,
-        file_path,
-        lambda text: _bounded(file_path, text, [inserted(text, line_number, content)]),
-        encoding,
-        expected_sha256,
-    )
+
+    def changes(text: str) -> Changes:
+        change = inserted(text, line_number, content)
+        return lambda: (change,)
+
+    return _edited(context, file_path, changes, encoding, expected_sha256)
 
 
 def _edited(
     context: RequestContext,
     file_path: str,
-    changes: Callable[[str], list[Change]],
+    changes: Callable[[str], Changes],
     encoding: str | None,
     expected_sha256: str | None,
 ) -> FileEdited:
     """Changes a file, and says what is different now."""
-    done: list[tuple[str, str, list[Change]]] = []
+    done: list[tuple[str, str, Changes, int]] = []
 
     def edit(old: bytes) -> bytes:
         present = editable_text(file_path, old, encoding)
         made = changes(present.text)
-        done.append((present.encoding, present.text, made))
-        return present.bom + encode_text(applied(present.text, made), present.encoding)
+        bounded = _Bounded(file_path, present.text, made())
+        text = applied(present.text, bounded)
+        done.append((present.encoding, present.text, made, bounded.count))
+        return present.bom + encode_text(text, present.encoding)
 
     written = context.sandbox.edit(file_path, edit, expected_sha256=expected_sha256)
-    name, text, made = done[0]
-    touched = list(itertools.islice(hunks(text, made), MAX_LISTED))
+    name, text, made, count = done[0]
+    touched = list(itertools.islice(hunks(text, made()), MAX_LISTED))
     return FileEdited(
         file_path=unicode_name(written.path),
         size=written.size,
         sha256=written.sha256,
         encoding=name,
-        changes=len(made),
+        changes=count,
         lines=[(hunk.new_line, hunk.new_last) for hunk in touched],
         diff=shown(touched, limit=MAX_DIFF_CHARACTERS),
     )
@@ -180,15 +185,26 @@ def _check_found(
         )
 
 
-def _bounded(path: str, text: str, changes: Iterable[Change]) -> list[Change]:
-    """The changes, as long as what they make of the text can still be edited."""
-    made, length = list[Change](), len(text)
-    for change in changes:
-        length += len(change.new) - (change.end - change.start)
-        if length > MAX_EDIT_BYTES:
-            raise InvalidArgumentsError(
-                f"{path!r} would have more than {MAX_EDIT_BYTES} characters.",
-                next_actions=["Put in less, or write into several files."],
-            )
-        made.append(change)
-    return made
+class _Bounded:
+    """Changes, as long as what they make of the text can still be edited.
+
+    Attributes:
+        count: How many were taken.
+    """
+
+    def __init__(self, path: str, text: str, changes: Iterable[Change]) -> None:
+        self._path = path
+        self._length = len(text)
+        self._changes = changes
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Change]:
+        for change in self._changes:
+            self.count += 1
+            self._length += len(change.new) - (change.end - change.start)
+            if self._length > MAX_EDIT_BYTES:
+                raise InvalidArgumentsError(
+                    f"{self._path!r} would have more than {MAX_EDIT_BYTES} characters.",
+                    next_actions=["Put in less, or write into several files."],
+                )
+            yield change

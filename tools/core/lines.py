@@ -16,6 +16,7 @@ __all__ = [
     "excerpt",
     "line_ends",
     "line_span",
+    "line_start",
     "newline_style",
     "replace_lines",
     "split_lines",
@@ -69,6 +70,26 @@ def count_lines(text: str) -> int:
     """How many lines `split_lines` makes of a text."""
     end = "\r" if "\n" not in text else "\n"
     return text.count(end) + (bool(text) and not text.endswith(end))
+
+
+def line_start(text: str, number: int) -> int:
+    """Where a line begins; the end of the text for those after the last.
+
+    Args:
+        text: The whole text.
+        number: The line, from 1.
+    """
+    end = "\r" if "\n" not in text else "\n"
+    start, missing = 0, number - 1
+    while missing and start < len(text):
+        stop = text.find(end, start + _BLOCK) + 1 or len(text)
+        there = text.count(end, start, stop)
+        if there >= missing:
+            break
+        start, missing = stop, missing - there
+    for _ in range(missing):
+        start = text.find(end, start) + 1 or len(text)
+    return start
 
 
 def newline_style(text: str) -> Newline:
@@ -163,17 +184,20 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
         end: Last line that is replaced, at most the number of lines.
         content: The new lines, ended by `\n` or `\r\n`; nothing removes the lines.
     """
-    lines = split_lines(text)
-    ends = [_end(line) for line in lines[start - 1 : end]]
+    first, last = line_start(text, start), line_start(text, end + 1)
+    old = text[first:last]
+    # The last line of a text may be without an end, and have other signs that end lines elsewhere.
+    is_one = "\n" in text and "\n" not in old
+    ends = [_end(line) for line in ([old] if is_one else split_lines(old))]
     usual = usual_end(text)
     plain = content.replace("\r\n", "\n")
     parts = (plain.replace("\r", "\n") if usual == "\r" else plain).split("\n")
     if not parts[-1]:
         parts.pop()
     new = [part + (ends[min(i, len(ends) - 1)] or usual) for i, part in enumerate(parts)]
-    if new and end == len(lines) and not ends[-1]:
+    if new and not ends[-1]:
         new[-1] = parts[-1]
-    return "".join((*lines[: start - 1], *new, *lines[end:]))
+    return "".join((text[:first], "".join(new), text[last:]))
 
 
 def _end(line: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tools.core.lines import count_lines, split_lines
-from tools.core.text_edit import Change, applied
+from tools.core.text_edit import Change, replaced
 
 __all__ = ["Hunk", "hunks", "shown"]
 
@@ -60,7 +60,7 @@ class Hunk:
         return "\n".join(lines)
 
 
-def hunks(text: str, changes: Sequence[Change]) -> Iterator[Hunk]:
+def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
     """The whole lines that changes touch; those that meet on a line are one hunk.
 
     Args:
@@ -68,21 +68,20 @@ def hunks(text: str, changes: Sequence[Change]) -> Iterator[Hunk]:
         changes: What changes in it, in order and apart from each other.
     """
     lines = _Lines(text)
-    old_line, grown, counted, above, place = 1, 0, 0, 0, 0
-    while place < len(changes):
-        start = lines.start(changes[place].start)
-        stop, following = lines.stop(changes[place]), place + 1
-        while following < len(changes) and changes[following].start < stop:
-            stop, following = lines.stop(changes[following]), following + 1
-        below = lines.start(changes[following].start) if following < len(changes) else len(text)
-        old = text[start:stop]
-        new = applied(old, [change.moved(-start) for change in changes[place:following]])
+    coming = _Coming(lines, changes)
+    old_line, grown, counted, above = 1, 0, 0, 0
+    while coming.next is not None:
+        start = lines.start(coming.next.start)
+        new, seen = replaced(text, coming.touching(), start)
+        stop = coming.stop
+        below = lines.start(coming.next.start) if coming.next is not None else len(text)
+        old, new = text[start:stop], new + text[seen:stop]
         old_line += text.count(lines.end, counted, start)
         before = text[max(lines.back(start, CONTEXT), above) : start]
         after = text[stop : min(lines.forth(stop, CONTEXT), below)]
         yield Hunk(old_line, old_line + grown, old, new, before, after)
         grown += count_lines(new) - count_lines(old)
-        counted, above, place = start, stop, following
+        counted, above = start, stop
 
 
 def shown(touched: Iterable[Hunk], *, limit: int) -> str:
@@ -131,6 +130,32 @@ class _Lines:
             found = self._text.find(self.end, place)
             place = len(self._text) if found < 0 else found + 1
         return place
+
+
+class _Coming:
+    """Changes, of which the next can be looked at before it is taken.
+
+    Attributes:
+        next: The next change, if there is one.
+        stop: Where the last line stops that those taken touch.
+    """
+
+    def __init__(self, lines: _Lines, changes: Iterable[Change]) -> None:
+        self._lines = lines
+        self._rest = iter(changes)
+        self.next = next(self._rest, None)
+        self.stop = 0
+
+    def touching(self) -> Iterator[Change]:
+        """Takes the next one and those that meet it on a line."""
+        taken = None
+        while self.next is not None and (taken is None or self.next.start < self.stop):
+            taken = self.next
+            # Within a line that was seen to its end, it is not looked for again.
+            if taken.end >= self.stop:
+                self.stop = self._lines.stop(taken)
+            self.next = next(self._rest, None)
+            yield taken
 
 
 def _marked(mark: str, lines: Sequence[str]) -> list[str]:

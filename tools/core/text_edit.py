@@ -7,22 +7,25 @@ lines that end otherwise, and what takes its place ends as the lines there do.
 from __future__ import annotations
 
 import itertools
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.lines import count_lines, line_ends, usual_end
+from tools.core.lines import count_lines, line_ends, line_start, usual_end
 
-__all__ = ["Change", "Passages", "applied", "inserted"]
+__all__ = ["Change", "Passages", "applied", "inserted", "replaced"]
 
 MOST_COUNTED = 1000
 """Matches that are counted before they are merely many."""
 
+_BLOCK = 10_000
+"""Parts of a text that are joined at once: no other thread runs meanwhile."""
 
-@dataclass(frozen=True, slots=True)
-class Change:
+
+class Change(NamedTuple):
     """One passage and what takes its place.
 
     Attributes:
@@ -34,10 +37,6 @@ class Change:
     start: int
     end: int
     new: str
-
-    def moved(self, by: int) -> Change:
-        """The same change in a text that begins elsewhere."""
-        return Change(self.start + by, self.end + by, self.new)
 
 
 class Passages:
@@ -53,11 +52,12 @@ class Passages:
         self._is_cr = "\r" in text and "\n" not in text
         self._plain = self._with_line_feeds(text)
         self._passage = self._with_line_feeds(passage)
+        self._line_end = 0, ""
 
     @cached_property
-    def _shorter(self) -> list[int]:
+    def _shorter(self) -> Sequence[int]:
         """Where in the plain text a character less stands than in the text."""
-        return [] if self._is_cr else _line_feeds(self._text)
+        return () if self._is_cr else _line_feeds(self._text)
 
     def lines(self) -> list[int]:
         """Numbers of the lines, from 1, in which matches begin, overlapping ones too."""
@@ -79,8 +79,12 @@ class Passages:
         ones are as its last; a match without line ends has that of its line.
         """
         parts = self._with_line_feeds(new).split("\n")
-        for start in self._starts(len(self._passage)):
-            first, last = self._place(start), self._place(start + len(self._passage))
+        length = len(self._passage)
+        if len(parts) == 1 and not self._shorter:  # as most are: nothing but the place differs
+            yield from (Change(at, at + length, new) for at in self._starts(length))
+            return
+        for start in self._starts(length):
+            first, last = self._place(start), self._place(start + length)
             ends = self._ends(first, last) if len(parts) > 1 else [""]
             joined = [part + ends[min(i, len(ends) - 1)] for i, part in enumerate(parts[:-1])]
             yield Change(first, last, "".join((*joined, parts[-1])))
@@ -96,8 +100,16 @@ class Passages:
         return plain + bisect_left(self._shorter, plain)
 
     def _ends(self, first: int, last: int) -> Sequence[str]:
-        within = line_ends(self._text[first:last])
-        return within or [usual_end(self._text, near=last)]
+        return line_ends(self._text[first:last]) or [self._end_of_line(last)]
+
+    def _end_of_line(self, place: int) -> str:
+        """How the line of a place ends, which is looked for once a line."""
+        until, end = self._line_end
+        if place > until or not end:
+            end = usual_end(self._text, near=place)
+            found = self._text.find(end, place)
+            self._line_end = len(self._text) if found < 0 else found, end
+        return end
 
     def _with_line_feeds(self, text: str) -> str:
         plain = text.replace("\r\n", "\n")
@@ -133,7 +145,7 @@ def inserted(text: str, line_number: int, content: str) -> Change:
                 f"Give the line to put them before: 1 begins the file, {total + 1} ends it."
             ],
         )
-    start = _line_start(text, number)
+    start = line_start(text, number)
     if not text:
         return Change(0, 0, content)
     end = usual_end(text, near=start)
@@ -145,28 +157,33 @@ def inserted(text: str, line_number: int, content: str) -> Change:
     return Change(start, start, new + end)
 
 
-def applied(text: str, changes: Sequence[Change]) -> str:
+def applied(text: str, changes: Iterable[Change]) -> str:
     """The text with changes made, which are in order and apart from each other."""
-    parts, seen = list[str](), 0
+    made, seen = replaced(text, changes)
+    return made + text[seen:]
+
+
+def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str, int]:
+    """What changes make of a part of a text: up to the end of the last, and where that is.
+
+    Args:
+        text: The text.
+        changes: In order and apart from each other.
+        start: Where the part begins.
+    """
+    blocks, parts, seen = list[str](), list[str](), start
     for change in changes:
         parts += text[seen : change.start], change.new
         seen = change.end
-    return "".join((*parts, text[seen:]))
+        if len(parts) > _BLOCK:
+            blocks.append("".join(parts))
+            parts.clear()
+    return "".join((*blocks, *parts)), seen
 
 
-def _line_start(text: str, number: int) -> int:
-    """Where a line begins; the end of the text for the one after the last."""
-    end = "\n" if "\n" in text else "\r"
-    start = 0
-    for _ in range(number - 1):
-        found = text.find(end, start)
-        start = len(text) if found < 0 else found + 1
-    return start
-
-
-def _line_feeds(text: str) -> list[int]:
+def _line_feeds(text: str) -> Sequence[int]:
     """Where, in a text whose line ends became line feeds, two characters became one."""
-    places = list[int]()
+    places = array("q")
     found = text.find("\r\n")
     while found >= 0:  # A loop, which other threads may interrupt, and not one long split.
         places.append(found - len(places))
