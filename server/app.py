@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -377,10 +378,14 @@ def _protected(settings: Settings) -> tuple[Path, ...]:
 
 
 def _read_only(settings: Settings) -> tuple[Path, ...]:
-    """What the server runs: the function files, and the directories that they import from.
+    """What the server runs: itself, the function files, and the directories that they import from.
 
     One in the root itself is closed alone: the root is what agents write to.
     """
     paths = settings.functions.paths
     folders = [path if path.is_dir() else path.parent for path in paths]
-    return *paths, *(each for each in folders if not settings.root.is_relative_to(each))
+    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
+    inside = sorted(each for each in own if each.is_relative_to(settings.root.resolve()))
+    return *paths, *(
+        each for each in (*folders, *inside) if not settings.root.resolve().is_relative_to(each)
+    )
