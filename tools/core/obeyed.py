@@ -11,37 +11,63 @@ stands there anyway, and writing it is ordinary work. So do texts for agents (AG
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 
 __all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
 
-_GIT = (".git", ".gitconfig", ".gitmodules", ".config/git")
-"""Git's own: hooks, and settings that name programs."""
+_REPOSITORIES = (
+    ".config/git",
+    ".config/hg",
+    ".config/jj",
+    ".git",
+    ".gitconfig",
+    ".gitmodules",
+    ".hg",
+    ".hgrc",
+    ".jj",
+    ".repo",
+    ".sl",
+    ".svn",
+)
+"""Version control's own: hooks, and settings that name programs."""
 
 _COMMIT = (
+    ".githooks",
     ".husky",
     ".lefthook",
+    ".lefthook.json",
+    ".lefthook.toml",
     ".lefthook.yaml",
     ".lefthook.yml",
     ".lefthook-local.yml",
+    ".local-overcommit.yml",
     ".overcommit.yml",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
+    "lefthook-local.json",
+    "lefthook-local.toml",
+    "lefthook-local.yaml",
     "lefthook-local.yml",
+    "lefthook.json",
+    "lefthook.toml",
     "lefthook.yaml",
     "lefthook.yml",
+    "prek.toml",
 )
 """What a commit or a push starts, where the user has such hooks."""
 
 _AGENTS = (
     ".aider.conf.yml",
     ".amazonq",
+    ".amp",
     ".augment",
     ".claude",
     ".claude.json",
     ".clinerules/hooks",
     ".codeium",
     ".codex",
+    ".config/amp",
     ".config/crush",
     ".config/goose",
     ".config/opencode",
@@ -60,12 +86,15 @@ _AGENTS = (
     ".factory",
     ".gemini",
     ".github/hooks",
+    ".github/mcp.json",
+    ".grok",
     ".junie/mcp",
     ".kilocode/mcp.json",
     ".kiro/hooks",
     ".kiro/settings",
     ".mcp.json",
     ".opencode",
+    ".openhands",
     ".qwen",
     ".roo/mcp.json",
     ".trae/mcp.json",
@@ -108,6 +137,9 @@ _SHELLS = (
     ".bash_profile",
     ".bashrc",
     ".config/fish",
+    ".config/mise",
+    ".config/mise.toml",
+    ".config/nushell",
     ".cshrc",
     ".direnv",
     ".envrc",
@@ -115,6 +147,8 @@ _SHELLS = (
     ".kshrc",
     ".login",
     ".logout",
+    ".mise",
+    ".mise.local.toml",
     ".mise.toml",
     ".pam_environment",
     ".profile",
@@ -129,6 +163,7 @@ _SHELLS = (
     ".zprofile",
     ".zshenv",
     ".zshrc",
+    "mise.local.toml",
     "mise.toml",
 )
 """What a shell or a session runs when it starts, and when it enters a directory."""
@@ -145,14 +180,21 @@ _SESSIONS = (
 """What runs by itself, or takes the place of another program, where the root is a home."""
 
 _INTERPRETERS = (
+    ".RData",
+    ".Renviron",
+    ".byebugrc",
+    ".erlang",
     ".gdbinit",
     ".ghci",
     ".iex.exs",
     ".irbrc",
+    ".jdbrc",
     ".lldbinit",
+    ".ocamlinit",
     ".octaverc",
     ".pdbrc",
     ".pdbrc.py",
+    ".perldb",
     ".pryrc",
     ".psqlrc",
     ".Rprofile",
@@ -166,7 +208,7 @@ _CONNECTIONS = (".curlrc", ".gnupg", ".netrc", ".ripgreprc", ".ssh", ".wgetrc")
 CLOSED_TO_WRITES: tuple[tuple[str, ...], ...] = tuple(
     tuple(path.split("/"))
     for path in (
-        *_GIT,
+        *_REPOSITORIES,
         *_COMMIT,
         *_AGENTS,
         *_EDITORS,
@@ -185,12 +227,20 @@ From is_git_directory() in Git's setup.c and gitrepository-layout(5).
 """
 
 
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+"""Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, but for category Cf."""
+
+
 @functools.lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """A name as the most forgiving file system compares it.
 
-    Without case and compatibility forms (APFS, NTFS), without characters that are not seen (HFS+),
-    without dots and spaces at the end (Windows shares).
+    Without case and compatibility forms (APFS, NTFS), without characters that are not seen (HFS+,
+    and ext4 where it ignores case), without dots and spaces at the end (Windows shares).
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return "".join(c for c in plain if unicodedata.category(c) != "Cf").rstrip(". ")
+    seen = (c for c in _UNSEEN.sub("", plain) if unicodedata.category(c) != "Cf")
+    return "".join(seen).rstrip(". ")

@@ -12,6 +12,14 @@ from tools.core.sandbox import Sandbox
 
 CLOSED = [
     ".git/hooks/pre-commit",
+    ".git\ufe0f/config",
+    ".g\u034fi\U000e0100t/config",
+    ".\u3164vscode\uffa0/tasks.json",
+    ".hg/hgrc",
+    "sub/.jj/repo/config.toml",
+    ".amp/settings.json",
+    ".github/mcp.json",
+    "sub/.Renviron",
     ".git/config",
     ".git/new/file",
     ".git",
