@@ -12,6 +12,9 @@ __all__ = ["alternatives", "path_regex"]
 MAX_ALTERNATIVES = 256
 """How many patterns the braces of one may stand for."""
 
+MAX_CHARACTERS = 16_384
+"""How long these may be together: they are read while the server waits."""
+
 _BRACE = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|(?P<mark>[{},])", re.DOTALL)
 
 
@@ -58,16 +61,20 @@ def alternatives(pattern: str) -> list[str]:
     """
     done: list[str] = []
     waiting = [pattern]
+    length = 0
     while waiting:
         each = waiting.pop()
         split = _first_braces(each)
         if split is None:
             done.append(each)
+            length += len(each)
         else:
             before, inner, after = split
             waiting.extend(before + one + after for one in reversed(inner))
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
             raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} patterns")
+        if length > MAX_CHARACTERS:
+            raise ValueError(f"its braces stand for more than {MAX_CHARACTERS} characters")
     return done
 
 

@@ -31,7 +31,7 @@ MAX_OUTPUT = 32 << 20
 """Bytes of paths; with more of them it was no help."""
 
 _SUFFIX = re.compile(r"(?:\*\*/)?\*((?:\.\w+)+)", re.ASCII)
-_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
+_SPECIAL = re.compile(r"([\\*?\[\]{}! ])")  # a space at the end would be taken off
 _OPTIONS = (
     "--no-config",
     "--no-ignore",

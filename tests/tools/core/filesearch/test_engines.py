@@ -183,6 +183,20 @@ def check_same(searcher: Any, tree: Any, patterns: list[str], scope: dict[str, A
         COUNTS["found" if alone.items else "nothing found"] += 1
 
 
+def test_a_directory_that_is_left_out_takes_none_of_a_like_name_with_it(searcher: Any) -> None:
+    names = ["build ", "b*", "b?", "[b]", "{b}", "b\\", "!b", "#b", " b", "b\t"]
+    others = ["build", "b", "bx", "bb", "b ", "x"]
+    rules = [f"/{''.join(map(literal, name))}/" for name in names]
+    files = [([name, "file"], b"needle") for name in (*names, *others)]
+    tree = {"files": files, "rules": [([".gitignore"], rules)], "links": [], "closed": []}
+    check_same(searcher, tree, ["needle"], {})
+    assert COUNTS["found"]
+
+
+def literal(character: str) -> str:
+    return f"\\{character}"
+
+
 def is_valid(pattern: str) -> bool:
     try:
         with warnings.catch_warnings(action="ignore"):

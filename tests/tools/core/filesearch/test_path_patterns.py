@@ -66,3 +66,8 @@ def test_any_pattern_is_one_or_refused(pattern: str, path: str) -> None:
 @given(st.lists(st.text(alphabet="ab", max_size=3), min_size=2, max_size=4))
 def test_braces_stand_for_each_of_their_parts(parts: list[str]) -> None:
     assert alternatives("x{" + ",".join(parts) + "}y") == [f"x{part}y" for part in parts]
+
+
+def test_braces_of_a_long_pattern_are_refused_before_they_hold_anything_up() -> None:
+    with pytest.raises(InvalidArgumentsError, match="more than 16384 characters"):
+        path_regex("{a,b}" * 8 + "[" * 400 + "*?x" * 186)
