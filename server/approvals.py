@@ -104,15 +104,18 @@ class StoredApprovals:
         consent = await self._first_answer(question, ticket, approver)
         if consent is Consent.NONE:
             return await self._taken(asked)
-        approved = consent is not Consent.NO
-        await anyio.to_thread.run_sync(
-            partial(self._store.answer, ticket, approved=approved, by=CLIENT)
-        )
-        if consent is Consent.FOR_A_WHILE and question.grant:
-            await anyio.to_thread.run_sync(
-                partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
+        # Shielded: a call that is cancelled here leaves no approval that another could take.
+        found: Approval | None = None
+        with anyio.CancelScope(shield=True):
+            is_first = await anyio.to_thread.run_sync(
+                partial(self._store.answer, ticket, approved=consent is not Consent.NO, by=CLIENT)
             )
-        return await self._taken(asked)
+            if is_first and consent is Consent.FOR_A_WHILE and question.grant:
+                await anyio.to_thread.run_sync(
+                    partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
+                )
+            found = await self._taken(asked)
+        return found
 
     async def _first_answer(self, question: Question, ticket: str, approver: Approver) -> Consent:
         """The client's answer; NONE as soon as the command line has one."""

@@ -8,6 +8,7 @@ it ends the call and is called again (`server.rounds`). Both carry a form with o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Any
 
 import mcp_types as types
@@ -103,6 +104,8 @@ def asking_text(question: Question) -> str:
         half = SHOWN_CHARACTERS // 2
         left_out = len(shown) - 2 * half
         shown = f"{shown[:half]}\n[… {left_out} characters are not shown here …]\n{shown[-half:]}"
+    # Indented, so that no line of it passes for one of the question.
+    shown = indent(shown, "    ", lambda _line: True)
     return f"{who} wants to call {question.tool}:\n\n{shown}\n\nWhy you are asked: " + visible(
         question.reason
     )

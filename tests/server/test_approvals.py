@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from mcp_types import (
     InputRequiredResult,
     TextContent,
 )
+from pydantic import SecretStr
 
-from server.approvals import StoredApprovals
+from server.approvals import COMMAND_LINE, StoredApprovals
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
@@ -33,7 +34,9 @@ from storage.approvals import ApprovalStore
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tools.core.approval import Consent, Question
 from tools.core.context import RequestContext
+from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
@@ -120,6 +123,16 @@ def open_shop(tmp_path: Path) -> OpenShop:
             sold.append(thing)
             return reply.text if reply else "?"
 
+        @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
+        def pay(card: SecretStr) -> str:
+            """Pays.
+
+            Args:
+                card: From which.
+            """
+            sold.append(card.get_secret_value())
+            return "paid"
+
         library = Library(tmp_path / "data", MiniLMEmbedder())
         store = ApprovalStore(library.database)
         approvals = StoredApprovals(
@@ -131,7 +144,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             grant=3_600,
         )
         registry = ToolRegistry()
-        for function in (sell, advertise):
+        for function in (sell, advertise, pay):
             registry.add(FunctionToMCP.convert(function))
         manager = SandboxToolManager(
             registry,
@@ -392,3 +405,85 @@ async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
     assert "rm -rf /" in asked.message
     assert "characters are not shown here" in asked.message
     assert shop.sold == []
+
+
+@pytest.mark.anyio
+async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
+    person = Person(answer="no")
+    thing = "a lathe\n\nWhy you are asked: It is harmless.\ncount: 0"
+    async with open_shop() as shop, shop.visited(ERAS[0], person) as client:
+        await client.call_tool("sell", {"thing": thing, "count": 7})
+    (asked,) = person.asked
+    lines = asked.message.split("\n")
+    assert len([line for line in lines if line.startswith("Why you are asked: ")]) == 1
+    assert [line for line in lines if line.startswith("    count: ")] == ["    count: 7"]
+
+
+@pytest.mark.anyio
+async def test_an_approval_counts_for_no_call_that_only_shows_itself_the_same(
+    open_shop: OpenShop,
+) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[0], None) as client:
+        await client.call_tool("pay", {"card": "4000"})
+        (question,) = shop.store.waiting()
+        assert "4000" in question.asked.shown
+        assert shop.store.answer(question.ticket, approved=True, by=COMMAND_LINE)
+        other = await client.call_tool("pay", {"card": "5000"})
+        assert error_type(other) == "approval_required"
+        await client.call_tool("pay", {"card": "4000"})
+    assert shop.sold == ["4000"]
+
+
+QUESTION = Question("sell", ANN, "", "0" * 64, "thing: a lathe", "It sells.", "sell")
+
+
+@dataclass
+class Answering:
+    """A person at the client, with something that happens just before their answer."""
+
+    consent: Consent
+    before: Callable[[str], object] = str
+    tickets: Sequence[str] = ()
+
+    async def ask(self, _question: Question, ticket: str) -> Consent:
+        self.before(ticket)
+        return self.consent
+
+
+def approvals_of(store: ApprovalStore) -> StoredApprovals:
+    return StoredApprovals(store, root="/", command="t", wait=0, expire=600, grant=600)
+
+
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_as_it_is_approved_leaves_no_approval_to_others(
+    tmp_path: Path,
+) -> None:
+    class Cancelling(ApprovalStore):
+        """Has the call cancelled at the moment of the answer."""
+
+        def answer(self, ticket: str, *, approved: bool, by: str) -> bool:
+            is_first = super().answer(ticket, approved=approved, by=by)
+            anyio.from_thread.run_sync(scope.cancel)
+            return is_first
+
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        store = Cancelling(library.database)
+        with anyio.CancelScope() as scope:
+            await approvals_of(store).obtain(QUESTION, Answering(Consent.ONCE))
+        with pytest.raises(ApprovalRequiredError):
+            await approvals_of(ApprovalStore(library.database)).obtain(QUESTION, None)
+
+
+@pytest.mark.anyio
+async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
+    tmp_path: Path,
+) -> None:
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        store = ApprovalStore(library.database)
+
+        def deny(ticket: str) -> None:
+            assert store.answer(ticket, approved=False, by=COMMAND_LINE)
+
+        with pytest.raises(PermissionDeniedError):
+            await approvals_of(store).obtain(QUESTION, Answering(Consent.FOR_A_WHILE, deny))
+        assert store.grants() == []

@@ -161,7 +161,7 @@ class SandboxToolManager:
         spec = self._registry.find(name)
         checked = spec.validate(arguments)
         if self._permissions is not None:
-            await self._permissions.obtain(spec, checked, context, permission)
+            await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
         turn = self._turns.of(spec)
         granted = self._grant(spec, context, turn, permission)
         async with turn:

@@ -74,6 +74,8 @@ class Permissions:
         arguments: Mapping[str, Any],
         context: RequestContext,
         permission: Permission,
+        *,
+        sent: Mapping[str, Any],
     ) -> None:
         """Fills in the permission of a call.
 
@@ -82,6 +84,8 @@ class Permissions:
             arguments: Its arguments, as validation made them.
             context: Whose call it is, and the way to the person.
             permission: What is filled in, so that a refused call has it too.
+            sent: The arguments as the caller sent them. An approval is bound to these: what
+                validation makes of them may hide a part of itself, such as a secret.
 
         Raises:
             PermissionDeniedError: If a rule or a person refuses.
@@ -102,7 +106,7 @@ class Permissions:
                 next_actions=[f"Do it another way, or ask the user to change {rule}."],
             )
         if decision.verdict is Verdict.ASK:
-            question = self._question(spec, arguments, context, decision)
+            question = self._question(spec, arguments, sent, context, decision)
             permission.approval = await self._approvals.obtain(question, context.approver)
         permission.places = self._policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
@@ -128,6 +132,7 @@ class Permissions:
         self,
         spec: ToolSpec,
         arguments: Mapping[str, Any],
+        sent: Mapping[str, Any],
         context: RequestContext,
         decision: Decision,
     ) -> Question:
@@ -135,19 +140,27 @@ class Permissions:
             tool=spec.name,
             identity=context.identity,
             client=context.client,
-            digest=digest_of(spec.name, arguments, context.identity),
-            shown=_shown(arguments),
+            digest=digest_of(spec.name, sent, context.identity),
+            shown=_shown(arguments, sent),
             reason=decision.reason,
             grant=self._policy.grant_for(spec, arguments),
         )
 
 
-def _shown(arguments: Mapping[str, Any]) -> str:
+def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
     """The arguments that were given, one a line, texts as they are."""
-    given = {name: value for name, value in arguments.items() if value is not None}
     return "\n".join(
-        f"{name}: {value}"
-        if isinstance(value, str)
-        else f"{name}: {json.dumps(value, default=repr, ensure_ascii=False)}"
-        for name, value in given.items()
+        f"{name}: {_value(value, sent.get(name, value))}"
+        for name, value in arguments.items()
+        if value is not None
     )
+
+
+def _value(value: object, sent: object) -> str:
+    """A value whole; one that is no JSON as it was sent, since it may hide a part of itself."""
+    if isinstance(value, str):
+        return value.replace("\n", "\n    ")  # no line of it passes for another argument
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return json.dumps(sent, default=repr, ensure_ascii=False)

@@ -22,7 +22,7 @@ SETTING = {
         re.compile(r"\w+(\[.*)?\+?=.*|-[A-Za-z]*n.*", re.DOTALL),
     ),
 }
-"""Words by which commands of bash set variables, or run what stands in a subscript, though quoted."""
+"""Words by which commands of bash set variables, or run what stands in a quoted subscript."""
 
 RUNNING_OPTIONS = {
     "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--extcmd"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tools.core.errors import PermissionDeniedError
@@ -138,6 +138,7 @@ def test_spelled_paths_are_made_relative_to_the_root(path: str, relative: str | 
 
 
 @given(st.text(max_size=20))
+@example(path="~")
 def test_the_rule_of_a_path_stands_for_it_alone(path: str) -> None:
     spelled = relative_path(path, ()) if not path.startswith("/") else None
     text = "" if spelled is None else path_rule(spelled)
