@@ -115,7 +115,7 @@ class StoredApprovals:
                     partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
                 )
             found = await self._taken(asked)
-        return found
+        return found  # noqa: RET504  # a scope might end without its last statement
 
     async def _first_answer(self, question: Question, ticket: str, approver: Approver) -> Consent:
         """The client's answer; NONE as soon as the command line has one."""

@@ -28,7 +28,7 @@ MOST_BITS = 128
 
 _SECRET_KEY = re.compile(
     r"passw|passcode|passphrase|pwd|token|secret|apikey|accesskey|privatekey|signingkey"
-    r"|authorization|cookie|credential|bearer|^auth$|^pin$|^otp$"
+    r"|authorization|cookie|credential|bearer|^auth$|^pin$|^otp$|(?<!by)(?<!com)pass$"
 )
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -61,7 +61,8 @@ _RULES = tuple(
             _NAMES,
             (
                 rf"({_NAMED}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}})"
-                r"(?:\\?\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s,;&\"']+)"
+                r"(?:\\\"[^\"\r\n]*\"?|(?:\"(?:[^\"\\\r\n]|\\[^\r\n])*\"?|'[^'\r\n]*'?"
+                r"|\\[^\r\n\"]|[^\s,;&\"'\\])+)"  # a word of a shell may have several pieces
             ),
             rf"\1{REDACTED}",
         ),
@@ -87,12 +88,22 @@ _RULES = tuple(
         ),
         (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}", rf"\1{REDACTED}"),
         (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("zip", "sqlcmd"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("7z", "useradd", "twine"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("ldap",), rf"(\s(?-i:-w)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("-storepass", "-keypass"), rf"(\s-(?:store|key)pass\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
+        (("curl",), rf"(\s(?:-b|--cookie)[=\s]\s{{0,2}}){_VALUE}", rf"\1{REDACTED}"),
+        (
+            ("sudo", "passwd", "login"),
+            rf"((?:sudo|passwd|login)\b[^|;&\r\n<]{{0,200}}<<<\s{{0,3}}){_VALUE}",
+            rf"\1{REDACTED}",
+        ),
         (("redis-cli",), rf"(\s-a\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
         (
-            ("sudo", "passwd"),
+            ("sudo", "passwd", "login"),
             (
-                rf"(\becho\s{{1,3}}(?:-n\s{{1,3}})?){_VALUE}"
-                r"(?=\s{0,3}\|\s{0,3}(?:sudo|(?:ch)?passwd)\b)"
+                rf"(\b(?:echo|printf)\s{{1,3}}(?:-n\s{{1,3}})?){_VALUE}"
+                r"(?=\s{0,3}\|\s{0,3}(?:sudo|(?:ch)?passwd|[\w-]{1,20}\s{1,3}login)\b)"
             ),
             rf"\1{REDACTED}",
         ),

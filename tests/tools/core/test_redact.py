@@ -14,7 +14,16 @@ from tools.core.redact import REDACTED, clipped, redacted, redacted_text
 SECRET = "hunter2-Zq81xyzZq81xyz"  # noqa: S105  # it opens nothing
 
 SECRET_KEYS = [
-    *("password", "Passwd", "db_password", "TOKEN", "access_token", "x-auth-token", "secret"),
+    *(
+        "password",
+        "db_pass",
+        "Passwd",
+        "db_password",
+        "TOKEN",
+        "access_token",
+        "x-auth-token",
+        "secret",
+    ),
     *("client_secret", "api_key", "apiKey", "X-Api-Key", "Authorization", "cookie", "Set-Cookie"),
     *("AWS_SECRET_ACCESS_KEY", "private_key", "credentials", "auth", "pin", "passphrase"),
 ]
@@ -46,6 +55,15 @@ SECRET_TEXTS = [
     f"redis-cli -a {SECRET} ping",
     f"echo {SECRET} | sudo -S true",
     f"echo -n 'ann:{SECRET}' | chpasswd",
+    f"printf '{SECRET}' | docker login --password-stdin",
+    f"sudo -S true <<< '{SECRET}'",
+    f"MY_PASSWORD=a' b'\\ {SECRET} ./run",
+    f'MY_PASSWORD="a\\"b {SECRET}" ./run',
+    f"unzip -P {SECRET} a.zip",
+    f"7z x -p{SECRET} a.7z",
+    f"ldapsearch -x -w {SECRET}",
+    f"keytool -list -storepass {SECRET}",
+    f"curl -b 'session={SECRET}' https://example.com",
     f"wget 'https://example.com/a?x=1&key={SECRET}'",
     f"DB_PASS={SECRET} ./run",
     f"PGPASSWORD={SECRET} psql -h db",
