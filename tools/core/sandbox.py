@@ -265,13 +265,14 @@ class Sandbox:
             resolver.writable(self._beneath(path), create=whole) as place,
             self._locks.held(place.directory),
         ):
-            if not whole:
-                resolver.judge_read(place)  # What an edit finds, it tells.
+            reads = not whole or expected_sha256 is not None
+            if reads:
+                resolver.judge_read(place)  # What is found is told, be it as a digest.
             existing = place.status()
             old: bytes | None = None
             if existing is not None:
                 place.check_writable()
-                if expected_sha256 is not None or not whole:
+                if reads:
                     old = _whole(place.open_read(), path)
             elif not whole:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

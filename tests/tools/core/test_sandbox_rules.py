@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -196,6 +197,29 @@ def test_a_hard_link_is_judged_by_the_name_it_is_opened_by(root: Path) -> None:
     os.link(root / "secret" / "file.txt", root / "open" / "same.txt")
     sandbox = Sandbox(root).ruled(Denying(*SECRET))
     assert sandbox.read("open/same.txt", max_bytes=10).data == b"secret"
+
+
+class Unreadable:
+    """Denies that anything is read."""
+
+    def check(self, path: str, *, writing: bool) -> None:
+        if not writing:
+            raise PermissionDeniedError(f"denied: {path}")
+
+    def hides(self, _path: str) -> bool:
+        return True
+
+
+def test_a_write_tells_no_digest_of_what_may_not_be_read(
+    root: Path, open_directory: DirectoryOpener
+) -> None:
+    sandbox = Sandbox(root, open_directory=open_directory).ruled(Unreadable())
+    for expected in ("0" * 64, hashlib.sha256(b"secret").hexdigest()):
+        with pytest.raises(PermissionDeniedError, match=r"denied: secret/file\.txt"):
+            sandbox.write("secret/file.txt", b"x", expected_sha256=expected)
+    assert (root / "secret" / "file.txt").read_bytes() == b"secret"
+    sandbox.write("secret/file.txt", b"x")
+    assert (root / "secret" / "file.txt").read_bytes() == b"x"
 
 
 def test_a_directory_descriptor_stays_inside(root: Path, open_directory: DirectoryOpener) -> None:
