@@ -89,6 +89,7 @@ class Processes:
             mode,
         )
         self._programs: set[Program] = set()
+        self._seen: dict[Level, frozenset[str]] = {}
 
     async def level(self) -> Level:
         """What confines programs, proved by a real run when it is first asked for.
@@ -177,13 +178,14 @@ class Processes:
             confinement.check(kept)
         cwd = self._directory(command.cwd)
         temporary = confinement.temporary(scratch)
+        seen = self._seen_folders(confinement)
         variables = process_variables(
             self._environment,
             command.environment,
             home=f"{temporary}/home",
             temporary=temporary,
             cwd=cwd,
-            sees=lambda folder: self._sees(folder, confinement),
+            sees=lambda folder: folder in seen,
         )
         return Plan(
             argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
@@ -234,9 +236,8 @@ class Processes:
         """The program by its path; what lies in the root is not taken by its mere name."""
         if "/" in name:
             return name
-        folders = self._environment.get("PATH", os.defpath).split(":")
         unseen = ""
-        for folder in (*folders, str(Path(sys.executable).parent)):
+        for folder in self._folders():
             found = shutil.which(name, path=folder) if folder.startswith("/") else None
             if found and not is_beneath(os.path.realpath(found), self._root):
                 if self._sees(found, confinement):
@@ -251,6 +252,20 @@ class Processes:
             f"The program {name!r} is not installed.",
             next_actions=[f"Install {name}, or do without it."],
         )
+
+    def _seen_folders(self, confinement: Confinement) -> frozenset[str]:
+        """The directories of programs that can be seen; looked for once, as they seldom change."""
+        seen = self._seen.get(confinement.level)
+        if seen is None:
+            folders = self._folders()
+            seen = frozenset(each for each in folders if self._sees(each, confinement))
+            self._seen[confinement.level] = seen
+        return seen
+
+    def _folders(self) -> list[str]:
+        """Where programs are looked for by name."""
+        folders = self._environment.get("PATH", os.defpath).split(":")
+        return [*folders, str(Path(sys.executable).parent)]
 
     def _sees(self, path: str, confinement: Confinement) -> bool:
         """Whether a program sees a path, and what it leads to."""
