@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.core.audit_file import AuditFile
-from tools.core.policy.verdict import Verdict
 from tools.core.processes.models import Level
 from tools.core.recording import FinishedCall
 from tools.core.redact import clipped, redacted, redacted_text
@@ -64,14 +63,14 @@ class Audit:
     def keep(self, call: FinishedCall, permission: Permission, *, is_final: bool = True) -> None:
         """Appends the line of a call; a failure to write is logged once and ends no call.
 
-        A call that only passes others on, and was let through, leaves no line: they leave theirs.
+        A call that only passes another on, and did, leaves no line: the other one leaves its own.
 
         Args:
             call: The call, and what came of it.
             permission: What the policy and a person said of it.
             is_final: Whether it was answered; else its client makes it again.
         """
-        if call.spec is not None and call.spec.passes_on and _let_through(permission):
+        if call.spec is not None and call.spec.passes_on and permission.passed_on:
             return
         try:
             line = _line(call, permission, is_final=is_final)
@@ -86,13 +85,6 @@ class Audit:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
-
-
-def _let_through(permission: Permission) -> bool:
-    decision = permission.decision
-    if decision is None:
-        return False
-    return decision.verdict is Verdict.ALLOW or permission.approval is not None
 
 
 def _line(call: FinishedCall, permission: Permission, *, is_final: bool) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class SandboxToolManager:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine)
             case ToolScope.CONTEXT:
-                calls = Calls(self._index, partial(self._nested, context, turn))
+                calls = Calls(self._index, partial(self._nested, context, turn, permission))
                 return context.granted(
                     sandbox=sandbox, library=self._library, calls=calls, holdings=self._holdings
                 )
@@ -207,9 +207,15 @@ class SandboxToolManager:
                 )
 
     async def _nested(
-        self, context: RequestContext, turn: Turn, name: str, arguments: Mapping[str, Any]
+        self,
+        context: RequestContext,
+        turn: Turn,
+        permission: Permission,
+        name: str,
+        arguments: Mapping[str, Any],
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
+        permission.passed_on = True
         async with turn.lent():
             return await self.execute(name, arguments, context)
 

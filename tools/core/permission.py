@@ -33,12 +33,14 @@ class Permission:
         approval: By whom it was approved, where somebody had to be asked.
         places: What the policy says of the files that the call opens; None where nothing.
         reach: Whether no rule denies the call another URL, to which it is redirected.
+        passed_on: Whether it made another call, which is judged and written down itself.
     """
 
     decision: Decision | None = None
     approval: Approval | None = None
     places: PlaceRules | None = None
     reach: Callable[[str], bool] | None = None
+    passed_on: bool = False
 
 
 class Permissions:

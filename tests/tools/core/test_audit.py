@@ -163,15 +163,16 @@ async def test_calls_of_every_ending_pass_through_the_log(
     assert outcomes == ["ok", "not_found", "invalid_arguments", "unknown_tool", "cancelled"]
 
 
-def test_what_only_passes_on_leaves_a_line_when_it_was_stopped(
+def test_what_only_passes_on_leaves_a_line_unless_it_did(
     builtin: ToolRegistry, audit: Audit, path: Path
 ) -> None:
     passing = builtin.find("call_tool")
     denied = Permission(Decision(Verdict.DENY, "call_tool", "settings", "No."))
     unanswered = Permission(Decision(Verdict.ASK, "call_tool", "settings", "Who knows."))
-    for permission in (ALLOWED, denied, unanswered, Permission()):
-        audit.keep(finished(passing, {"name": "peek"}), permission)
-    assert [entry["verdict"] for entry in entries(path)] == ["deny", "ask", None]
+    passed = Permission(ALLOWED.decision, passed_on=True)
+    for permission in (passed, denied, unanswered, Permission(), ALLOWED):
+        audit.keep(finished(passing, {"name": "call_tool"}), permission)
+    assert [entry["verdict"] for entry in entries(path)] == ["deny", "ask", None, "allow"]
 
 
 @pytest.mark.parametrize(
