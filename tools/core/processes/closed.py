@@ -24,6 +24,9 @@ __all__ = ["Folder", "Survey", "opened", "survey", "unlock"]
 MOST_FOLDERS = 4_000
 """Directories that a walk reads anew, the nearest first."""
 
+DEEPEST = 128
+"""Levels of directories that are walked: each is opened from the root down."""
+
 _SETTLED_NS = 2_500_000_000
 """How long a directory must have been unchanged for its times to prove it, in nanoseconds."""
 
@@ -102,7 +105,7 @@ def survey(root: int, known: Mapping[str, Folder], *, rights: int = 0) -> Survey
         path = queue.popleft()
         folder = _unchanged(root, path, known.get(path))
         if folder is None:
-            if left == 0:
+            if left == 0 or path.count("/") >= DEEPEST:
                 found.is_complete = False
                 continue
             left -= 1

@@ -274,6 +274,15 @@ def test_a_path_that_is_too_long_for_the_quarantine_is_taken_away(
     assert note.startswith("taken away")
 
 
+def test_deeper_directories_than_are_walked_are_told(root: Path, protection: Protection) -> None:
+    protection.begin()
+    run(root, "for i in $(seq 200); do mkdir d; cd d; done; echo evil > .mcp.json")
+    run(root, "mkdir -p $(printf 'e/%.0s' $(seq 100)); cd e; echo evil > .mcp.json")
+    notes = protection.end()
+    assert any("too many" in note for note in notes)
+    assert not (root / "e" / ".mcp.json").exists()
+
+
 def test_more_directories_than_are_walked_are_told(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
