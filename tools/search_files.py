@@ -105,13 +105,9 @@ class LineMatch(BaseModel):
     after: list[str]
 
     def numbered(self) -> list[tuple[int, str]]:
-        """The line and those around it, with their numbers; the line's own text is marked."""
+        """The line and those around it, with their numbers."""
         start = self.line - len(self.before)
-        around = [*self.before, self.text, *self.after]
-        return [
-            (number, f"{number}{':' if number == self.line else '-'} {_visible(text, tabs=True)}")
-            for number, text in enumerate(around, start)
-        ]
+        return list(enumerate([*self.before, self.text, *self.after], start))
 
 
 class FileMatches(Searched):
@@ -312,7 +308,8 @@ def _merged(matches: list[LineMatch]) -> list[str]:
     for match in matches:
         for number, text in match.numbered():
             if number == match.line or number not in shown:
-                shown[number] = text
+                mark = ":" if number == match.line else "-"
+                shown[number] = f"{number}{mark} {_visible(text, tabs=True)}"
     has_context = any(match.before or match.after for match in matches)
     lines: list[str] = []
     last = None
