@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,12 +20,21 @@ from server.embedders import find_embedder, make_embedder
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
+from server.safety import (
+    endpoint_client,
+    make_approvals,
+    make_audit,
+    make_machine,
+    make_policy,
+    make_sandbox,
+    protected,
+    read_only,
+)
 from server.sessions import Sessions
-from server.settings import DEFAULT_SOURCE, Settings
+from server.settings import Settings
 from server.surface import Surface
 from storage.library import Library
 from storage.models import Identity
-from tools.core.audit import Audit
 from tools.core.chat import ChatSampler
 from tools.core.context import RequestContext
 from tools.core.functions.files import FunctionFiles
@@ -35,22 +42,12 @@ from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
-from tools.core.processes.models import Limits
 from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Sampler
-from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
-    import httpx2
-
-    from server.approvals import StoredApprovals
     from tools.core.functions.file import Workshop
-    from tools.core.policy.policy import Policy
-    from tools.core.processes.processes import Processes
-    from tools.core.web.client import WebClient
-    from tools.core.web.guard import AddressGuard
-    from tools.core.web.search import WebSearch
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -132,27 +129,27 @@ def build(settings: Settings) -> App:
     library = _open_library(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
-    sandbox = _sandbox(settings, settings.root)
-    machine = _machine(settings)
+    sandbox = make_sandbox(settings, settings.root)
+    machine = make_machine(settings, os.environ)
     manager = SandboxToolManager(
         registry,
         sandbox=sandbox,
         library=library,
         permissions=Permissions(
             partial(make_policy, settings, registry),
-            partial(_approvals, settings, library),
+            partial(make_approvals, settings, library),
             machine,
         ),
         machine=machine,
         text_budget=settings.limits.text_budget,
         holdings=holdings,
         recording=recording,
-        audit=_audit(settings),
+        audit=make_audit(settings),
         find_more=functions.refresh,
     )
     personal = SandboxToolManager(
         registry,
-        sandbox=_sandbox(settings, Path(settings.root.anchor)),
+        sandbox=make_sandbox(settings, Path(settings.root.anchor)),
         library=library,
         permissions=None,
         text_budget=settings.limits.text_budget,
@@ -199,47 +196,6 @@ def discover_tools(holdings: Holdings) -> ToolRegistry:
     return registry
 
 
-def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
-    """The rules of the settings and of their profile, about the tools that there are."""
-    from tools.core.policy.policy import Policy  # noqa: PLC0415  # imported on first use
-
-    rules = settings.policy
-    return Policy(
-        rules.profile,
-        allow=rules.allow,
-        ask=rules.ask,
-        deny=rules.deny,
-        root=settings.root,
-        find=registry.get,
-    )
-
-
-def make_processes(settings: Settings) -> Processes:
-    """What starts programs, confined as the settings require."""
-    from tools.core.processes.processes import Processes  # noqa: PLC0415  # imported on first use
-    from tools.core.processes.variables import chosen_variables  # noqa: PLC0415  # the same
-
-    wanted = settings.system
-    return Processes(
-        root=settings.root,
-        protected=_protected(settings),
-        read_only=_read_only(settings),
-        mode=wanted.sandbox,
-        limits=Limits(
-            cpu_seconds=wanted.cpu_seconds,
-            memory_bytes=wanted.memory_mb * 1_000_000,
-            processes=wanted.processes,
-            file_bytes=wanted.file_mb * 1_000_000,
-        ),
-        environment=chosen_variables(os.environ, wanted.environment),
-        readable=wanted.readable,
-        network=wanted.network,
-        sandbox=_sandbox(settings, settings.root),
-        data_dir=settings.data_dir,
-        guard=partial(_guard, settings),
-    )
-
-
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
     return FunctionFiles(settings.functions.paths, registry, partial(_workshop, settings))
@@ -257,8 +213,8 @@ def _workshop(settings: Settings) -> Workshop:
         ),
         variables=environ,
         root=settings.root,
-        protected=_protected(settings),
-        read_only=_read_only(settings),
+        protected=protected(settings),
+        read_only=read_only(settings),
         memory_bytes=settings.functions.memory_mb * 1_000_000,
         starts=anyio.CapacityLimiter(os.cpu_count() or 1),
     )
@@ -266,7 +222,7 @@ def _workshop(settings: Settings) -> Workshop:
 
 def _open_library(settings: Settings) -> Library:
     settings.create_directories()
-    client = partial(_endpoint_client, settings)
+    client = partial(endpoint_client, settings)
     return Library(
         settings.data_dir,
         make_embedder(settings.embedder, client=client),
@@ -290,102 +246,5 @@ def _sampler(settings: Settings) -> Sampler | None:
         named.model,
         api_key=key,
         timeout=named.timeout,
-        client=partial(_endpoint_client, settings),
-    )
-
-
-def _endpoint_client(settings: Settings, url: str) -> httpx2.Client:
-    """What asks an endpoint that the settings name."""
-    from tools.core.web.blocking import endpoint_client  # noqa: PLC0415  # imported on first use
-
-    wanted = settings.requests
-    return endpoint_client(url, private=wanted.private, proxy=wanted.proxy)
-
-
-def _sandbox(settings: Settings, root: Path) -> Sandbox:
-    return Sandbox(root, protected=_protected(settings), read_only=_read_only(settings))
-
-
-def _machine(settings: Settings) -> Machine:
-    return Machine(
-        processes=partial(make_processes, settings),
-        web=partial(_web, settings),
-        search=partial(_search, settings),
-    )
-
-
-def _search(settings: Settings) -> WebSearch:
-    from tools.core.web.search import make_search  # noqa: PLC0415  # imported on first use
-
-    wanted = settings.web_search
-    return make_search(
-        provider=wanted.provider,
-        engines=wanted.engines,
-        url=wanted.url,
-        api_key=wanted.api_key.get_secret_value(),
-        per_minute=wanted.per_minute,
-        private=settings.requests.private,
-        proxy=settings.requests.proxy,
-    )
-
-
-def _web(settings: Settings) -> WebClient:
-    from tools.core.web.client import WebClient  # noqa: PLC0415  # imported on first use
-
-    wanted = settings.requests
-    return WebClient(
-        _guard(settings),
-        proxy=wanted.proxy,
-        timeout=wanted.timeout,
-        max_bytes=wanted.max_mb * 1_000_000,
-    )
-
-
-def _guard(settings: Settings) -> AddressGuard:
-    from tools.core.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
-
-    return AddressGuard(settings.requests.private)
-
-
-def _approvals(settings: Settings, library: Library) -> StoredApprovals:
-    from server.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
-    from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
-
-    wanted = settings.approvals
-    elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
-    command = "toolcrib approvals"
-    if elsewhere:
-        command += f" --data-dir {shlex.quote(str(settings.data_dir))}"
-    return StoredApprovals(
-        ApprovalStore(library.database),
-        root=str(settings.root),
-        command=command,
-        wait=wanted.wait_seconds,
-        expire=wanted.expire_seconds,
-        grant=wanted.grant_seconds,
-    )
-
-
-def _audit(settings: Settings) -> Audit:
-    wanted = settings.audit
-    return Audit(settings.audit_file, max_bytes=wanted.max_bytes, backups=wanted.backups)
-
-
-def _protected(settings: Settings) -> tuple[Path, ...]:
-    """What no tool may touch, wherever the root lies."""
-    own = (settings.data_dir, settings.log_file, settings.config_file)
-    return tuple(path for path in own if path is not None)
-
-
-def _read_only(settings: Settings) -> tuple[Path, ...]:
-    """What the server runs: itself, the function files, and the directories that they import from.
-
-    One in the root itself is closed alone: the root is what agents write to.
-    """
-    paths = settings.functions.paths
-    folders = [path if path.is_dir() else path.parent for path in paths]
-    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
-    inside = sorted(each for each in own if each.is_relative_to(settings.root.resolve()))
-    return *paths, *(
-        each for each in (*folders, *inside) if not settings.root.resolve().is_relative_to(each)
+        client=partial(endpoint_client, settings),
     )

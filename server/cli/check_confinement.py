@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def confinement(settings: Settings) -> str:
 
 
 async def _findings(settings: Settings) -> list[LevelFinding]:
-    from server.app import make_processes  # noqa: PLC0415  # imported on first use
+    from server.safety import make_processes  # noqa: PLC0415  # imported on first use
 
-    processes = make_processes(settings)
+    processes = make_processes(settings, os.environ)
     try:
         return await processes.findings()
     finally:

@@ -48,8 +48,9 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     """
     import anyio  # noqa: PLC0415  # `--help` does not wait for it
 
-    from server.app import discover_tools, function_files, make_policy  # noqa: PLC0415  # the same
+    from server.app import discover_tools, function_files  # noqa: PLC0415  # the same
     from server.collection_settings import holdings_of  # noqa: PLC0415  # the same
+    from server.safety import make_policy  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}

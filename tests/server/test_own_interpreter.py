@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from server.app import make_processes
+from server.safety import make_processes
 from server.settings import Settings
 from tools.core.errors import UnavailableError
 from tools.core.processes.models import Command
@@ -26,7 +27,7 @@ async def test_programs_do_not_change_what_the_server_is_run_by(
     packages = root / ".venv" / "lib" / "site-packages"
     packages.mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
-    processes = make_processes(Settings(root=root, data_dir=tmp_path / "data"))
+    processes = make_processes(Settings(root=root, data_dir=tmp_path / "data"), os.environ)
     script = "mv .venv v; echo evil > .venv/lib/site-packages/a.pth; rm -r .venv; echo x > written"
     with suppress(UnavailableError):  # where nothing can be mounted over it, nothing is run
         program = await processes.start(Command(argv=("sh", "-c", script)))

@@ -1,0 +1,182 @@
+"""What agents may do on this machine, put together as the settings have it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from server.settings import DEFAULT_SOURCE, Settings
+from storage.library import Library
+from tools.core.audit import Audit
+from tools.core.machine import Machine
+from tools.core.processes.models import Limits
+from tools.core.registry import ToolRegistry
+from tools.core.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from server.approvals import StoredApprovals
+    from tools.core.policy.policy import Policy
+    from tools.core.processes.processes import Processes
+    from tools.core.web.client import WebClient
+    from tools.core.web.guard import AddressGuard
+    from tools.core.web.search import WebSearch
+
+__all__ = [
+    "endpoint_client",
+    "make_approvals",
+    "make_audit",
+    "make_machine",
+    "make_policy",
+    "make_processes",
+    "make_sandbox",
+    "protected",
+    "read_only",
+]
+
+
+def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
+    """The rules of the settings and of their profile, about the tools that there are."""
+    from tools.core.policy.policy import Policy  # noqa: PLC0415  # imported on first use
+
+    rules = settings.policy
+    return Policy(
+        rules.profile,
+        allow=rules.allow,
+        ask=rules.ask,
+        deny=rules.deny,
+        root=settings.root,
+        find=registry.get,
+    )
+
+
+def make_approvals(settings: Settings, library: Library) -> StoredApprovals:
+    """What asks the person about calls."""
+    from server.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
+    from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
+
+    wanted = settings.approvals
+    elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
+    command = "toolcrib approvals"
+    if elsewhere:
+        command += f" --data-dir {shlex.quote(str(settings.data_dir))}"
+    return StoredApprovals(
+        ApprovalStore(library.database),
+        root=str(settings.root),
+        command=command,
+        wait=wanted.wait_seconds,
+        expire=wanted.expire_seconds,
+        grant=wanted.grant_seconds,
+    )
+
+
+def make_audit(settings: Settings) -> Audit:
+    """What writes each call down."""
+    wanted = settings.audit
+    return Audit(settings.audit_file, max_bytes=wanted.max_bytes, backups=wanted.backups)
+
+
+def make_sandbox(settings: Settings, root: Path) -> Sandbox:
+    """The files beneath a root, without those that tools may not touch."""
+    return Sandbox(root, protected=protected(settings), read_only=read_only(settings))
+
+
+def protected(settings: Settings) -> tuple[Path, ...]:
+    """What no tool may touch, wherever the root lies."""
+    own = (settings.data_dir, settings.log_file, settings.config_file)
+    return tuple(path for path in own if path is not None)
+
+
+def read_only(settings: Settings) -> tuple[Path, ...]:
+    """What the server runs: itself, the function files, and the directories that they import from.
+
+    One in the root itself is closed alone: the root is what agents write to.
+    """
+    paths = settings.functions.paths
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
+    inside = sorted(each for each in own if each.is_relative_to(settings.root.resolve()))
+    return *paths, *(
+        each for each in (*folders, *inside) if not settings.root.resolve().is_relative_to(each)
+    )
+
+
+def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
+    """Processes and the web, each made when it is first used."""
+    return Machine(
+        processes=partial(make_processes, settings, environ),
+        web=partial(_web, settings),
+        search=partial(_search, settings),
+    )
+
+
+def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
+    """What starts programs, confined as the settings require."""
+    from tools.core.processes.processes import Processes  # noqa: PLC0415  # imported on first use
+    from tools.core.processes.variables import chosen_variables  # noqa: PLC0415  # the same
+
+    wanted = settings.system
+    return Processes(
+        root=settings.root,
+        protected=protected(settings),
+        read_only=read_only(settings),
+        mode=wanted.sandbox,
+        limits=Limits(
+            cpu_seconds=wanted.cpu_seconds,
+            memory_bytes=wanted.memory_mb * 1_000_000,
+            processes=wanted.processes,
+            file_bytes=wanted.file_mb * 1_000_000,
+        ),
+        environment=chosen_variables(environ, wanted.environment),
+        readable=wanted.readable,
+        network=wanted.network,
+        sandbox=make_sandbox(settings, settings.root),
+        data_dir=settings.data_dir,
+        guard=partial(_guard, settings),
+    )
+
+
+def _web(settings: Settings) -> WebClient:
+    from tools.core.web.client import WebClient  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.requests
+    return WebClient(
+        _guard(settings),
+        proxy=wanted.proxy,
+        timeout=wanted.timeout,
+        max_bytes=wanted.max_mb * 1_000_000,
+    )
+
+
+def _search(settings: Settings) -> WebSearch:
+    from tools.core.web.search import make_search  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.web_search
+    return make_search(
+        provider=wanted.provider,
+        engines=wanted.engines,
+        url=wanted.url,
+        api_key=wanted.api_key.get_secret_value(),
+        per_minute=wanted.per_minute,
+        private=settings.requests.private,
+        proxy=settings.requests.proxy,
+    )
+
+
+def _guard(settings: Settings) -> AddressGuard:
+    from tools.core.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
+
+    return AddressGuard(settings.requests.private)
+
+
+def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
+    """What asks an endpoint that the settings name."""
+    from tools.core.web import blocking  # noqa: PLC0415  # imported on first use
+
+    wanted = settings.requests
+    return blocking.endpoint_client(url, private=wanted.private, proxy=wanted.proxy)
