@@ -24,10 +24,10 @@ from pathlib import Path
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
+from tools.core.files.sandbox import Sandbox
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, tool
 from tools.files import read_file
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from server.settings import DEFAULT_SOURCE, Settings
 from storage.library import Library
 from tools.core.audit import Audit
+from tools.core.files.sandbox import Sandbox
 from tools.core.machine import Machine
 from tools.core.processes.models import Limits
 from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,8 +12,8 @@ from storage.reading.decode import Decoded
 from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.file_texts import Digest, Encoding, FilePath, unicode_name, visible
-from tools.core.lines import (
+from tools.core.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
+from tools.core.files.lines import (
     Excerpt,
     Newline,
     count_lines,
@@ -23,9 +23,9 @@ from tools.core.lines import (
     replace_lines,
     split_lines,
 )
-from tools.core.sandbox import FileContent, Written
+from tools.core.files.sandbox import FileContent, Written
+from tools.core.files.text_encoding import editable_text, encode_text, present_encoding, read_text
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.core.text_encoding import editable_text, encode_text, present_encoding, read_text
 
 __all__ = [
     "DirectoryListing",

@@ -74,9 +74,9 @@ class Toolcrib:
         from server.sessions import Sessions  # noqa: PLC0415  # the same
         from server.surface import FULL, Surface  # noqa: PLC0415  # the same
         from storage.models import Identity  # noqa: PLC0415  # the same
+        from tools.core.files.sandbox import Sandbox  # noqa: PLC0415  # the same
         from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
         from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
-        from tools.core.sandbox import Sandbox  # noqa: PLC0415  # the same
 
         spec = self._convert(
             function, name=options.name, description=options.description, hidden=options.hidden

@@ -19,10 +19,10 @@ from server.surface import FULL, Surface
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tools.core.files.sandbox import Sandbox
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 
 IDENTITY = Identity(user_id="ann")
 
@@ -44,7 +44,9 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             registry.discover(tools)
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
-        manager = SandboxToolManager(registry, sandbox=Sandbox(tmp_path), library=library, permissions=None)
+        manager = SandboxToolManager(
+            registry, sandbox=Sandbox(tmp_path), library=library, permissions=None
+        )
         resources = ContextResources(library, IDENTITY)
         sessions = Sessions()
         return build_server(

@@ -37,13 +37,13 @@ from storage.models import Identity
 from tools.core.approval import Consent, Question
 from tools.core.context import RequestContext
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
+from tools.core.files.sandbox import Sandbox
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.policy.policy import Policy
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Prompt
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 ERAS = ("2025-11-25", "2026-07-28")

@@ -20,8 +20,8 @@ from tools.core.errors import (
     PermissionDeniedError,
     ToolError,
 )
+from tools.core.files.sandbox import MAX_EDIT_BYTES, Sandbox
 from tools.core.function_to_mcp import FunctionToMCP
-from tools.core.sandbox import MAX_EDIT_BYTES, Sandbox
 from tools.core.spec import Effect, Subject, SubjectKind
 from tools.edits import edit_file, insert_text_file
 

@@ -18,8 +18,8 @@ from tools.core.errors import (
     PermissionDeniedError,
     ToolError,
 )
+from tools.core.files.sandbox import Sandbox
 from tools.core.function_to_mcp import FunctionToMCP
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect
 from tools.files import MAX_ENTRIES, list_directory, read_file, write_file
 

@@ -11,8 +11,8 @@ import anyio
 from storage.models import Identity
 from tools.core.approval import Approver
 from tools.core.errors import PermissionDeniedError
+from tools.core.files.sandbox import Sandbox
 from tools.core.sampling import Sampler
-from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library

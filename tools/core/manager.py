@@ -18,6 +18,7 @@ from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error, only_cause
+from tools.core.files.sandbox import Sandbox
 from tools.core.holdings import Holdings
 from tools.core.index import ToolIndex
 from tools.core.machine import Machine
@@ -25,7 +26,6 @@ from tools.core.permission import Permission, Permissions
 from tools.core.recording import BegunCall, Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import AnswersAwaitedError
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 

@@ -18,11 +18,11 @@ from storage.memory.models import Entry
 from storage.models import ContextType, Identity, NewContext
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
+from tools.core.files.sandbox import Sandbox
 from tools.core.manager import SandboxToolManager
 from tools.core.recording import CANCELLED, Recording
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import AnswersAwaitedError
-from tools.core.sandbox import Sandbox
 from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio

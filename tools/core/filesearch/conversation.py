@@ -9,10 +9,10 @@ from typing import Any
 from anyio import to_thread
 
 from tools.core.errors import InternalError, UnavailableError
+from tools.core.files.sandbox_errors import explained
 from tools.core.filesearch.finder import Hunt
 from tools.core.filesearch.place import SearchPlace
 from tools.core.filesearch.worker_process import WorkerEndedError, WorkerProcess
-from tools.core.sandbox_errors import explained
 
 __all__ = ["Answer", "Conversation", "Found"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from posixpath import basename, dirname
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.openat import Root, path_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import Root, path_beneath
+from tools.core.files.sandbox import Sandbox
 
 __all__ = ["SearchPlace", "open_place"]
 

@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from tools.core.errors import DeadlineError, InvalidArgumentsError
+from tools.core.files.sandbox import Sandbox
 from tools.core.filesearch.conversation import Conversation, Found
 from tools.core.filesearch.finder import Finder, Hunt
 from tools.core.filesearch.glob import path_regex
@@ -20,7 +21,6 @@ from tools.core.filesearch.ranking import WordRanking
 from tools.core.filesearch.ripgrep import Ripgrep
 from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.workers import Workers
-from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from tools.core.processes.processes import Processes

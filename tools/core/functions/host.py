@@ -25,6 +25,7 @@ from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError
 from tools.core.failures import as_tool_error
+from tools.core.files.sandbox import Sandbox
 from tools.core.functions.loading import load
 from tools.core.functions.messages import (
     Load,
@@ -38,7 +39,6 @@ from tools.core.functions.messages import (
     encode_result,
     encode_spec,
 )
-from tools.core.sandbox import Sandbox
 from tools.core.spec import ToolResult, ToolSpec
 
 __all__ = ["main"]

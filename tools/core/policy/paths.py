@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tools.core.obeyed import folded
+from tools.core.files.obeyed import folded
 from tools.core.policy.wildcards import Wildcard
 
 __all__ = ["PathPattern", "first_component", "path_rule", "relative_path"]

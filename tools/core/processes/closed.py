@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tools.core.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
-from tools.core.openat import identity
+from tools.core.files.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.core.files.openat import identity
 
 __all__ = ["Folder", "Survey", "opened", "survey", "unlock"]
 

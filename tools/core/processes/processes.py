@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
+from tools.core.files.sandbox import Sandbox
 from tools.core.processes.bubblewrap import Bubblewrap
 from tools.core.processes.kept import Keeper
 from tools.core.processes.landlocked import Landlock
@@ -30,7 +31,6 @@ from tools.core.processes.protection import ClosedPlaces, Protection
 from tools.core.processes.reach import find_reach, is_beneath
 from tools.core.processes.sandbox_exec import SandboxExec
 from tools.core.processes.variables import process_variables
-from tools.core.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from tools.core.web.guard import AddressGuard

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.core.openat import OPEN_DIRECTORY
+from tools.core.files.openat import OPEN_DIRECTORY
+from tools.core.files.replace import replace_file
 from tools.core.processes.closed import Folder, Survey, opened, survey
 from tools.core.processes.quarantine import Quarantine
 from tools.core.processes.remembered import Entry, remember
 from tools.core.processes.repository_config import is_harmless
-from tools.core.replace import replace_file
 
 __all__ = ["ClosedPlaces", "Protection"]
 

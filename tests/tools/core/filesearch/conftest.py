@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tools.core.files.sandbox import Sandbox
 from tools.core.filesearch.conversation import Found
 from tools.core.filesearch.search import FileSearch
 from tools.core.processes.models import Level, Limits, SandboxMode
 from tools.core.processes.processes import Processes
 from tools.core.processes.variables import chosen_variables
-from tools.core.sandbox import Sandbox
 from tools.core.web.guard import AddressGuard
 
 ENGINES = ("worker", "ripgrep")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.core.files.lines import split_lines
 from tools.core.filesearch.content import MAX_SHOWN, cut, lines_of, text_of
-from tools.core.lines import split_lines
 
 
 def text_lines(data: bytes) -> list[str] | None:

@@ -23,10 +23,10 @@ from tools.core.errors import (
     OutsideSandboxError,
     PermissionDeniedError,
 )
+from tools.core.files.sandbox import Sandbox
 from tools.core.filesearch.content import MAX_FILE_BYTES
 from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.search import FileSearch
-from tools.core.sandbox import Sandbox
 
 ALL = Scope()
 CATASTROPHE = r"(a+)+$"
@@ -331,7 +331,7 @@ import anyio, os, signal
 from pathlib import Path
 from tools.core.filesearch.scope import Scope
 from tools.core.filesearch.search import FileSearch
-from tools.core.sandbox import Sandbox
+from tools.core.files.sandbox import Sandbox
 
 async def main():
     search = FileSearch(None)

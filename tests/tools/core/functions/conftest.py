@@ -16,13 +16,13 @@ import pytest
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
+from tools.core.files.sandbox import Sandbox
 from tools.core.functions.environment import Environments
 from tools.core.functions.file import Workshop
 from tools.core.functions.files import FunctionFiles
 from tools.core.functions.installers import find_uv
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.sandbox import Sandbox
 from tools.core.spec import ToolResult
 
 

@@ -15,10 +15,10 @@ import anyio
 import pytest
 
 from tools.core.errors import ToolError, UnavailableError
+from tools.core.files.sandbox import Sandbox
 from tools.core.processes.models import Command, Level, Limits, SandboxMode
 from tools.core.processes.processes import Processes
 from tools.core.processes.variables import chosen_variables
-from tools.core.sandbox import Sandbox
 from tools.core.web.guard import AddressGuard
 
 pytestmark = [

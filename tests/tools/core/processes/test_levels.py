@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import UnavailableError
+from tools.core.files.sandbox import Sandbox
 from tools.core.processes import landlocked
 from tools.core.processes.bubblewrap import Bubblewrap
 from tools.core.processes.models import Command, Level, Limits, Prepared, SandboxMode
@@ -19,7 +20,6 @@ from tools.core.processes.plan import Plan
 from tools.core.processes.processes import Processes
 from tools.core.processes.unconfined import Unconfined
 from tools.core.processes.variables import chosen_variables
-from tools.core.sandbox import Sandbox
 from tools.core.web.guard import AddressGuard
 
 pytestmark = [

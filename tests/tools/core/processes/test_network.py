@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tools.core.files.sandbox import Sandbox
 from tools.core.processes.models import Command, Level, Limits, SandboxMode
 from tools.core.processes.network import AllowedHosts
 from tools.core.processes.processes import Processes
 from tools.core.processes.variables import chosen_variables
-from tools.core.sandbox import Sandbox
 from tools.core.web.guard import AddressGuard
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import Decoded, byte_order_mark, decode
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.sandbox import FileContent, Sandbox
+from tools.core.files.sandbox import FileContent, Sandbox
 
 __all__ = ["editable_text", "encode_text", "present_encoding", "read_text"]
 

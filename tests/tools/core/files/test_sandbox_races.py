@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, ToolError
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "renameat2"), reason="the swapper needs Linux"

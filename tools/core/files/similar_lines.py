@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.core.lines import split_lines
+from tools.core.files.lines import split_lines
 
 __all__ = ["lines_like"]
 

@@ -14,8 +14,8 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import Sandbox
 
 WAYS_OUT = [
     "..",

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
-from tools.core.listing import Listing, list_entries
-from tools.core.openat import OPEN_DIRECTORY, DirectoryOpener, Root, open_beneath, strip_root
-from tools.core.place import Resolver
-from tools.core.protect import Guard
-from tools.core.replace import WriteLocks, replace_file
-from tools.core.sandbox_errors import EXPLAINABLE, explained, explanation
+from tools.core.files.listing import Listing, list_entries
+from tools.core.files.openat import OPEN_DIRECTORY, DirectoryOpener, Root, open_beneath, strip_root
+from tools.core.files.place import Resolver
+from tools.core.files.protect import Guard
+from tools.core.files.replace import WriteLocks, replace_file
+from tools.core.files.sandbox_errors import EXPLAINABLE, explained, explanation
 
 if TYPE_CHECKING:
     from tools.core.policy.places import PlaceRules

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.core.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
-from tools.core.openat import MAX_DEPTH, Root, identity, path_of
+from tools.core.files.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.core.files.openat import MAX_DEPTH, Root, identity, path_of
 
 __all__ = ["CLOSED_TO_WRITES", "Guard", "ProtectedPathError", "StrayDirectoryError"]
 

@@ -23,8 +23,8 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import Sandbox
 
 
 @pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
@@ -173,7 +173,7 @@ def test_two_hundred_concurrent_edits_lose_none(sandbox: Sandbox) -> None:
 EDITOR = """
 import sys
 from pathlib import Path
-from tools.core.sandbox import Sandbox
+from tools.core.files.sandbox import Sandbox
 sandbox = Sandbox(Path(sys.argv[1]))
 for number in range(50):
     line = f"{sys.argv[2]}-{number}\\n".encode()
@@ -208,7 +208,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from tools.core.errors import UnavailableError
-from tools.core.sandbox import Sandbox
+from tools.core.files.sandbox import Sandbox
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 sandbox = Sandbox(Path(sys.argv[1]))
 for path in ("file", "new/directory/file"):
@@ -270,7 +270,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(sandbox: Sandbox) ->
     program = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from tools.core.sandbox import Sandbox
+        from tools.core.files.sandbox import Sandbox
         sandbox = Sandbox(Path(sys.argv[1]))
         turn = 0
         while True:

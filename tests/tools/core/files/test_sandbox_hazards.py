@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, OutsideSandboxError, PermissionDeniedError
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import MAX_EDIT_BYTES, Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import MAX_EDIT_BYTES, Sandbox
 
 NOBODY = 65534
 
@@ -254,7 +254,7 @@ LIMITED = """
 import fcntl, os, resource, sys
 from pathlib import Path
 from tools.core.errors import ToolError
-from tools.core.sandbox import Sandbox
+from tools.core.files.sandbox import Sandbox
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

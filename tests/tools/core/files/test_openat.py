@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.core.openat import Root, identity, open_beneath, walk_beneath
+from tools.core.files.openat import Root, identity, open_beneath, walk_beneath
 
 NAMES = st.sampled_from(["a", "b", "c", ".", "..", "/tmp", "{root}", "{root}/a", "{outside}"])  # noqa: S108  # one absolute path of many
 PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import Sandbox
 
 NOBODY = 65534
 

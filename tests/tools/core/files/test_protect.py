@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.protect import CLOSED_TO_WRITES
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.protect import CLOSED_TO_WRITES
+from tools.core.files.sandbox import Sandbox
 
 CLOSED = [
     ".git/hooks/pre-commit",

@@ -15,7 +15,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.core.protect import ProtectedPathError, StrayDirectoryError
+from tools.core.files.protect import ProtectedPathError, StrayDirectoryError
 
 __all__ = ["EXPLAINABLE", "explained", "explanation"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import OutsideSandboxError, PermissionDeniedError
-from tools.core.openat import DirectoryOpener, open_beneath, walk_beneath
-from tools.core.sandbox import Sandbox
+from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.sandbox import Sandbox
 
 
 class Denying:

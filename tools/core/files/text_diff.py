@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from tools.core.lines import count_lines, split_lines
-from tools.core.text_edit import Change, replaced
+from tools.core.files.lines import count_lines, split_lines
+from tools.core.files.text_edit import Change, replaced
 
 __all__ = ["Hunk", "hunks", "shown"]
 

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Iterator
 
-from tools.core.openat import identity
+from tools.core.files.openat import identity
 
 __all__ = ["WriteLocks", "replace_file"]
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.lines import count_lines, line_ends, line_start, usual_end
+from tools.core.files.lines import count_lines, line_ends, line_start, usual_end
 
 __all__ = ["Change", "Passages", "applied", "inserted", "replaced"]
 

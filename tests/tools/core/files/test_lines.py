@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
-from tools.core.lines import excerpt, line_span, newline_style, replace_lines, split_lines
+from tools.core.files.lines import excerpt, line_span, newline_style, replace_lines, split_lines
 
 TEXTS = st.text(st.sampled_from("ab \n\r\u2028\x0b"), max_size=40)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.core.openat import (
+from tools.core.files.openat import (
     MAX_LINKS,
     OPEN_DIRECTORY,
     DirectoryOpener,
@@ -18,7 +18,7 @@ from tools.core.openat import (
     path_beneath,
     strip_root,
 )
-from tools.core.protect import Guard, ProtectedPathError, StrayDirectoryError
+from tools.core.files.protect import Guard, ProtectedPathError, StrayDirectoryError
 
 if TYPE_CHECKING:
     from tools.core.policy.places import PlaceRules

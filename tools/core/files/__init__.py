@@ -1,0 +1,1 @@
+"""Files: opened beneath one root, judged where they really are, read and changed byte for byte."""
