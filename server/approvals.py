@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -63,24 +65,28 @@ class StoredApprovals:
             AnswersAwaitedError: If the client must answer first.
         """
         asked = self._asked(question)
-        found = await self._taken(asked)
+        tickets = () if approver is None else approver.tickets
+        found = await self._taken(asked, tickets)
         if found is None and approver is not None:
             found = await self._ask_client(question, asked, approver)
         if found is None:
             found = await self._ask_command_line(question, asked)
-        return found
+        is_named = approver is not None and approver.keep(found.ticket)
+        return replace(found, is_named=is_named)
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call when it comes again."""
-        await anyio.to_thread.run_sync(partial(self._store.close, approval.ticket, used=is_final))
+        kept = ApprovalState.KEPT if approval.is_named else ApprovalState.APPROVED
+        state = ApprovalState.USED if is_final else kept
+        await anyio.to_thread.run_sync(self._store.close, approval.ticket, state)
 
-    async def _taken(self, asked: Asked) -> Approval | None:
+    async def _taken(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
         """An approval that was given before this call, if any.
 
         Raises:
             PermissionDeniedError: If the person said no meanwhile.
         """
-        found = await anyio.to_thread.run_sync(self._store.claim, asked)
+        found = await anyio.to_thread.run_sync(self._store.claim, asked, tickets)
         if found is not None:
             return Approval(found.decided_by, found.ticket)
         if await anyio.to_thread.run_sync(self._store.denial, asked) is not None:

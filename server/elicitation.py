@@ -56,6 +56,10 @@ class CallApprover:
     def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
         self._ctx = ctx
 
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # the call goes on
+        """The call does not come again."""
+        return False
+
     async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # the call goes on
         """What the person says; NONE where the client fails."""
         try:
@@ -81,6 +85,12 @@ class RoundApprover:
         self.tickets: Sequence[str] = tuple(this_round.tickets)
         self._round = this_round
 
+    def keep(self, ticket: str) -> bool:
+        """Has the call name a ticket if it comes again."""
+        if ticket not in self._round.tickets:
+            self._round.tickets.append(ticket)
+        return True
+
     async def ask(self, question: Question, ticket: str) -> Consent:
         """The answer that came with the call.
 
@@ -89,8 +99,7 @@ class RoundApprover:
         """
         answer = self._round.answers.get(ticket)
         if answer is None:
-            if ticket not in self._round.tickets:
-                self._round.tickets.append(ticket)
+            self.keep(ticket)
             self._round.ask(ticket, _request(question))
             raise AnswersAwaitedError("The person at the client has to answer first.")
         return _consent(answer)

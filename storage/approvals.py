@@ -28,6 +28,7 @@ class ApprovalState(StrEnum):
     PENDING = "pending"
     APPROVED = "approved"
     RUNNING = "running"
+    KEPT = "kept"
     USED = "used"
     DENIED = "denied"
     TOLD = "told"
@@ -189,18 +190,32 @@ class ApprovalStore:
             )
             return changed.rowcount == 1
 
-    def claim(self, asked: Asked) -> Approval | None:
-        """Takes an approval of this very call, which nobody else can take then; None if none is."""
+    def claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
+        """Takes an approval of this very call, which nobody else can take then; None if none is.
+
+        Args:
+            asked: The call.
+            tickets: What came with it; an approval that was kept is for the call that names it.
+        """
+        kept = self._select(f"{_SAME} AND state = ?", (*_same(asked), ApprovalState.KEPT))
+        for each in kept:
+            if each.ticket in tickets:
+                return self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, each.ticket)
         return self._move(asked, ApprovalState.APPROVED, ApprovalState.RUNNING)
 
     def denial(self, asked: Asked) -> Approval | None:
         """Takes a denial of this very call, so that it is told once; None if there is none."""
         return self._move(asked, ApprovalState.DENIED, ApprovalState.TOLD)
 
-    def close(self, ticket: str, *, used: bool) -> None:
-        """Ends what was claimed: used up, or kept for the same call when it comes again."""
-        state = ApprovalState.USED if used else ApprovalState.APPROVED
-        forgotten = ", shown = ''" if used else ""
+    def close(self, ticket: str, state: ApprovalState) -> None:
+        """Ends what was claimed.
+
+        Args:
+            ticket: Names it.
+            state: USED; KEPT for the call that names the ticket when it comes again; or APPROVED
+                for the same call, which cannot name it.
+        """
+        forgotten = ", shown = ''" if state is ApprovalState.USED else ""
         with self._database.write() as connection:
             connection.execute(
                 f"UPDATE approvals SET state = ?{forgotten} WHERE ticket = ? AND state = ?",
@@ -280,9 +295,11 @@ class ApprovalStore:
             ).fetchone()
         return row is not None
 
-    def _move(self, asked: Asked, before: ApprovalState, after: ApprovalState) -> Approval | None:
-        condition = f"{_SAME} AND state = ? AND expires > ?"
-        values = (*_same(asked), before, time.time())
+    def _move(
+        self, asked: Asked, before: ApprovalState, after: ApprovalState, ticket: str = ""
+    ) -> Approval | None:
+        condition = f"{_SAME} AND state = ? AND expires > ? AND (? = '' OR ticket = ?)"
+        values = (*_same(asked), before, time.time(), ticket, ticket)
         if not self._select(condition, values):  # the ordinary case takes no write lock
             return None
         with self._database.write() as connection:

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
+import anyio.to_thread
 from pydantic import BaseModel, Field
 
 from tools.core.calendar import utc
@@ -200,17 +201,8 @@ async def glob(
     Without a slash it fits names at any depth, else paths relative to `path`.
     """
     scope = Scope(path=path, names=pattern, include_ignored=include_ignored)
-    found = await context.file_search.glob(context.sandbox, scope, limit=max_results)
-    files = [
-        FoundPath(
-            path=_unicode(item["path"]),
-            is_link=item["is_link"],
-            size=item["size"],
-            modified=utc(item["mtime"]),
-        )
-        for item in found.items
-    ]
-    return FilePaths(files=files, **_told(found))
+    found = await (await context.file_search()).glob(context.sandbox, scope, limit=max_results)
+    return await anyio.to_thread.run_sync(_paths, found)  # a thousand take their time
 
 
 @tool(
@@ -232,7 +224,7 @@ async def grep(
     include_ignored: IncludeIgnored = False,
 ) -> FileMatches:
     """Finds the lines of files in which a regular expression fits."""
-    found = await context.file_search.grep(
+    found = await (await context.file_search()).grep(
         context.sandbox,
         pattern,
         Scope(path=path, names=file_pattern, include_ignored=include_ignored),
@@ -269,7 +261,7 @@ async def search_files(
             f"The query {query!r} has no word in it.",
             next_actions=["Give words, or search for signs with grep."],
         )
-    found = await context.file_search.rank(
+    found = await (await context.file_search()).rank(
         context.sandbox,
         list(words),
         Scope(path=path, names=file_pattern, include_ignored=include_ignored),
@@ -277,6 +269,19 @@ async def search_files(
     )
     files = [_ranked(item, list(words.values())) for item in found.items]
     return RankedFiles(files=files, files_searched=found.files, **_told(found))
+
+
+def _paths(found: Found) -> FilePaths:
+    files = [
+        FoundPath(
+            path=_unicode(item["path"]),
+            is_link=item["is_link"],
+            size=item["size"],
+            modified=utc(item["mtime"]),
+        )
+        for item in found.items
+    ]
+    return FilePaths(files=files, **_told(found))
 
 
 def _told(found: Found) -> dict[str, Any]:

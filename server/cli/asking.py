@@ -24,6 +24,10 @@ class TerminalApprover:
 
     tickets: Sequence[str] = ()
 
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # one call
+        """The call does not come again."""
+        return False
+
     async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # one at a time
         """What the person says."""
         return await anyio.to_thread.run_sync(_ask, question, abandon_on_cancel=True)

@@ -1,6 +1,6 @@
 -- What a person was asked about, and answered. A row is of one call: its digest, whose it is, beneath
 -- which root. States: asked (a client shows it), pending (the command line does), approved, running,
--- used; denied, told.
+-- kept (for the same call, which comes again with answers), used; denied, told.
 CREATE TABLE approvals (
     ticket TEXT PRIMARY KEY,
     user_id TEXT NOT NULL,

@@ -445,7 +445,10 @@ class Answering:
     before: Callable[[str], object] = str
     tickets: Sequence[str] = ()
 
-    async def ask(self, _question: Question, ticket: str) -> Consent:
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # the protocol has it
+        return False
+
+    async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # the same
         self.before(ticket)
         return self.consent
 

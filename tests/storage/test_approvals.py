@@ -56,7 +56,7 @@ def test_an_approval_is_taken_by_one_call_only(store: ApprovalStore) -> None:
     assert taken is not None
     assert (taken.ticket, taken.decided_by) == (ticket, "test")
     assert store.claim(ASKED) is None
-    store.close(ticket, used=True)
+    store.close(ticket, ApprovalState.USED)
     assert store.claim(ASKED) is None
 
 
@@ -91,11 +91,14 @@ def test_what_was_approved_after_it_expired_is_not_taken(
     assert store.claim(ASKED) is None
 
 
-def test_a_call_that_comes_again_keeps_its_approval(store: ApprovalStore) -> None:
+def test_a_kept_approval_is_for_the_call_that_names_it(store: ApprovalStore) -> None:
     ticket = approved(store)
     assert store.claim(ASKED)
-    store.close(ticket, used=False)
-    again = store.claim(ASKED)
+    store.close(ticket, ApprovalState.KEPT)
+    assert store.claim(ASKED) is None
+    assert store.claim(ASKED, ["0" * 32]) is None
+    assert store.claim(OTHERS["call"], [ticket]) is None
+    again = store.claim(ASKED, [ticket])
     assert again is not None
     assert again.ticket == ticket
 
@@ -103,7 +106,7 @@ def test_a_call_that_comes_again_keeps_its_approval(store: ApprovalStore) -> Non
 def test_a_used_approval_keeps_nothing_of_what_was_shown(store: ApprovalStore) -> None:
     ticket = approved(store)
     store.claim(ASKED)
-    store.close(ticket, used=True)
+    store.close(ticket, ApprovalState.USED)
     assert [each.asked.shown for each in store.find(ticket)] == [""]
 
 

@@ -53,10 +53,12 @@ class Approval:
     Attributes:
         by: Who gave it: "client", "command line".
         ticket: Names it.
+        is_named: Whether the call, if it comes again with answers, names the ticket.
     """
 
     by: str
     ticket: str
+    is_named: bool = False
 
 
 class Approver(Protocol):
@@ -67,6 +69,9 @@ class Approver(Protocol):
     """
 
     tickets: Sequence[str]
+
+    def keep(self, ticket: str) -> bool:
+        """Has the call name a ticket if it comes again; whether it can come again."""
 
     async def ask(self, question: Question, ticket: str) -> Consent:
         """What the person says.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 
 from storage.models import Identity
 from tools.core.approval import Approver
@@ -155,8 +157,7 @@ class RequestContext:
         """Whether no rule of the policy denies this call a URL to which it is redirected."""
         return self._reach is None or self._reach(url)
 
-    @property
-    def file_search(self) -> FileSearch:
+    async def file_search(self) -> FileSearch:
         """Searches among the files beneath the root (scope sandboxed).
 
         Raises:
@@ -164,7 +165,8 @@ class RequestContext:
         """
         if self._searching is None:
             raise PermissionDeniedError("This tool's scope grants no search among files.")
-        return self._searching.file_search
+        # What it is made of is loaded off the event loop.
+        return await anyio.to_thread.run_sync(attrgetter("file_search"), self._searching)
 
     @property
     def catalogue(self) -> ToolIndex:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -94,6 +95,8 @@ class Permissions:
             ApprovalRequiredError: If nobody was there to ask.
             AnswersAwaitedError: If the client must answer first.
         """
+        if "_policy" not in vars(self):  # what it is made of is loaded off the event loop
+            await anyio.to_thread.run_sync(attrgetter("_policy"), self)
         confined = await self._is_confined(spec)
         decision = self._policy.judge(spec, arguments, confined=confined)
         if decision.verdict is Verdict.ASK:
@@ -123,7 +126,10 @@ class Permissions:
     async def _is_confined(self, spec: ToolSpec) -> bool:
         """Whether what the tool runs is confined; only tools that run something are asked about."""
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-        return runs and self._machine is not None and await self._machine.processes.is_confined()
+        if not runs or self._machine is None:
+            return False
+        processes = await anyio.to_thread.run_sync(attrgetter("processes"), self._machine)
+        return bool(await processes.is_confined())
 
     def _reaches(self, spec: ToolSpec, arguments: Mapping[str, Any], url: str) -> bool:
         assert spec.subject is not None  # noqa: S101  # for the type checker: it has a URL

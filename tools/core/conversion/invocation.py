@@ -8,11 +8,11 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from tools.core.context import RequestContext
@@ -103,6 +103,8 @@ class Invocation:
             if judged is error:
                 raise
             raise judged from error
+        if isinstance(value, BaseModel):  # which may be of thousands of parts
+            return cast("ToolResult", await self._off_the_loop(self._output.result, value))
         return self._output.result(value)
 
     def _run(

@@ -148,7 +148,9 @@ class Policy:
             return hit
         if spec.passes_on:
             return base
-        granted = _FittedRules(fitted_grants(grants, spec, self._roots)) if grants else _NO_RULES
+        granted = _NO_RULES
+        if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
+            granted = _FittedRules(fitted_grants(grants, spec, self._roots))
         if _has_line(spec) and isinstance(call.subject, str):
             return self._judge_line(fit, call, granted, hit, base)
         decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base

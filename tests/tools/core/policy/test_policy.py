@@ -125,6 +125,15 @@ def test_a_grant_answers_questions_and_lifts_no_denial(grant: str, judge: Judge)
     assert judge("bash", hidden, deny=["bash(rm *)"], grants=grants).verdict is Verdict.ASK
 
 
+def test_a_granted_line_is_granted_in_the_root_only(judge: Judge) -> None:
+    grants = ["bash(make test)"]
+    for arguments in ({}, {"cwd": "."}):
+        found = judge("bash", {"command": "make test", **arguments}, grants=grants)
+        assert found.verdict is Verdict.ALLOW
+    found = judge("bash", {"command": "make test", "cwd": "elsewhere"}, grants=grants)
+    assert found.verdict is Verdict.ASK
+
+
 def test_a_grant_of_a_tool_answers_for_every_call_of_it(judge: Judge) -> None:
     assert judge("web_search", {"query": "x"}, grants=("web_search",)).verdict is Verdict.ALLOW
     assert judge("bash", LS, grants=("bash",)).verdict is Verdict.ALLOW
