@@ -74,9 +74,13 @@ def _refuse_empty(value: object) -> object:
 
 def _expand(path: Path) -> Path:
     try:
-        return path.expanduser().absolute()
+        expanded = path.expanduser().absolute()
+        expanded.exists()  # which a name that is too long cannot be asked
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+    except OSError as error:
+        raise ValueError(f"cannot be looked up: {error.strerror}") from error
+    return expanded
 
 
 def _check_data_dir(path: Path) -> Path:

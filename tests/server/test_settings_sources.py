@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from server.settings import Settings, SettingsError
@@ -269,6 +269,7 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
     assert settings.http.allowed_hosts == ("a.example:*", "b.example")
 
 
+@example("0" * 5_000, "data_dir")
 @given(st.text(), st.sampled_from([key for key, _ in Settings.fields()]))
 def test_any_text_for_any_setting_is_a_value_or_a_settings_error(text: str, key: str) -> None:
     variable = "TOOLCRIB_" + key.upper().replace(".", "__")

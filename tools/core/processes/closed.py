@@ -206,7 +206,7 @@ def _closed_to_us(root: int, path: str) -> Folder | None:
     """Looks empty, until a program changes its rights."""
     with contextlib.suppress(OSError):
         status = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
-        return Folder(identity(status), status.st_ctime_ns, True, (), (), is_git=False)  # noqa: FBT003  # a field
+        return Folder(identity(status), status.st_ctime_ns, True, (), (), is_git=False)  # noqa: FBT003  # a field of the row
     return None
 
 
