@@ -55,6 +55,7 @@ def calls(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
     return drawn
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @BY_ERA
 @settings(

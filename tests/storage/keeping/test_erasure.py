@@ -51,6 +51,7 @@ def marked(kind: ContextType, number: int, chance: random.Random) -> tuple[NewCo
     ), list(marks.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_byte_of_what_was_deleted_is_on_the_disk(
     library: Library, world: ModuleType, seed: int

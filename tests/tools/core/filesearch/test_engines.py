@@ -168,7 +168,8 @@ SCOPES = st.fixed_dictionaries(
 def check_same(searcher: Any, tree: Any, patterns: list[str], scope: dict[str, Any]) -> None:
     root = searcher.sandbox.root
     for entry in root.iterdir():
-        subprocess.run(["/bin/chmod", "-R", "u+rwx", "--", str(entry)], check=False)  # not of links
+        if not entry.is_symlink():
+            subprocess.run(["/bin/chmod", "-R", "u+rwx", "--", str(entry)], check=False)
         subprocess.run(["/bin/rm", "-rf", "--", str(entry)], check=True)
     grow(root, tree)
     for pattern, ignore_case in itertools.product(filter(is_valid, patterns), (False, True)):
@@ -220,6 +221,7 @@ def search_wild_trees(searcher: Any, examples: int) -> None:
     assert COUNTS["found"] > examples // 10
 
 
+@pytest.mark.slow
 def test_both_engines_find_the_same_in_any_tree(searcher: Any) -> None:
     search_wild_trees(searcher, 80)
 
