@@ -217,4 +217,5 @@ async def test_nobody_answering_is_the_servers_failure(crib: Any, site: Any) -> 
     site.server_close()
     kind, text = await crib.failure("http_request", url=url)
     assert kind == "upstream_failed"
-    assert "cannot be reached" in text
+    # The listener may take one more connection while it closes.
+    assert "cannot be reached" in text or "broke off" in text
