@@ -154,9 +154,15 @@ def exported(library: Library, target: Path) -> list[dict[str, Any]]:
 
 
 def found(library: Library, query: str) -> list[Any]:
-    """Hits and their scores; passages of the same score have no order."""
+    """Hits and their scores, but for the last digits of sums that are added in another order."""
     return sorted(
-        (hit.context.id, hit.chunk.position, hit.chunk.content, round(hit.score, 4), hit.lexical)
+        (
+            hit.context.id,
+            hit.chunk.position,
+            hit.chunk.content,
+            round(hit.score, 3),
+            round(hit.lexical, 6),
+        )
         for identity in (ANN, PHONE, BOB)
         for hit in library.shelf(identity).search(query, SearchFilter(), 50).hits
     )
