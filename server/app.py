@@ -129,11 +129,10 @@ def build(settings: Settings) -> App:
     library = _open_library(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
-    sandbox = make_sandbox(settings, settings.root)
     machine = make_machine(settings, os.environ)
     manager = SandboxToolManager(
         registry,
-        sandbox=sandbox,
+        sandbox=make_sandbox(settings, settings.root),
         library=library,
         permissions=Permissions(
             partial(make_policy, settings, registry),

@@ -197,10 +197,10 @@ class ApprovalStore:
             asked: The call.
             tickets: What came with it; an approval that was kept is for the call that names it.
         """
-        kept = self._select(f"{_SAME} AND state = ?", (*_same(asked), ApprovalState.KEPT))
-        for each in kept:
-            if each.ticket in tickets:
-                return self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, each.ticket)
+        for ticket in tickets:
+            found = self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, ticket)
+            if found is not None:
+                return found
         return self._move(asked, ApprovalState.APPROVED, ApprovalState.RUNNING)
 
     def denial(self, asked: Asked) -> Approval | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from pydantic import BaseModel, Field
 from tools.core.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.files.file_texts import unicode_name
 from tools.core.filesearch.scope import Scope
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 
@@ -232,7 +232,7 @@ async def grep(
         context=context_lines,
         limit=max_results,
     )
-    matches = [LineMatch(**item | {"path": _unicode(item["path"])}) for item in found.items]
+    matches = [LineMatch(**item | {"path": unicode_name(item["path"])}) for item in found.items]
     return FileMatches(matches=matches, files_searched=found.files, **_told(found))
 
 
@@ -274,7 +274,7 @@ async def search_files(
 def _paths(found: Found) -> FilePaths:
     files = [
         FoundPath(
-            path=_unicode(item["path"]),
+            path=unicode_name(item["path"]),
             is_link=item["is_link"],
             size=item["size"],
             modified=utc(item["mtime"]),
@@ -287,8 +287,8 @@ def _paths(found: Found) -> FilePaths:
 def _told(found: Found) -> dict[str, Any]:
     return {
         "truncated": found.truncated,
-        "unreadable": list(map(_unicode, found.unreadable)),
-        "too_large": list(map(_unicode, found.large)),
+        "unreadable": list(map(unicode_name, found.unreadable)),
+        "too_large": list(map(unicode_name, found.large)),
     }
 
 
@@ -300,7 +300,7 @@ def _ranked(item: dict[str, Any], words: list[str]) -> RankedFile:
     ]
     reasons = {"name": in_name, "directories": in_directories, "lines": in_lines}
     return RankedFile(
-        path=_unicode(item["path"]),
+        path=unicode_name(item["path"]),
         score=item["score"],
         why="; ".join(f"{where}: {', '.join(what)}" for where, what in reasons.items() if what),
         lines=[FoundLine(line=line, text=text) for line, text in item["lines"]],
@@ -324,11 +324,6 @@ def _merged(matches: list[LineMatch]) -> list[str]:
         lines.append(shown[number])
         last = number
     return lines
-
-
-def _unicode(name: str) -> str:
-    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _visible(text: str, *, tabs: bool = False) -> str:

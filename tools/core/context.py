@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import anyio.to_thread
 
 from storage.models import Identity
 from tools.core.approval import Approver
 from tools.core.errors import PermissionDeniedError
 from tools.core.files.sandbox import Sandbox
+from tools.core.first_use import first_use
 from tools.core.sampling import Sampler
 
 if TYPE_CHECKING:  # the processes of function files start without the store
@@ -165,8 +164,7 @@ class RequestContext:
         """
         if self._searching is None:
             raise PermissionDeniedError("This tool's scope grants no search among files.")
-        # What it is made of is loaded off the event loop.
-        return await anyio.to_thread.run_sync(attrgetter("file_search"), self._searching)
+        return cast("FileSearch", await first_use(self._searching, "file_search"))
 
     @property
     def catalogue(self) -> ToolIndex:

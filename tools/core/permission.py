@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,6 +13,7 @@ import anyio
 from tools.core.approval import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
+from tools.core.first_use import first_use
 from tools.core.policy.verdict import Decision, Verdict
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 
@@ -95,8 +95,7 @@ class Permissions:
             ApprovalRequiredError: If nobody was there to ask.
             AnswersAwaitedError: If the client must answer first.
         """
-        if "_policy" not in vars(self):  # what it is made of is loaded off the event loop
-            await anyio.to_thread.run_sync(attrgetter("_policy"), self)
+        await first_use(self, "_policy")
         confined = await self._is_confined(spec)
         decision = self._policy.judge(spec, arguments, confined=confined)
         if decision.verdict is Verdict.ASK:
@@ -115,7 +114,7 @@ class Permissions:
             permission.approval = await self._approvals.obtain(question, context.approver)
         permission.places = self._policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
-            permission.reach = partial(self._reaches, spec, arguments)
+            permission.reach = partial(self._reaches, spec, arguments, spec.subject.parameter)
 
     async def close(self, permission: Permission, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call, which comes again with answers."""
@@ -128,12 +127,13 @@ class Permissions:
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
         if not runs or self._machine is None:
             return False
-        processes = await anyio.to_thread.run_sync(attrgetter("processes"), self._machine)
+        processes = await first_use(self._machine, "processes")
         return bool(await processes.is_confined())
 
-    def _reaches(self, spec: ToolSpec, arguments: Mapping[str, Any], url: str) -> bool:
-        assert spec.subject is not None  # noqa: S101  # for the type checker: it has a URL
-        redirected = {**arguments, spec.subject.parameter: url}
+    def _reaches(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], parameter: str, url: str
+    ) -> bool:
+        redirected = {**arguments, parameter: url}
         return self._policy.judge(spec, redirected).verdict is not Verdict.DENY
 
     def _question(

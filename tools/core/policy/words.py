@@ -90,11 +90,6 @@ class CommandPattern:
         return frozenset(text for text in literals if text and not text.startswith("-"))
 
     @property
-    def is_exact(self) -> bool:
-        """Whether it stands for one command alone."""
-        return self.fixed == len(self.words)
-
-    @property
     def fixed(self) -> int:
         """How many words at the beginning are said without any wildcard."""
         vague = (at for at, word in enumerate(self.words) if not word or not word.is_literal)

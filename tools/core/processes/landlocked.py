@@ -6,6 +6,8 @@ visible, as they are to every user of the machine.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.core.errors import UnavailableError
 from tools.core.processes.landlock import landlock_abi
 from tools.core.processes.models import LandlockRules, Level, Prepared
@@ -60,13 +62,5 @@ class Landlock:
         own = (plan.scratch, *DEVICES)
         writable = (plan.root, *own) if plan.writes else own
         readable = ("/proc", *plan.reach.readable, *(() if plan.writes else (plan.root,)))
-        return Prepared(
-            argv=plan.argv,
-            cwd=plan.cwd,
-            environment=plan.environment,
-            stdin=plan.stdin,
-            landlock=LandlockRules(readable=readable, writable=writable),
-            filtered=True,
-            limits=plan.limits,
-            scratch=plan.scratch,
-        )
+        rules = LandlockRules(readable=readable, writable=writable)
+        return replace(plan.prepared(), landlock=rules, filtered=True)

@@ -62,6 +62,17 @@ class Plan:
     proxy: str = ""
     limits: Limits = field(default_factory=Limits)
 
+    def prepared(self) -> Prepared:
+        """What is to be started of it where nothing confines it."""
+        return Prepared(
+            argv=self.argv,
+            cwd=self.cwd,
+            environment=self.environment,
+            stdin=self.stdin,
+            limits=self.limits,
+            scratch=self.scratch,
+        )
+
 
 class Confinement(Protocol):
     """A way to confine processes."""

@@ -7,6 +7,7 @@ The profile language is Apple's own and described nowhere; this one keeps to wha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
@@ -59,14 +60,8 @@ class SandboxExec:
 
     def prepare(self, plan: Plan) -> Prepared:
         """Puts the profile before the program."""
-        return Prepared(
-            argv=(_PROGRAM, "-p", profile_text(plan), *plan.argv),
-            cwd=plan.cwd,
-            environment=plan.environment,
-            stdin=plan.stdin,
-            limits=plan.limits,
-            scratch=plan.scratch,
-        )
+        argv = (_PROGRAM, "-p", profile_text(plan), *plan.argv)
+        return replace(plan.prepared(), argv=argv)
 
 
 def profile_text(plan: Plan) -> str:

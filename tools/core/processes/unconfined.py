@@ -29,11 +29,4 @@ class Unconfined:
 
     def prepare(self, plan: Plan) -> Prepared:
         """Passes the plan on."""
-        return Prepared(
-            argv=plan.argv,
-            cwd=plan.cwd,
-            environment=plan.environment,
-            stdin=plan.stdin,
-            limits=plan.limits,
-            scratch=plan.scratch,
-        )
+        return plan.prepared()
