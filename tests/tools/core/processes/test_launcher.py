@@ -262,8 +262,9 @@ def test_a_launcher_serves_one_event_loop_after_another(place: Any) -> None:
 async def test_closing_the_launcher_ends_what_it_started(place: Any) -> None:
     launcher = Launcher()
     before = open_descriptors()
-    started = [await launcher.start(place.bash("exec sleep 1000")) for _ in range(5)]
-    assert len(place.survivors()) == 5
+    started = [await launcher.start(place.bash("echo up; sleep 1000; true")) for _ in range(5)]
+    assert [await first_line(running) for running in started] == ["up"] * 5
+    assert {running.pid for running in started} <= set(place.survivors())
     await launcher.aclose()
     assert not place.survivors()
     assert open_descriptors() == before
@@ -273,7 +274,8 @@ async def test_closing_the_launcher_ends_what_it_started(place: Any) -> None:
 async def test_a_zygote_that_is_killed_is_replaced(
     launcher: Launcher, run: Run, place: Any
 ) -> None:
-    running = await launcher.start(place.bash("read line; echo $line; exec sleep 1000", stdin=b"a"))
+    running = await launcher.start(place.bash("read line; echo $line; sleep 9; true", stdin=b"a"))
+    assert await first_line(running) == "a"  # it is executed: its environment can be read
     for _ in range(5):
         assert launcher._zygote is not None
         os.kill(launcher._zygote.pid, signal.SIGKILL)
