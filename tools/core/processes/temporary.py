@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import shutil
 import tempfile
-import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
+from tools.core.processes.scratch import remove_scratch
+
 __all__ = ["TemporaryPlace"]
 
 _PREFIX = "toolcrib-own-"
-
-_NEW = 60.0
-"""Seconds in which a directory may not yet be locked by who has made it."""
 
 
 class TemporaryPlace:
     """A private directory, removed when it is closed, or when its process ends.
 
     It is locked as long as it is used: nobody who cleans up, as systemd-tmpfiles(8) does, removes
-    it, and whoever makes the next one removes those that nobody has locked.
+    it, and whoever makes the next one removes those that nobody has locked, whatever is in them.
 
     Attributes:
         path: Where it is, links resolved.
@@ -30,35 +28,43 @@ class TemporaryPlace:
 
     def __init__(self) -> None:
         parent = os.path.realpath(tempfile.gettempdir())
-        _remove_forgotten(Path(parent))
-        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
-        self._remove = weakref.finalize(self, _end, self.path, _locked(self.path))
+        for path in Path(parent).glob(f"{_PREFIX}*"):
+            with suppress(OSError):  # somebody else's, or in use
+                _remove_forgotten(str(path))
+        self.path, lock = _made(parent)
+        self._remove = weakref.finalize(self, _end, self.path, lock)
 
     def close(self) -> None:
         """Removes it."""
         self._remove()
 
 
-def _end(path: str, lock: int | None) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-    if lock is not None:
+def _made(parent: str) -> tuple[str, int]:
+    """A new directory and its lock; not one that was taken for forgotten before it was locked."""
+    while True:
+        path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        with suppress(FileNotFoundError, BlockingIOError):
+            lock = _locked(path)
+            if os.path.exists(path):  # noqa: PTH110  # a text, not a path
+                return path, lock
+            _end(path, lock)
+
+
+def _remove_forgotten(path: str) -> None:
+    lock = _locked(path)
+    if os.fstat(lock).st_uid == os.geteuid():
+        _end(path, lock)
+    else:
         os.close(lock)
 
 
-def _remove_forgotten(parent: Path) -> None:
-    for path in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # somebody else's, or in use
-            status = path.lstat()
-            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _NEW:
-                _end(str(path), _locked(str(path)))
+def _end(path: str, lock: int) -> None:
+    remove_scratch(os.fsencode(path))
+    os.close(lock)
 
 
-def _locked(path: str) -> int | None:
-    """The descriptor that holds a directory's lock; None where there are no locks."""
-    try:
-        import fcntl  # noqa: PLC0415  # Windows has none
-    except ImportError:
-        return None
+def _locked(path: str) -> int:
+    """The descriptor that holds a directory's lock."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,11 +33,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def age(path: Path) -> None:
-    hour_ago = time.time() - 3600
-    os.utime(path, (hour_ago, hour_ago))
-
-
 def test_what_a_killed_server_left_is_removed_and_no_other_servers(temporary: Path) -> None:
     root = str(Path(__file__).parents[4])
     with subprocess.Popen(
@@ -45,30 +40,50 @@ def test_what_a_killed_server_left_is_removed_and_no_other_servers(temporary: Pa
     ) as server:
         assert server.stdout is not None
         path = Path(os.fsdecode(server.stdout.readline()).strip())
-        age(path)
         TemporaryPlace().close()
         assert (path / "file").exists()
         server.send_signal(signal.SIGKILL)
-    age(path)
     place = TemporaryPlace()
     assert [each.name for each in temporary.iterdir()] == [Path(place.path).name]
     place.close()
     assert list(temporary.iterdir()) == []
 
 
-def test_a_directory_that_is_just_made_is_left(temporary: Path) -> None:
-    first = Path(TemporaryPlace().path)
-    assert not first.exists()  # nobody has kept it
-    first.mkdir()
+def test_what_nobody_keeps_is_gone_at_once() -> None:
+    path = Path(TemporaryPlace().path)
+    assert not path.exists()
+
+
+def test_whatever_a_program_left_in_it_is_removed(temporary: Path) -> None:
+    forgotten = temporary / "toolcrib-own-forgotten"
+    forgotten.mkdir()
+    held = os.open(forgotten, os.O_RDONLY)
+    for _ in range(2_000):  # deeper than a path can name, and than a recursion goes
+        os.mkdir("d", 0o700, dir_fd=held)
+        below = os.open("d", os.O_RDONLY, dir_fd=held)
+        os.close(held)
+        held = below
+    os.fchmod(held, 0)
+    os.close(held)
     TemporaryPlace().close()
-    assert first.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_many_that_are_made_at_once_do_not_remove_each_others(temporary: Path) -> None:
+    def make(_number: int) -> bool:
+        place = TemporaryPlace()
+        kept = Path(place.path).is_dir()
+        place.close()
+        return kept
+
+    with ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(make, range(300)))
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_link_in_its_place_is_not_followed(temporary: Path) -> None:
     outside = temporary / "outside"
     outside.mkdir()
-    age(outside)
     (temporary / "toolcrib-own-link").symlink_to(outside)
-    os.utime(temporary / "toolcrib-own-link", (1, 1), follow_symlinks=False)
     TemporaryPlace().close()
     assert outside.is_dir()
