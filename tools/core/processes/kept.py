@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.core.errors import UnavailableError
 from tools.core.processes.plan import Kept
-from tools.core.processes.reach import Reach, is_beneath
+from tools.core.processes.reach import Reach, is_beneath, outermost
 
 __all__ = ["Keeper"]
 
@@ -45,13 +45,14 @@ class Keeper:
             UnavailableError: If one is reached through a link that processes could replace, or a
                 directory is no longer the one that it was.
         """
-        hidden = list(self._existing(self._protected))
-        locked = [path for path in self._existing(self._read_only) if path != self._root]
+        hidden = outermost(list(self._existing(self._protected)))
+        read_only = [path for path in self._existing(self._read_only) if path != self._root]
+        locked = [each for each in read_only if not any(is_beneath(each, top) for top in hidden)]
         inside = [path for path in (*hidden, *locked) if is_beneath(path, self._root)]
         pinned = {each for path in inside for each in self._between(path)}
         for path in (*inside, *pinned):
             self._check(path)
-        return Kept(tuple(hidden), tuple(locked), tuple(sorted(pinned - {*hidden, *locked})))
+        return Kept(hidden, tuple(locked), tuple(sorted(pinned - {*hidden, *locked})))
 
     def _existing(self, paths: Iterable[str]) -> Iterator[str]:
         for path in paths:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DEVICES", "Reach", "find_reach", "is_beneath"]
+__all__ = ["DEVICES", "Reach", "find_reach", "is_beneath", "outermost"]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 
@@ -66,9 +66,9 @@ def find_reach(readable: Iterable[Path]) -> Reach:
         found.append(actual)
         if actual != path:
             links.append((path, actual))
-    outermost = _outermost(found)
-    inner = [link for link in links if not any(is_beneath(link[0], each) for each in outermost)]
-    return Reach(outermost, tuple(inner))
+    tops = outermost(found)
+    inner = [link for link in links if not any(is_beneath(link[0], each) for each in tops)]
+    return Reach(tops, tuple(inner))
 
 
 def is_beneath(path: str, top: str) -> bool:
@@ -76,14 +76,14 @@ def is_beneath(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _etc() -> list[str]:
-    return sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))
-
-
-def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
+def outermost(paths: Sequence[str]) -> tuple[str, ...]:
     """The paths without those that lie beneath others."""
     kept: list[str] = []
     for path in sorted(set(paths), key=lambda path: path.split("/")):
         if not any(is_beneath(path, each) for each in kept):
             kept.append(path)
     return tuple(kept)
+
+
+def _etc() -> list[str]:
+    return sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))

@@ -286,6 +286,18 @@ async def test_bubblewrap_keeps_programs_from_places_in_the_root(root: Path) -> 
             assert not any(path.name == "new" for path in root.rglob("*")), name  # noqa: ASYNC240  # a test waits for nothing else
 
 
+async def test_what_is_kept_within_a_kept_directory_leaves_programs_runnable(root: Path) -> None:
+    data = root / "own"
+    (data / "logs").mkdir(parents=True)
+    log, function = data / "logs" / "own.log", data / "function.py"
+    log.write_text("secret")
+    function.write_text("secret")
+    kept: dict[str, Any] = {"protected": [data, log], "read_only": [function], "data_dir": data}
+    async with opened(root, Level.BUBBLEWRAP, **kept) as processes:
+        code, output, _ = await run(processes, "ls own && cat own/*/* own/*; echo there")
+    assert (code, output.startswith("there\n"), "secret" in output) == (0, True, False)
+
+
 async def test_each_way_to_what_is_kept_works_unconfined(root: Path, tmp_path: Path) -> None:
     harmless = {"unmounting", "the root of /proc", "another program's root"}
     for name, script in KEPT.items():
