@@ -224,6 +224,8 @@ def _landlocked() -> Mapping[str, Block]:
         },
         "pidfd_send_signal": _ENOSYS,  # takes what is open of /proc, whose process no filter sees
         "socket": _EPERM,
+        "open": _unless_unasked(1, 2),
+        "openat": _unless_unasked(2, 3),
         # Landlock covers it from ABI 3 on.
         "truncate": _ALLOW if landlock_abi() >= _COVERS_TRUNCATE else _EPERM,
         "socketpair": _pairs(),
@@ -264,6 +266,18 @@ def _unless_set_id(index: int, then: Block) -> Block:
 
 def _unless_creating(flags: int, mode: int) -> Block:
     return if_any_bit(argument(flags), _CREATES, _unless_set_id(mode, _ALLOW), _ALLOW)
+
+
+def _unless_unasked(flags: int, mode: int) -> Block:
+    """Landlock asks for no right where a file is opened for neither reading nor writing (open(2)).
+
+    Before ABI 3 it does not either where a file that is opened for reading is emptied.
+    """
+    block = _unless_creating(flags, mode)
+    if landlock_abi() < _COVERS_TRUNCATE:
+        emptied = os.O_ACCMODE | os.O_TRUNC
+        block = if_field(argument(flags), emptied, os.O_RDONLY | os.O_TRUNC, _EPERM, block)
+    return if_field(argument(flags), os.O_ACCMODE, os.O_ACCMODE, _EPERM, block)
 
 
 def _unless_btrfs() -> Block:
