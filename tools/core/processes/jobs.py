@@ -127,10 +127,9 @@ class Jobs:
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job
-        task = asyncio.create_task(job.attend())  # no call's task group: it outlives the call
+        task = asyncio.create_task(self._attend(job))  # no call's task group: it outlives the call
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._forget_oldest(user_id)
         return job
 
     def find(self, user_id: str, job_id: str) -> Job:
@@ -157,8 +156,15 @@ class Jobs:
                     if job.is_running:
                         group.start_soon(job.kill)
 
+    async def _attend(self, job: Job) -> None:
+        try:
+            await job.attend()
+        finally:
+            self._jobs[job.id] = self._jobs.pop(job.id)  # behind those that ended before
+            self._forget_oldest(job.user_id)
+
     def _of(self, user_id: str) -> list[Job]:
-        """The user's jobs, the oldest first."""
+        """The user's jobs, those that ended in the order in which they did."""
         return [job for job in self._jobs.values() if job.user_id == user_id]
 
     def _forget_oldest(self, user_id: str) -> None:

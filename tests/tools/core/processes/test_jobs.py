@@ -125,6 +125,20 @@ async def test_jobs_that_ended_long_ago_are_forgotten(
     assert jobs.find("bob", other.id) is other
 
 
+async def test_a_job_that_ran_for_long_is_kept_when_it_has_ended(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_ENDED", 3)
+    long = await jobs.start("ann", shell("sleep 1000"))
+    short = [await jobs.start("ann", shell("true")) for _ in range(5)]
+    for job in short:
+        await ended(job)
+    await long.kill()
+    await ended(await jobs.start("ann", shell("true")))
+    assert jobs.find("ann", long.id) is long
+    assert sum(job.id in jobs._jobs for job in short) == 1
+
+
 async def test_a_job_is_found_by_its_user_only(jobs: Jobs) -> None:
     job = await jobs.start("ann", shell("sleep 1000"))
     assert jobs.find("ann", job.id) is job
