@@ -35,23 +35,34 @@ class Quarantine:
     def take(self, directory: int, name: str, path: str) -> Path:
         """Moves something out of the root.
 
+        Where that cannot be done, as on a full disk, it is renamed: nobody obeys it by that name.
+
         Args:
             directory: Descriptor of the directory that it is in.
             name: Its name there.
             path: Its path relative to the root.
 
         Returns:
-            Where it is now.
+            Where it is now; relative to the root where it is renamed.
 
         Raises:
-            OSError: If it cannot be moved.
+            OSError: If it can be neither moved nor renamed.
         """
+        unlock(directory, name, stat.S_IRWXU)  # to leave its parent, a directory changes itself
+        try:
+            return self._move(directory, name, path)
+        except OSError:
+            renamed = f"quarantined-{secrets.token_hex(4)}"
+            os.rename(name, renamed, src_dir_fd=directory, dst_dir_fd=directory)
+            return Path(path).with_name(renamed)
+
+    def _move(self, directory: int, name: str, path: str) -> Path:
         if self._box is None:
             moment = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
-            self._box = self._directory / f"{moment}-{secrets.token_hex(4)}"
+            box = self._directory / f"{moment}-{secrets.token_hex(4)}"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._box.mkdir(mode=0o700)
-        unlock(directory, name, stat.S_IRWXU)  # to leave its parent, a directory changes itself
+            box.mkdir(mode=0o700)
+            self._box = box
         try:
             place = _made(self._box / path)
         except OSError as error:

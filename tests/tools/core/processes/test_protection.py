@@ -229,6 +229,20 @@ def test_what_lies_on_another_disk_is_copied_there(
     assert (kept / "l").is_symlink()
 
 
+def test_what_cannot_be_moved_is_left_by_no_name_that_anybody_obeys(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    before = obeyed(root)
+    protection.begin()
+    run(root, "mkdir sub .vscode; echo evil > sub/.mcp.json; echo evil > .mcp.json; mkfifo .envrc")
+    (tmp_path / "data").write_text("no directory")  # as a full disk makes none
+    notes = protection.end()
+    assert obeyed(root) == before
+    kept = [*root.glob("quarantined-*"), *(root / "sub").iterdir()]
+    assert len(kept) == 4
+    assert all(any(path.name in note for note in notes) for path in kept)
+
+
 def test_what_a_running_program_did_is_undone_before_another_starts(
     root: Path, protection: Protection
 ) -> None:
