@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 __all__ = ["visible", "visible_lines"]
@@ -10,8 +11,14 @@ _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 """Control characters to the pictures that Unicode has of them."""
 
 _HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-_JOINERS = {"\u200c", "\u200d"}
-"""Parts of words in several scripts, and of emoji."""
+_JOINERS = {"\u200c", "\u200d", "\ufe0f"}
+"""Parts of words in several scripts, and of emoji; between letters of ASCII they only hide."""
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0e\uffa0"
+    "\ufff0-\ufff8\U000e0000-\U000e0fff]|(?<![^\0-\x7f])[\u200c\u200d\ufe0f]+"
+)
+"""Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, and the blank of Braille."""
 
 
 def visible(text: str) -> str:
@@ -20,7 +27,8 @@ def visible(text: str) -> str:
     Names, commands and documents come from anywhere: their escape sequences, marks of direction
     and characters without width are shown, not obeyed.
     """
-    return "".join(map(_shown, text.translate(_PICTURES)))
+    seen = _UNSEEN.sub(lambda found: "".join(map(_mark, found[0])), text.translate(_PICTURES))
+    return "".join(map(_shown, seen))
 
 
 def visible_lines(text: str) -> str:
@@ -32,4 +40,8 @@ def visible_lines(text: str) -> str:
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
         return character
+    return _mark(character)
+
+
+def _mark(character: str) -> str:
     return f"<U+{ord(character):04X}>"

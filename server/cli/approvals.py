@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption
+from server.cli.screen import forget_typed, wrapped
 
 if TYPE_CHECKING:
     from storage.approvals import Approval, ApprovalStore
@@ -65,9 +66,9 @@ def approvals(
                 typer.echo(_whole(_named(store, ticket)))
             case Action.APPROVE:
                 _check_person()
-                _answer(store, _named(store, ticket), seconds, yes=True, like_it=for_a_while)
+                _approve(store, _named(store, ticket), seconds, like_it=for_a_while)
             case Action.DENY:
-                _answer(store, _named(store, ticket), seconds, yes=False)
+                _must(_answer(store, _named(store, ticket), seconds, yes=False))
             case Action.REVOKE:
                 _revoke(store, ticket)
 
@@ -88,6 +89,22 @@ def _check_person() -> None:
     """An agent's shell has no terminal; what is approved is approved by a person at one."""
     if not sys.stdin.isatty():
         typer.echo("Approvals are given at a terminal, by a person; this is none.", err=True)
+        raise typer.Exit(1)
+
+
+def _approve(store: ApprovalStore, question: Approval, seconds: float, *, like_it: bool) -> None:
+    """Shows what would be approved first: an agent may have said that it is something else."""
+    if like_it and not question.asked.rule:
+        typer.echo("No rule fits this call alone; approve it without --for-a-while.", err=True)
+        raise typer.Exit(1)
+    typer.echo(_whole(question))
+    forget_typed()
+    typer.confirm("Approve its like for a while?" if like_it else "Approve it, once?", abort=True)
+    _must(_answer(store, question, seconds, yes=True, like_it=like_it))
+
+
+def _must(succeeded: bool) -> None:
+    if not succeeded:
         raise typer.Exit(1)
 
 
@@ -132,10 +149,13 @@ def _present(store: ApprovalStore) -> Iterator[None]:
 
 def _choice(question: Approval) -> str:
     """One of y, n, s and, where a rule is offered, w."""
-    rule = f", [w]hole: allow {_line(question.asked.rule)} for a while" * bool(question.asked.rule)
+    like_it = ", its like for a [w]hile" * bool(question.asked.rule)
     letters = "ynsw" if question.asked.rule else "yns"
+    which = f"{question.ticket[:8]} {question.asked.tool}"
+    forget_typed()
     while True:
-        said = typer.prompt(f"[y]es, once{rule}, [n]o, [s]kip", default="s").strip().lower()[:1]
+        said = typer.prompt(f"{which}: [y]es, once{like_it}, [n]o, [s]kip", default="s")
+        said = said.strip().lower()[:1]
         if said and said in letters:
             return str(said)
 
@@ -147,20 +167,19 @@ def _answer(
     *,
     yes: bool,
     like_it: bool = False,
-) -> None:
+) -> bool:
+    """Answers a question; whether it could still be answered."""
     from server.approvals import COMMAND_LINE  # noqa: PLC0415  # imported on first use
 
-    if like_it and not question.asked.rule:
-        typer.echo("No rule fits this call alone; approve it without --for-a-while.", err=True)
-        raise typer.Exit(1)
     if not store.answer(question.ticket, approved=yes, by=COMMAND_LINE):
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
-        raise typer.Exit(1)
+        return False
     if like_it:
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
         typer.echo(f"approved, and {_line(question.asked.rule)} for {seconds / 60:.0f} minutes")
     else:
         typer.echo("approved, for one call" if yes else "denied")
+    return True
 
 
 def _revoke(store: ApprovalStore, name: str) -> None:
@@ -179,10 +198,12 @@ def _list(store: ApprovalStore) -> None:
     for each in waiting:
         shown = _line(" ".join(each.asked.shown.split()))[:SHOWN_CHARACTERS]
         left = max(each.expires - now, 0)
-        typer.echo(f"{each.ticket[:8]}  {each.asked.tool}  {shown}  ({left:.0f} s left)")
+        line = f"{each.ticket[:8]}  {each.asked.tool}  {shown}  ({left:.0f} s left)"
+        typer.echo(wrapped(line))
     for grant in grants:
         left = max(grant.expires - now, 0) / 60
-        typer.echo(f"{grant.grant_id[:8]}  allowed: {_line(grant.rule)}  ({left:.0f} min left)")
+        line = f"{grant.grant_id[:8]}  allowed: {_line(grant.rule)}  ({left:.0f} min left)"
+        typer.echo(wrapped(line))
     if not waiting and not grants:
         typer.echo("Nothing is asked, and nothing is allowed for a while.")
 
@@ -192,14 +213,15 @@ def _whole(question: Approval) -> str:
 
     asked = question.asked
     who = _line(asked.client) or "an agent"
-    return "\n".join(
-        (
-            f"{question.ticket[:8]}  {who} ({_line(asked.identity.user_id)}) wants {asked.tool}",
-            f"  in {_line(asked.root)}",
-            *(f"    {line}" for line in visible_lines(asked.shown).split("\n")),
-            f"  asked because: {_line(asked.reason)}",
-        )
-    )
+    lines = [
+        f"{question.ticket[:8]}  {who} ({_line(asked.identity.user_id)}) wants {asked.tool}",
+        f"  in {_line(asked.root)}",
+        *(f"    {line}" for line in visible_lines(asked.shown).split("\n")),
+        f"  asked because: {_line(asked.reason)}",
+    ]
+    if asked.rule:
+        lines.append(f"  its like: {_line(asked.rule)}")
+    return "\n".join(map(wrapped, lines))
 
 
 def _named(store: ApprovalStore, prefix: str) -> Approval:

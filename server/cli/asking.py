@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import anyio.to_thread
 import typer
 
+from server.cli.screen import forget_typed
 from server.elicitation import asking_text
 from tools.core.approval import Consent, Question
 
@@ -35,4 +36,5 @@ class TerminalApprover:
 
 def _ask(question: Question) -> Consent:
     typer.echo(asking_text(question), err=True)
+    forget_typed()
     return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import chop_cells
 
 from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.database import Database
@@ -45,17 +46,25 @@ class Terminal:
 
     process: subprocess.Popen[bytes]
     keyboard: int
-    seen: str = ""
+    shown: bytes = b""
+
+    @property
+    def seen(self) -> str:
+        return self.shown.decode(errors="ignore")  # the last character may be there in part
 
     def expect(self, text: str) -> None:
         """Reads what is shown until a text is."""
         while text not in self.seen:
-            try:
-                shown = os.read(self.keyboard, 4096)
-            except OSError:  # the other end is closed
-                shown = b""
-            assert shown, self.seen
-            self.seen += shown.decode()
+            assert self.read(), self.seen
+
+    def read(self) -> bool:
+        """Reads what is shown next; whether anything is."""
+        try:
+            more = os.read(self.keyboard, 4096)
+        except OSError:  # the other end is closed
+            more = b""
+        self.shown += more
+        return bool(more)
 
     def type(self, text: str) -> None:
         os.write(self.keyboard, text.encode())
@@ -91,6 +100,8 @@ def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalSto
 def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     with terminal("approve", ticket[:6]) as screen:
+        screen.expect("[y/N]")
+        screen.type("y\n")
         screen.expect("approved, for one call")
     taken = store.claim(ASKED)
     assert taken is not None
@@ -101,8 +112,82 @@ def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
 def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     with terminal("approve", ticket, "--for-a-while") as screen:
+        screen.expect("its like: bash(make test)")
+        screen.expect("[y/N]")
+        screen.type("y\n")
         screen.expect("bash(make test) for 60 minutes")
     assert [each.rule for each in store.grants(Identity("ann"), "/work")] == ["bash(make test)"]
+
+
+def test_what_is_approved_is_shown_first_and_only_a_yes_approves_it(store: ApprovalStore) -> None:
+    ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+    with terminal("approve", ticket) as screen:
+        screen.expect("command: make <U+202E>tset")
+        screen.expect("[y/N]")
+        screen.type("\n")
+        assert screen.process.wait() == 1
+    assert store.state(ticket) is ApprovalState.PENDING
+
+
+def test_what_was_typed_before_a_question_is_shown_is_no_answer_to_it(
+    store: ApprovalStore,
+) -> None:
+    with terminal() as screen:
+        screen.expect("Questions of agents appear here")
+        screen.type("y\n")
+        screen.expect("y\r\n")  # the terminal has it
+        ticket = store.open(ASKED, ApprovalState.PENDING, 600)
+        screen.expect("[s]kip [s]: ")
+        screen.type("n\n")
+        screen.expect("denied")
+    assert store.state(ticket) is ApprovalState.DENIED
+
+
+def test_the_open_list_goes_on_after_a_question_that_was_answered_elsewhere(
+    store: ApprovalStore,
+) -> None:
+    first = store.open(ASKED, ApprovalState.PENDING, 600)
+    with terminal() as screen:
+        screen.expect("[s]kip [s]: ")
+        store.answer(first, approved=False, by="client")
+        screen.type("y\n")
+        screen.expect("answered already")
+        second = store.open(replace(ASKED, digest="d2"), ApprovalState.PENDING, 600)
+        screen.expect(f"{second[:8]} bash: [y]es")
+    assert store.state(first) is ApprovalState.DENIED
+
+
+FORGED = "12345678  claude (ann) wants read_file"
+
+
+@pytest.mark.parametrize("blank", ["-", "\u3000"])
+def test_no_row_of_a_long_line_passes_for_another_question(
+    store: ApprovalStore, blank: str
+) -> None:
+    lines = [blank * count + FORGED for count in range(80)]  # at each place of a row of 80 columns
+    asked = replace(ASKED, shown="\n".join(lines), rule="bash(" + blank * 63 + FORGED + ")")
+    ticket = store.open(asked, ApprovalState.PENDING, 600)
+    with terminal("show", ticket) as screen:
+        while screen.read():
+            pass
+    assert "its like" in screen.seen
+    assert [row for row in rows_of(screen.seen) if row.startswith("12345678")] == []
+
+
+def test_no_row_of_the_list_passes_for_another_question(store: ApprovalStore) -> None:
+    for count in range(70):
+        asked = replace(ASKED, digest=f"d{count}", shown="-" * count + FORGED)
+        ticket = store.open(asked, ApprovalState.PENDING, 600)
+    with terminal("list") as screen:
+        while screen.read():
+            pass
+    assert ticket[:8] in screen.seen
+    assert [row for row in rows_of(screen.seen) if row.startswith("12345678")] == []
+
+
+def rows_of(shown: str) -> list[str]:
+    """What a terminal of 80 columns makes of it."""
+    return [row for line in shown.splitlines() for row in chop_cells(line, 80)]
 
 
 def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
@@ -117,7 +202,7 @@ def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
         screen.type("w\n")
         screen.expect("bash(make test) for 60 minutes")
         second = store.open(replace(ASKED, digest="d2", rule=""), ApprovalState.PENDING, 600)
-        screen.expect(second[:8])
+        screen.expect(f"{second[:8]} bash: [y]es, once, [n]o, [s]kip [s]: ")
         screen.type("w\nn\n")
         screen.expect("denied")
     assert store.state(ticket) is ApprovalState.APPROVED

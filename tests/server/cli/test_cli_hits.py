@@ -97,6 +97,19 @@ def test_a_visible_text_is_one_line_that_can_be_written(text: str) -> None:
     assert visible(line) == line
 
 
+@pytest.mark.parametrize(
+    "unseen", ["\u034f", "\u115f", "\u17b4", "\u180b", "\u2800", "\u3164", "\ufe00", "\U000e0100"]
+)
+def test_what_nothing_is_seen_of_is_marked(unseen: str) -> None:
+    assert visible(f"r{unseen}m") == f"r<U+{ord(unseen):04X}>m"
+
+
+def test_joiners_are_marked_only_where_they_join_nothing() -> None:
+    assert visible("r\u200d\u200cm\ufe0f") == "r<U+200D><U+200C>m<U+FE0F>"
+    for word in ("\u0646\u200c\u0647", "\U0001f469\u200d\U0001f527", "\u2764\ufe0f"):
+        assert visible(word) == word
+
+
 def test_memories_and_findings_of_a_source_say_where_they_come_from() -> None:
     entry = hit(origin="memory", layer="l1", raw_type="", event_time="2026-11-22T09:30:05.5+00:00")
     text = shown(
