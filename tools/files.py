@@ -21,7 +21,6 @@ from tools.core.files.lines import (
     line_span,
     newline_style,
     replace_lines,
-    split_lines,
 )
 from tools.core.files.sandbox import FileContent, Written
 from tools.core.files.text_encoding import editable_text, encode_text, present_encoding, read_text
@@ -185,7 +184,7 @@ def read_file(
     if ranges is None and len(text) <= MAX_SHOWN_CHARACTERS:
         shown = Excerpt(text, min(1, total), total, cut=False)
     else:
-        shown = excerpt(split_lines(text), first, last, limit=MAX_SHOWN_CHARACTERS)
+        shown = excerpt(text, first, last, limit=MAX_SHOWN_CHARACTERS)
     return FileText(
         file_path=file_path,
         content=shown.content,
@@ -229,7 +228,7 @@ def write_file(
     def change(old: bytes) -> bytes:
         present = editable_text(file_path, old, encoding)
         names.append(present.encoding)
-        start, end = line_span(ranges, len(split_lines(present.text)), exact=True)
+        start, end = line_span(ranges, count_lines(present.text), exact=True)
         text = replace_lines(present.text, start, end, content)
         return present.bom + encode_text(text, present.encoding)
 

@@ -29,6 +29,9 @@ _ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 _BLOCK = 1_000_000
 """Characters that are split at once: no other thread runs meanwhile."""
 
+_NEAR = 1_000
+"""Characters within which each line end is looked for."""
+
 _END = re.compile(r"\r?\n")
 
 
@@ -81,12 +84,13 @@ def line_start(text: str, number: int) -> int:
     """
     end = "\r" if "\n" not in text else "\n"
     start, missing = 0, number - 1
-    while missing and start < len(text):
-        stop = text.find(end, start + _BLOCK) + 1 or len(text)
-        there = text.count(end, start, stop)
-        if there >= missing:
-            break
-        start, missing = stop, missing - there
+    for block in (_BLOCK, _NEAR):
+        while missing and start < len(text):
+            stop = text.find(end, start + block) + 1 or len(text)
+            there = text.count(end, start, stop)
+            if there >= missing:
+                break
+            start, missing = stop, missing - there
     for _ in range(missing):
         start = text.find(end, start) + 1 or len(text)
     return start
@@ -154,22 +158,24 @@ def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, i
     return start, end
 
 
-def excerpt(lines: Sequence[str], first: int, last: int, *, limit: int) -> Excerpt:
+def excerpt(text: str, first: int, last: int, *, limit: int) -> Excerpt:
     """As many whole lines as fit, or the beginning of one that alone is too long.
 
     Args:
-        lines: All lines.
+        text: The whole text.
         first: First line asked for, from 1.
         last: Last line asked for.
         limit: Characters at most.
     """
-    end, room = first - 1, limit
-    while end < last and len(lines[end]) <= room:
-        room -= len(lines[end])
-        end += 1
-    if end == first - 1 < last:
-        return Excerpt(lines[end][:limit], first, first, cut=True)
-    return Excerpt("".join(lines[first - 1 : end]), first if lines else 0, end, cut=end < last)
+    start, stop = line_start(text, first), line_start(text, last + 1)
+    if stop - start <= limit:
+        return Excerpt(text[start:stop], first if text else 0, last, cut=False)
+    end = "\r" if "\n" not in text else "\n"
+    stop = text.rfind(end, start, start + limit) + 1
+    if not stop:
+        return Excerpt(text[start : start + limit], first, first, cut=True)
+    whole = text.count(end, start, stop)
+    return Excerpt(text[start:stop], first, first + whole - 1, cut=True)
 
 
 def replace_lines(text: str, start: int, end: int, content: str) -> str:
@@ -188,14 +194,15 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
     old = text[first:last]
     # The last line of a text may be without an end, and have other signs that end lines elsewhere.
     is_one = "\n" in text and "\n" not in old
-    ends = [_end(line) for line in ([old] if is_one else split_lines(old))]
     usual = usual_end(text)
     plain = content.replace("\r\n", "\n")
     parts = (plain.replace("\r", "\n") if usual == "\r" else plain).split("\n")
     if not parts[-1]:
         parts.pop()
+    like = [old] if is_one else split_lines(old[: line_start(old, len(parts) + 1)])
+    ends = [_end(line) for line in like]
     new = [part + (ends[min(i, len(ends) - 1)] or usual) for i, part in enumerate(parts)]
-    if new and not ends[-1]:
+    if new and not _end(old):
         new[-1] = parts[-1]
     return "".join((text[:first], "".join(new), text[last:]))
 

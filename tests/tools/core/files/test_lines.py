@@ -111,12 +111,28 @@ def test_new_lines_end_as_the_text_does(
 
 def test_an_excerpt_holds_whole_lines_or_the_beginning_of_one() -> None:
     lines = ["12345\n", "12\n", "1234567890"]
-    assert excerpt(lines, 1, 3, limit=100).content == "".join(lines)
-    shown = excerpt(lines, 1, 3, limit=9)
+    assert excerpt("".join(lines), 1, 3, limit=100).content == "".join(lines)
+    shown = excerpt("".join(lines), 1, 3, limit=9)
     assert (shown.content, shown.last, shown.cut) == ("12345\n12\n", 2, True)
-    shown = excerpt(lines, 3, 3, limit=4)
+    shown = excerpt("".join(lines), 3, 3, limit=4)
     assert (shown.content, shown.first, shown.last, shown.cut) == ("1234", 3, 3, True)
-    shown = excerpt(lines, 2, 2, limit=3)
+    shown = excerpt("".join(lines), 2, 2, limit=3)
     assert (shown.content, shown.cut) == ("12\n", False)
-    shown = excerpt([], 1, 0, limit=3)
+    shown = excerpt("", 1, 0, limit=3)
     assert (shown.content, shown.first, shown.last, shown.cut) == ("", 0, 0, False)
+
+
+@given(TEXTS.filter(bool), st.data())
+def test_an_excerpt_has_as_many_lines_as_fit(text: str, drawn: st.DataObject) -> None:
+    lines = split_lines(text)
+    first = drawn.draw(st.integers(1, len(lines)))
+    last = drawn.draw(st.integers(first, len(lines)))
+    limit = drawn.draw(st.integers(1, len(text) + 1))
+    shown = excerpt(text, first, last, limit=limit)
+    fits = [n for n in range(first, last + 1) if len("".join(lines[first - 1 : n])) <= limit]
+    if fits:
+        assert shown.content == "".join(lines[first - 1 : fits[-1]])
+    else:
+        assert shown.content == lines[first - 1][:limit]
+    assert (shown.first, shown.last) == (first, fits[-1] if fits else first)
+    assert shown.cut == (fits[-1:] != [last])
