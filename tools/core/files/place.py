@@ -228,6 +228,14 @@ class Resolver:
             self.judge_write(place)
             yield place
 
+    def real_path(self, place: Place) -> str:
+        """Where a place really is, relative to the root.
+
+        Raises:
+            OSError: EXDEV if it left the root meanwhile, ENOTSUP where the system does not tell.
+        """
+        return self._spelled(place.directory, (place.name,))
+
     def judge_read(self, place: Place) -> None:
         """Raises PermissionDeniedError if a rule denies that the place is read."""
         self._check(place.directory, (place.name,), writing=False)

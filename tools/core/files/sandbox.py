@@ -62,7 +62,7 @@ class Written:
     """What a write did.
 
     Attributes:
-        path: The file that was given, relative to the root.
+        path: The file that was given, relative to the root; without `..`.
         size: Bytes in the file now.
         sha256: Digest of its content, hexadecimal.
         created: Whether the file did not exist before.
@@ -279,9 +279,12 @@ class Sandbox:
             _expect(path, old, expected_sha256)
             data = function(old or b"")
             resolver.judge_write(place)  # Again: waiting and editing took time.
+            # What lies above a link's target is not what its spelling says.
+            above = ".." in path.split("/")
+            told = resolver.real_path(place) if above else self.relative(path)
             replace_file(place.directory, place.name, data, existing)
             digest = hashlib.sha256(data).hexdigest()
-            return Written(self.relative(path), len(data), digest, existing is None)
+            return Written(told, len(data), digest, existing is None)
 
     def _beneath(self, path: str) -> str:
         """The path relative to the root, checked in form only."""

@@ -102,6 +102,26 @@ def test_a_write_through_a_link_inside_writes_its_target(sandbox: Sandbox, targe
     assert (root / "link").is_symlink()
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("x", "x"),
+        ("a/../x", "x"),
+        ("link/x", "link/x"),
+        ("link/../x", "a/x"),
+        ("a/b/../../link/../x", "a/x"),
+        ("link/../new/y", "a/new/y"),
+    ],
+)
+def test_a_write_tells_where_the_file_is(sandbox: Sandbox, path: str, told: str) -> None:
+    (sandbox.root / "a" / "b").mkdir(parents=True)
+    (sandbox.root / "link").symlink_to("a/b")
+    written = sandbox.write(path, b"x")
+    assert written.path == told
+    assert (sandbox.root / told).read_bytes() == b"x"
+    assert sandbox.edit(path, bytes.upper).path == told
+
+
 def test_a_dangling_link_inside_gets_its_target_and_directories(sandbox: Sandbox) -> None:
     (sandbox.root / "link").symlink_to("new/place.txt")
     sandbox.write("link", b"x")
