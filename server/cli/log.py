@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -89,9 +89,10 @@ def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> 
     def wanted(entry: dict[str, Any]) -> bool:
         if any(entry.get(key) != value for key, value in given.items()):
             return False
-        if outcome == "failed" and entry.get("outcome") in STYLES:
+        ended = str(entry.get("outcome"))
+        if outcome == "failed" and ended in STYLES:
             return False
-        if outcome not in {None, "failed", entry.get("outcome")}:
+        if outcome not in {None, "failed", ended}:
             return False
         return since is None or _moment(entry["time"]) >= since
 
@@ -113,8 +114,10 @@ def _seconds(since: str) -> float:
 
 
 def _moment(text: str) -> float:
+    """Unix seconds; 0 of what is no time, or none that every time zone has."""
     try:
-        return datetime.fromisoformat(text).timestamp()
+        moment = datetime.fromisoformat(text)
+        return moment.timestamp() if MINYEAR < moment.year < MAXYEAR else 0.0
     except (ValueError, OverflowError):
         return 0.0
 
@@ -151,17 +154,17 @@ def _text(entry: dict[str, Any]) -> Text:
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
         (told("tool"), "bold"),
         *(f"  {visible(_given(*each))}" for each in _arguments(entry)),
-        (f"  {_circumstances(entry, told)}", "dim"),
+        (f"  {_circumstances(told)}", "dim"),
     )
 
 
-def _circumstances(entry: dict[str, Any], told: Callable[[str], str]) -> str:
+def _circumstances(told: Callable[[str], str]) -> str:
     """Who called, why it was let through or not, how long it took, and what confined it."""
     approved = f"approved by {told('approved_by')}" if told("approved_by") else ""
     decided = f"{told('verdict')} by {told('rule')}" if told("verdict") else "not judged"
     sandbox = f"sandbox {told('sandbox')}" if told("sandbox") else ""
     whose = "/".join(filter(None, (told("user"), told("client"))))
-    took = f"{entry.get('milliseconds')} ms"
+    took = f"{told('milliseconds')} ms"
     return ", ".join(filter(None, (decided, approved, took, sandbox, whose)))
 
 

@@ -7,10 +7,11 @@ import re
 import stat
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from storage.locks import locked
 
-__all__ = ["AuditFile", "rotated", "unrotated"]
+__all__ = ["AuditFile", "opened", "rotated", "unrotated"]
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -125,7 +126,23 @@ def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
 def rotated(path: Path) -> list[Path]:
     """The files of a log, the newest first: the one that has the name, and those before it."""
     before = [found for _, found in sorted(_numbered(path).items())]
-    return [*([path] if path.exists() else []), *before]
+    return [*([path] if os.path.lexists(path) else []), *before]
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file of a log, to be read.
+
+    Raises:
+        OSError: If it cannot be read, or is none, as no line was written to it then: a link, a
+            directory, or a pipe, which would be waited for.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check_file(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _check_file(path: Path, found: os.stat_result) -> None:

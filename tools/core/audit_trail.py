@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tools.core.audit_file import rotated, unrotated
+from tools.core.audit_file import opened, rotated, unrotated
 
 __all__ = ["AuditTrail"]
 
@@ -52,7 +52,7 @@ class AuditTrail:
         found: list[Entry] = []
         with self._files() as files:
             for path in files:
-                with path.open("rb") as file:
+                with opened(path) as file:
                     now = os.fstat(file.fileno())
                     self._read[now.st_dev, now.st_ino] = end = _whole_lines(file, now.st_size)
                     if since is None or now.st_mtime >= since:
@@ -70,7 +70,7 @@ class AuditTrail:
         read: dict[tuple[int, int], int] = {}
         with self._files() as files:
             for path in reversed(files):
-                now = path.stat()
+                now = path.lstat()
                 at = self._read.get((now.st_dev, now.st_ino), 0)
                 at = at if at <= now.st_size else 0  # another file by the number of a removed one
                 if at < now.st_size:
@@ -109,7 +109,7 @@ def _entry(line: bytes) -> Entry | None:
 
 def _appended(path: Path, at: int, size: int) -> tuple[int, list[bytes]]:
     """Where the whole lines of a file end, and those after a place."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         end = max(at, _whole_lines(file, size))
         file.seek(at)
         return end, file.read(end - at).split(b"\n")

@@ -17,6 +17,8 @@ import pytest
 
 from tools.core.audit_file import AuditFile, rotated
 
+WILD_FIELDS = ("tool", "client", "user", "rule", "outcome", "verdict", "milliseconds")
+
 Command = Callable[..., Any]
 
 
@@ -159,7 +161,7 @@ def test_nothing_that_is_shown_steers_the_terminal(
         entry(
             1,
             arguments={wild: wild, "nested": {"deep": [wild]}},
-            **dict.fromkeys(("tool", "client", "user", "rule", "outcome", "verdict"), wild),
+            **dict.fromkeys(WILD_FIELDS, wild),
         )
     )
     out = cli("log").out
@@ -169,12 +171,45 @@ def test_nothing_that_is_shown_steers_the_terminal(
     assert cli("log", "--json").out.isascii()
 
 
-@pytest.mark.parametrize("changed", [{"arguments": None}, {"arguments": []}, {"time": "soon"}])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"arguments": None},
+        {"arguments": []},
+        {"time": "soon"},
+        {"time": "0001-01-01T00:00:00+23:59"},
+        {"time": "9999-12-31T23:59:59-23:59"},
+        {"outcome": []},
+        {"outcome": {}},
+        {"milliseconds": "long"},
+    ],
+)
 def test_an_entry_of_another_make_is_shown_as_well(
     cli: Command, file: AuditFile, changed: dict[str, Any]
 ) -> None:
     file.append(entry(1, **changed))
     assert "bash" in cli("log").out
+    assert "bash" in cli("log", "--outcome", str(changed.get("outcome", "ok"))).out
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "dangling link", "directory"])
+@pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.1"])
+def test_what_is_no_file_is_told_and_neither_read_nor_waited_for(
+    cli: Command, file: AuditFile, path: Path, kind: str, name: str
+) -> None:
+    file.append(entry(1))
+    odd = path.with_name(name)
+    path.rename(path.with_name("elsewhere"))
+    match kind:
+        case "pipe":
+            os.mkfifo(odd)
+        case "directory":
+            odd.mkdir()
+        case _:
+            odd.symlink_to("elsewhere" if kind == "link" else "nothing")
+    ended = cli("log")
+    assert (ended.code, ended.out) == (1, "")
+    assert "the audit log cannot be read" in ended.err
 
 
 def test_long_arguments_are_shown_in_short(cli: Command, file: AuditFile) -> None:
