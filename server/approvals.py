@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from storage.approvals import ApprovalState, ApprovalStore, Asked
+from storage.errors import StorageUnavailableError
 from storage.models import Identity
 from tools.core.approval import Approval, Approver, Consent, Question
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
@@ -21,6 +23,8 @@ COMMAND_LINE = "command line"
 
 POLL_SECONDS = 0.25
 """How often an answer on the command line is looked for."""
+
+_logger = logging.getLogger("toolcrib")
 
 
 class StoredApprovals:
@@ -75,10 +79,17 @@ class StoredApprovals:
         return replace(found, is_named=is_named)
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
-        """Uses an approval up, or keeps it for the same call when it comes again."""
+        """Uses an approval up, or keeps it for the same call when it comes again.
+
+        Where that cannot be written, as on a full disk, it stays taken: it counts for no other
+        call, and this one, which has run, keeps its result.
+        """
         kept = ApprovalState.KEPT if approval.is_named else ApprovalState.APPROVED
         state = ApprovalState.USED if is_final else kept
-        await anyio.to_thread.run_sync(self._store.close, approval.ticket, state)
+        try:
+            await anyio.to_thread.run_sync(self._store.close, approval.ticket, state)
+        except StorageUnavailableError as error:
+            _logger.warning("An approval stays taken: %s", error)
 
     async def _taken(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
         """An approval that was given before this call, if any.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+import resource
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -490,3 +491,28 @@ async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
         with pytest.raises(PermissionDeniedError):
             await approvals_of(store).obtain(QUESTION, Answering(Consent.FOR_A_WHILE, deny))
         assert store.grants() == []
+
+
+@pytest.mark.anyio
+async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        approvals = approvals_of(ApprovalStore(library.database))
+        approval = await approvals.obtain(QUESTION, Answering(Consent.ONCE))
+        with full_disk():
+            await approvals.close(approval, is_final=True)
+        assert "An approval stays taken" in caplog.text
+        with pytest.raises(ApprovalRequiredError):
+            await approvals.obtain(QUESTION, None)
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process can grow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
