@@ -1,4 +1,4 @@
-"""A program between fork and exec: it waits for an order, and becomes what the order says."""
+"""A program between fork and exec: it waits for its order, and becomes what the order says."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import signal
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import NoReturn
 
-from tools.core.processes import landlock, privileges, seccomp
+from tools.core.processes import privileges
+from tools.core.processes.confining import Confining
 from tools.core.processes.limits import apply_limits
 from tools.core.processes.wire import Order, Step, receive_descriptors, send_descriptors
 
@@ -23,18 +23,19 @@ FAILURE = struct.Struct("=ii")
 
 
 def become_program(
-    orders: socket.socket, status: socket.socket, filter_program: bytes | None
+    supervisor: socket.socket, filter_program: bytes | None, readable: Sequence[bytes]
 ) -> NoReturn:
-    """Becomes the program of the next order, or exits.
+    """Becomes the program of an order, or exits.
 
-    The supervisor hears on its socket: one byte with the program's own socket and its order; one
-    byte with the listener of its filter, if it has one; a `FAILURE`, or nothing more once the
-    program runs.
+    The supervisor hears one byte when it can send the order, with the listener of the filter, if
+    there is one; then a `FAILURE`, or nothing more once the program runs. An order is one byte with
+    the descriptors of the order itself, standard output, error, input and the files; one byte more
+    lets the program be executed.
 
     Args:
-        orders: Where the launcher's orders come in.
-        status: Where the supervisor listens.
-        filter_program: The filter of system calls beside Landlock; None where there is none.
+        supervisor: Where it is.
+        filter_program: The filter of system calls beside Landlock, where that confines programs.
+        readable: What the last program could read.
     """
     step = Step.RECEIVE
     try:
@@ -42,24 +43,28 @@ def become_program(
         if hasattr(os, "O_PATH"):
             privileges.die_with_parent()
         _rehearse()
-        data, received = receive_descriptors(orders, 1)
-        if data:
-            control, order_file, *standard = received
-            send_descriptors(status, b"!", [control, order_file])
+        confining = Confining(filter_program, readable) if filter_program is not None else None
+        listener = [confining.listener] if confining and confining.listener else []
+        send_descriptors(supervisor, b"!", listener)
+        data, received = receive_descriptors(supervisor, 1)
+        if data:  # else the supervisor is gone
+            order_file, *standard = received
             order = Order.read(order_file)
-            status = _moved(status, len(standard))
-            for step, action in _steps(order, standard, status, filter_program):  # noqa: B007  # a failure names it
+            supervisor = _moved(supervisor, len(standard))
+            if confining is not None:
+                confining.make_room(len(standard))
+            for step, action in _steps(order, standard, supervisor, confining):  # noqa: B007  # a failure names it
                 action()
     except OSError as error:
-        status.send(FAILURE.pack(step, error.errno or errno.EIO))
+        supervisor.send(FAILURE.pack(step, error.errno or errno.EIO))
     except MemoryError:  # the limit leaves no room to start in
-        status.send(FAILURE.pack(step, errno.ENOMEM))
+        supervisor.send(FAILURE.pack(step, errno.ENOMEM))
     finally:
         os._exit(1)
 
 
 def _steps(
-    order: Order, standard: Sequence[int], status: socket.socket, filter_program: bytes | None
+    order: Order, standard: Sequence[int], supervisor: socket.socket, confining: Confining | None
 ) -> Sequence[tuple[Step, Callable[[], object]]]:
     """All that is done, in the order in which each still may be done after those before it."""
     steps: list[tuple[Step, Callable[[], object]]] = [
@@ -67,14 +72,13 @@ def _steps(
         (Step.DIRECTORY, lambda: os.chdir(order.cwd)),
         (Step.LIMITS, lambda: apply_limits(*order.limits)),
     ]
-    if order.landlocked:
+    if confining is not None:
         steps += [
             (Step.PRIVILEGES, privileges.drop_capabilities),
-            (Step.LANDLOCK, lambda: _restrict(order)),
+            (Step.LANDLOCK, lambda: confining.restrict(order.readable, order.writable)),
+            (Step.FILTER, confining.check),
         ]
-    if order.filtered:
-        steps.append((Step.FILTER, lambda: _filter(order, status, filter_program)))
-    steps.append((Step.EXECUTE, lambda: _execute(order, status)))
+    steps.append((Step.EXECUTE, lambda: _execute(order, supervisor)))
     return steps
 
 
@@ -104,33 +108,16 @@ def _place(standard: Sequence[int]) -> None:
         os.dup2(fd, target)
 
 
-def _restrict(order: Order) -> None:
-    landlock.enter(landlock.path_rules(order.readable, order.writable))
-
-
 def _rehearse() -> None:
     """Does what a start will do, without effect, while nobody waits.
 
     Memory that a fork shares is copied when it is first used: most of what a start takes.
     """
-    order = Order((b"/",), {}, b"/", True, (b"/",), (b"/",), True, (0, 0, 0, 0), b"")  # noqa: FBT003  # a tuple on the wire
+    order = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), b"")
     Order.unpack(order.pack())
     apply_limits(*order.limits)
-    if landlock.landlock_abi():
-        os.close(landlock.path_rules(order.readable, order.writable))
-    with suppress(OSError):  # the kernel takes no empty filter
-        seccomp.install(b"", listen=True)
 
 
-def _filter(order: Order, status: socket.socket, beside_landlock: bytes | None) -> None:
-    if not order.landlocked:
-        seccomp.install(seccomp.filter_program(landlocked=False), listen=False)
-    elif beside_landlock is None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    else:
-        send_descriptors(status, b"!", [seccomp.install(beside_landlock, listen=True)])
-
-
-def _execute(order: Order, status: socket.socket) -> None:
-    if status.recv(1):  # else the supervisor is gone
+def _execute(order: Order, supervisor: socket.socket) -> None:
+    if supervisor.recv(1):  # else it is gone
         os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # that is the point

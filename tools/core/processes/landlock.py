@@ -9,6 +9,7 @@ Rights and structures are those of linux/landlock.h.
 from __future__ import annotations
 
 import errno
+import fcntl
 import functools
 import os
 import stat
@@ -17,7 +18,7 @@ from collections.abc import Iterable
 
 from tools.core.processes.kernel import syscall
 
-__all__ = ["SCOPES_SIGNALS", "enter", "landlock_abi", "path_rules", "signal_scope"]
+__all__ = ["SCOPES_SIGNALS", "PathRules", "keep_signals_inside", "landlock_abi"]
 
 SCOPES_SIGNALS = 6
 """First ABI that keeps signals inside (Linux 6.12)."""
@@ -39,6 +40,9 @@ _RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
 _NET_ABI, _NET_RIGHTS = 4, 0b11  # bind and connect TCP
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 0b01, 0b10
 
+_Identity = tuple[int, int]
+"""Device and inode."""
+
 _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom")
 
 
@@ -53,52 +57,92 @@ def landlock_abi() -> int:
         return 0
 
 
-def path_rules(readable: Iterable[bytes], writable: Iterable[bytes]) -> int:
-    """A ruleset that restricts all that the kernel can, as a descriptor for `enter`.
+class PathRules:
+    """A ruleset that restricts all that the kernel can, but for some paths.
 
     Args:
-        readable: Paths that may be read and executed, with what is beneath them.
-        writable: Paths where everything is allowed but making devices.
+        readable: Paths that may be read and executed, with what is beneath them; those that are
+            missing are skipped.
 
     Raises:
         OSError: The kernel has no Landlock, or refuses.
     """
-    abi = landlock_abi()
-    if not abi:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    rights = (1 << _RIGHTS_OF_ABI[min(abi, len(_RIGHTS_OF_ABI) - 1)]) - 1
-    scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= SCOPES_SIGNALS else 0
-    ruleset = _create(rights, _NET_RIGHTS if abi >= _NET_ABI else 0, scopes)
-    try:
-        for path in readable:
-            _allow(ruleset, path, _READ_FILE | _READ_DIR | _EXECUTE)
-        for path in writable:
-            _allow(ruleset, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
+
+    def __init__(self, readable: Iterable[bytes]) -> None:
+        abi = landlock_abi()
+        if not abi:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        self._rights = (1 << _RIGHTS_OF_ABI[min(abi, len(_RIGHTS_OF_ABI) - 1)]) - 1
+        scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= SCOPES_SIGNALS else 0
+        self._fd = _create(self._rights, _NET_RIGHTS if abi >= _NET_ABI else 0, scopes)
+        self._readable = {
+            path: self._allow(path, _READ_FILE | _READ_DIR | _EXECUTE) for path in readable
+        }
         for path in _DEVICES:
-            _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
-    except OSError:
-        os.close(ruleset)
-        raise
-    return ruleset
+            self._allow(path, _READ_FILE | _WRITE_FILE)
+
+    def are_of(self, readable: Iterable[bytes]) -> bool:
+        """Whether they would be the same if they were made now; a path may have been replaced."""
+        return self._readable == {path: _identity(path) for path in readable}
+
+    def move_above(self, lowest: int) -> None:
+        """Gives its descriptor another number, that one or a higher one."""
+        moved = fcntl.fcntl(self._fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+        os.close(self._fd)
+        self._fd = moved
+
+    def allow_writes(self, writable: Iterable[bytes]) -> None:
+        """Adds paths where everything is allowed but making devices.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        for path in writable:
+            self._allow(path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
+
+    def enter(self) -> None:
+        """Puts this process, and all that it starts, under them for good.
+
+        It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        _enter(self._fd)
+
+    def _allow(self, path: bytes, rights: int) -> _Identity | None:
+        """Adds a rule; the file or directory that it is about, which the rule keeps in being."""
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # missing, or hidden from this user: there is nothing to allow
+            return None
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISDIR(status.st_mode):
+                rights &= _FILE_RIGHTS
+            rule = struct.pack("=Qi", rights, fd)
+            syscall(_SYS_ADD_RULE, self._fd, _RULE_PATH_BENEATH, rule, 0)
+        finally:
+            os.close(fd)
+        return status.st_dev, status.st_ino
 
 
-def signal_scope() -> int:
-    """A ruleset that only keeps signals inside, as a descriptor for `enter`.
-
-    Raises:
-        OSError: The kernel's ABI is below `SCOPES_SIGNALS`.
-    """
-    return _create(0, 0, _SCOPE_SIGNALS)
-
-
-def enter(ruleset: int) -> None:
-    """Puts this process, and all that it starts, under a ruleset for good.
+def keep_signals_inside() -> None:
+    """Lets this process, and all that it starts, signal only each other, for good.
 
     It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: The kernel's ABI is below `SCOPES_SIGNALS`.
     """
+    ruleset = _create(0, 0, _SCOPE_SIGNALS)
+    try:
+        _enter(ruleset)
+    finally:
+        os.close(ruleset)
+
+
+def _enter(ruleset: int) -> None:
     syscall(_SYS_RESTRICT_SELF, ruleset, 0)
 
 
@@ -109,14 +153,9 @@ def _create(rights: int, net_rights: int, scopes: int) -> int:
     return syscall(_SYS_CREATE_RULESET, attributes, size, 0)
 
 
-def _allow(ruleset: int, path: bytes, rights: int) -> None:
+def _identity(path: bytes) -> _Identity | None:
     try:
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # missing, or hidden from this user: there is nothing to allow
-        return
-    try:
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            rights &= _FILE_RIGHTS
-        syscall(_SYS_ADD_RULE, ruleset, _RULE_PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
-    finally:
-        os.close(fd)
+        status = os.stat(path)  # noqa: PTH116  # names are bytes
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -63,4 +63,4 @@ class Landlock:
         writable = (plan.root, *own) if plan.writes else own
         readable = ("/proc", *plan.reach.readable, *(() if plan.writes else (plan.root,)))
         rules = LandlockRules(readable=readable, writable=writable)
-        return replace(plan.prepared(), landlock=rules, filtered=True)
+        return replace(plan.prepared(), landlock=rules)

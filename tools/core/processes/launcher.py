@@ -1,10 +1,11 @@
 """Starts programs, and ends them with everything that they have started.
 
-A launcher talks to one small process, its zygote (`zygote`), which is there from the first start
-on. Above each program is a supervisor (`supervisor`) that adopts every descendant and ends them
-all when the program ends, when it is told to, or when the launcher is no more, however that ended.
-On Linux no process can leave; elsewhere the program's process group is ended, which a program may
-leave, and nothing confines it but what it is started with. Windows is not supported.
+A launcher talks to a small process, its zygote (`zygote`), which is there from the first start on;
+programs that Landlock confines have another one than those that are free. Above each program is a
+supervisor (`supervisor`) that adopts every descendant and ends them all when the program ends, when
+it is told to, or when the launcher is no more, however that ended. On Linux no process can leave;
+elsewhere the program's process group is ended, which a program may leave, and nothing confines it
+but what it is started with. Windows is not supported.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Launcher:
 
     def __init__(self) -> None:
         self._opening = threading.Lock()
-        self._zygote: ZygoteProcess | None = None
+        self._zygotes: dict[bool, ZygoteProcess] = {}
+        """By whether Landlock confines what they start."""
         self._starting = anyio.Semaphore(_MOST_STARTING)
         self._running: set[Running] = set()
 
@@ -78,15 +80,16 @@ class Launcher:
             async with anyio.create_task_group() as group:
                 for running in tuple(self._running):
                     group.start_soon(running.aclose)
-            zygote, self._zygote = self._zygote, None
-            if zygote is not None:
+            zygotes, self._zygotes = self._zygotes, {}
+            for zygote in zygotes.values():
                 await anyio.to_thread.run_sync(zygote.close)
 
     async def _attempt(self, prepared: Prepared, order: bytes) -> Running | None:
         """Hands an order over; None where nobody took it, because the zygote has ended."""
-        zygote = self._zygote
+        confines = prepared.landlock is not None
+        zygote = self._zygotes.get(confines)
         if zygote is None or not zygote.is_alive():
-            zygote = await anyio.to_thread.run_sync(self._open)
+            zygote = await anyio.to_thread.run_sync(self._open, confines)
         async with AsyncExitStack() as failed:
             with ExitStack() as theirs:
                 contents = (order, prepared.stdin, *prepared.files)
@@ -100,7 +103,7 @@ class Launcher:
                 await zygote.hand_over([control, order_file, *outputs, *inputs])
             report = await running.receive()
             if report is None:
-                await anyio.to_thread.run_sync(self._discard, zygote)
+                await anyio.to_thread.run_sync(self._discard, confines, zygote)
                 return None
             if report.kind == ReportKind.FAILED:
                 raise start_error(prepared, report.value, report.code)
@@ -108,11 +111,11 @@ class Launcher:
             failed.pop_all()
             return running
 
-    def _discard(self, zygote: ZygoteProcess) -> None:
+    def _discard(self, confines: bool, zygote: ZygoteProcess) -> None:
         """Has the next start begin with another zygote; called in threads."""
         with self._opening:
-            if self._zygote is zygote:
-                self._zygote = None
+            if self._zygotes.get(confines) is zygote:
+                del self._zygotes[confines]
             zygote.close()
 
     def _connect(self, theirs: ExitStack) -> tuple[Running, list[int]]:
@@ -127,14 +130,15 @@ class Launcher:
         self._running.add(running)
         return running, [control.fileno(), *(writable for _, writable in outputs)]
 
-    def _open(self) -> ZygoteProcess:
+    def _open(self, confines: bool) -> ZygoteProcess:
         """The zygote that runs; called in threads."""
         with self._opening:
-            if self._zygote is None or not self._zygote.is_alive():
-                if self._zygote is not None:
-                    self._zygote.close()
-                self._zygote = ZygoteProcess()
-            return self._zygote
+            zygote = self._zygotes.get(confines)
+            if zygote is None or not zygote.is_alive():
+                if zygote is not None:
+                    zygote.close()
+                zygote = self._zygotes[confines] = ZygoteProcess(confines=confines)
+            return zygote
 
 
 def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

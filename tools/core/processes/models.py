@@ -89,8 +89,8 @@ class Prepared:
         environment: All of its variables.
         stdin: What it can read from its standard input.
         files: What it has open from descriptor 3 on: the content of files in memory.
-        landlock: What it may touch; None applies no ruleset.
-        filtered: Whether its system calls are filtered (seccomp).
+        landlock: What it may touch, which also filters its system calls (seccomp); None for a
+            program that is free, or that its own command line confines.
         limits: What it may use.
         scratch: A directory of its own that is removed when it has ended; empty for none.
     """
@@ -101,7 +101,6 @@ class Prepared:
     stdin: bytes = b""
     files: tuple[bytes, ...] = ()
     landlock: LandlockRules | None = None
-    filtered: bool = False
     limits: Limits = Limits()
     scratch: str = ""
 

@@ -38,10 +38,8 @@ def packed_order(prepared: Prepared) -> bytes:
         argv=_encoded(prepared.argv),
         environment=dict(_encoded(variable) for variable in prepared.environment.items()),  # type: ignore[misc]  # pairs stay pairs
         cwd=_encoded([prepared.cwd])[0],
-        landlocked=rules is not None,
         readable=_encoded(rules.readable) if rules else (),
         writable=_encoded(rules.writable) if rules else (),
-        filtered=prepared.filtered,
         limits=(limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.file_bytes),
         scratch=_encoded([prepared.scratch])[0],
     ).pack()

@@ -48,8 +48,8 @@ def die_with_parent() -> None:
 
 
 def outlive_parent() -> None:
-    """Undoes `die_with_parent`."""
-    prctl(_PR_SET_PDEATHSIG, 0)
+    """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
 
 
 def forbid_new_privileges() -> None:

@@ -14,9 +14,10 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tools.core.processes import landlock, privileges
+from tools.core.processes import privileges
 from tools.core.processes.child import become_program
-from tools.core.processes.metadata import resolved
+from tools.core.processes.landlock import keep_signals_inside
+from tools.core.processes.metadata import MetadataChanges, resolved
 from tools.core.processes.seccomp import protecting
 from tools.core.processes.watch import Watch
 from tools.core.processes.wire import Order, receive_descriptors, send_descriptors
@@ -33,10 +34,10 @@ _LINUX = hasattr(os, "O_PATH")
 def supervise(
     orders: socket.socket,
     news: socket.socket,
-    scope: int | None,
     filter_program: bytes | None,
     protected: Sequence[int],
     *,
+    alone: bool,
     again: bool,
 ) -> None:
     """Starts the program of the next order, and returns when nothing of it is left.
@@ -44,61 +45,89 @@ def supervise(
     Args:
         orders: Where the launcher's orders come in.
         news: Where the zygote hears from its supervisors.
-        scope: The ruleset that keeps signals inside, where the kernel has it.
-        filter_program: The filter of system calls beside Landlock; None where there is none.
+        filter_program: The filter of system calls beside Landlock; None where nothing confines
+            programs but what they are started with.
         protected: Processes that a filtered program may not signal, beside this one.
+        alone: Whether the kernel can keep its signals, and the program's, from all others.
         again: Whether it serves one order after the other, until the launcher is gone.
     """
-    zygote = os.getppid()
     os.setsid()
     if _LINUX:
         privileges.become_subreaper()
-    if scope is not None:
-        landlock.enter(scope)
-    if filter_program is not None:
+    if alone:
+        keep_signals_inside()
+    if filter_program:
         filter_program = protecting(filter_program, (*protected, os.getpid()))
-    wakeup = _wakeup()
-    while _serve(orders, news, wakeup, filter_program, alone=scope is not None) and again:
+    supervisor = _Supervisor(orders, news, filter_program, alone=alone)
+    while supervisor.serve() and again:
         with suppress(ConnectionError):
             news.send(NEWS.pack(os.getpid()))
-        if os.getppid() != zygote:
-            return
 
 
-def _serve(
-    orders: socket.socket,
-    news: socket.socket,
-    wakeup: int,
-    filter_program: bytes | None,
-    *,
-    alone: bool,
-) -> bool:
-    """Serves one order; False if there will be none."""
-    if _LINUX:
-        privileges.die_with_parent()
-    status, status_of_child = socket.socketpair()
-    pid = os.fork()
-    if not pid:
-        status.close()
-        become_program(orders, status_of_child, filter_program)
-    status_of_child.close()
-    data, received = receive_descriptors(status, 1)
-    if not data:  # the launcher is gone, or somebody ended what would have become the program
-        return False
-    control, order_file = received
-    order = Order.read(order_file)
-    os.close(order_file)
-    # Before the program runs, which could make its paths lead elsewhere.
-    writable = resolved(order.writable)
-    if _LINUX:
-        privileges.outlive_parent()
-    with suppress(ConnectionError):  # it has failed
-        status.send(b"!")  # the program may be executed: from here on somebody ends it
-    with suppress(ConnectionError):  # the zygote has ended
-        send_descriptors(news, NEWS.pack(os.getpid()), [control])
-    with socket.socket(fileno=control) as channel:
-        Watch(pid, channel, status, wakeup, alone=alone).run(order.scratch, writable)
-    return True
+class _Supervisor:
+    def __init__(
+        self,
+        orders: socket.socket,
+        news: socket.socket,
+        filter_program: bytes | None,
+        *,
+        alone: bool,
+    ) -> None:
+        self._orders = orders
+        self._news = news
+        self._filter = filter_program
+        self._alone = alone
+        self._readable: Sequence[bytes] = ()
+        """What the last program could read."""
+        self._zygote = os.getppid()
+        signal.signal(signal.SIGCHLD, self._hear)
+        self._wakeup = _wakeup()
+
+    def serve(self) -> bool:
+        """Serves one order; False if there will be none."""
+        if _LINUX:
+            privileges.die_with_parent()
+        if self._is_orphan():
+            return False
+        child, supervisor = socket.socketpair()
+        pid = os.fork()
+        if not pid:
+            child.close()
+            become_program(supervisor, self._filter, self._readable)
+        supervisor.close()
+        _, listener = receive_descriptors(child, 1)  # it is ready
+        data, received = receive_descriptors(self._orders, 1)
+        if not data:  # the launcher is gone
+            return False
+        control, order_file, *standard = received
+        try:
+            send_descriptors(child, b"!", [order_file, *standard])
+        except ConnectionError:  # somebody ended what would have become the program
+            return False
+        order = Order.read(order_file)
+        for fd in (order_file, *standard):
+            os.close(fd)
+        self._readable = order.readable
+        # Made before the program runs, which could make its paths lead elsewhere.
+        changes = MetadataChanges(listener[0], resolved(order.writable)) if listener else None
+        if _LINUX:
+            privileges.outlive_parent()
+        with suppress(ConnectionError):  # the zygote has ended
+            send_descriptors(self._news, NEWS.pack(os.getpid()), [control])
+        with suppress(ConnectionError):  # it has failed
+            child.send(b"!")  # the program may be executed: from here on somebody ends it
+        with socket.socket(fileno=control) as channel:
+            watch = Watch(pid, channel, child, self._wakeup, changes, alone=self._alone)
+            watch.run(order.scratch)
+        return True
+
+    def _hear(self, _signal: int, _frame: object) -> None:
+        """A child has ended, or the zygote: what waits for it is nobody's then, and is let go."""
+        if self._is_orphan():
+            self._orders.close()
+
+    def _is_orphan(self) -> bool:
+        return os.getppid() != self._zygote
 
 
 def _wakeup() -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 
 from tools.core.processes.child import FAILURE
 from tools.core.processes.metadata import MetadataChanges
 from tools.core.processes.reaping import end_descendants, end_group, exit_code, reap
 from tools.core.processes.scratch import remove_scratch
-from tools.core.processes.wire import Report, ReportKind, receive_descriptors
+from tools.core.processes.wire import Report, ReportKind
 
 __all__ = ["Watch"]
 
@@ -25,28 +24,35 @@ class Watch:
         control: Its own socket, which leads to the launcher.
         status: Where it tells how its start goes.
         wakeup: A descriptor that is readable when a child has ended.
+        changes: Answers what the program's filter asks about; None without a filter.
         alone: Whether this process's signals reach its descendants only.
     """
 
     def __init__(
-        self, pid: int, control: socket.socket, status: socket.socket, wakeup: int, *, alone: bool
+        self,
+        pid: int,
+        control: socket.socket,
+        status: socket.socket,
+        wakeup: int,
+        changes: MetadataChanges | None,
+        *,
+        alone: bool,
     ) -> None:
         self._pid = pid
         self._control = control
         self._status = status
         self._wakeup = wakeup
+        self._changes = changes
         self._alone = alone
         self._ending: int | None = None
-        self._changes: MetadataChanges | None = None
 
-    def run(self, scratch: bytes, writable: Sequence[bytes]) -> None:
+    def run(self, scratch: bytes) -> None:
         """Reports its start, and its end when nothing is left.
 
         Args:
             scratch: The directory that is removed in the end; empty for none.
-            writable: Where it may change rights, owners and times of files.
         """
-        self._report(self._started(writable))
+        self._report(self._started())
         self._watch()
         self._end_all()
         if self._changes is not None:
@@ -55,19 +61,12 @@ class Watch:
             remove_scratch(scratch)
         self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0)))
 
-    def _started(self, writable: Sequence[bytes]) -> Report:
+    def _started(self) -> Report:
         """How the start went: the program's end of the socket closes when it is executed."""
-        report = Report(ReportKind.STARTED, self._pid)
         with self._status as status, suppress(ConnectionError):
-            while True:
-                message, descriptors = receive_descriptors(status, FAILURE.size)
-                if not message:
-                    break
-                for listener in descriptors:
-                    self._changes = MetadataChanges(listener, writable)
-                if not descriptors:
-                    report = Report(ReportKind.FAILED, *FAILURE.unpack(message))
-        return report
+            if failure := status.recv(FAILURE.size):
+                return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
+        return Report(ReportKind.STARTED, self._pid)
 
     def _watch(self) -> None:
         """Returns when the program has ended, or when the launcher wants it to."""

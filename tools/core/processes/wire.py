@@ -38,10 +38,8 @@ class Order(NamedTuple):
         argv: The program by its absolute path, and its arguments.
         environment: All of its variables.
         cwd: Where it starts.
-        landlocked: Whether Landlock's rules apply.
-        readable: Paths that may be read and executed.
+        readable: Paths that may be read and executed, where Landlock confines it.
         writable: Paths that may also be written.
-        filtered: Whether its system calls are filtered.
         limits: CPU seconds, bytes of memory, processes, bytes of a file; 0 sets none.
         scratch: The directory that is removed in the end; empty for none.
     """
@@ -49,10 +47,8 @@ class Order(NamedTuple):
     argv: tuple[bytes, ...]
     environment: dict[bytes, bytes]
     cwd: bytes
-    landlocked: bool
     readable: tuple[bytes, ...]
     writable: tuple[bytes, ...]
-    filtered: bool
     limits: tuple[int, int, int, int]
     scratch: bytes
 

@@ -15,7 +15,8 @@ import sys
 from contextlib import suppress
 
 from tools.core.errors import UnavailableError
-from tools.core.processes import landlock, privileges, seccomp
+from tools.core.processes import privileges, seccomp
+from tools.core.processes.landlock import SCOPES_SIGNALS, landlock_abi
 from tools.core.processes.reaping import end_children, reap
 from tools.core.processes.supervisor import NEWS, supervise
 from tools.core.processes.wire import receive_descriptors
@@ -28,15 +29,17 @@ _LASTING = 2
 _LINUX = hasattr(os, "O_PATH")
 
 
-def main(orders: int) -> None:
+def main(orders: int, *, confines: bool) -> None:
     """Serves a launcher until it closes its socket.
 
     Args:
         orders: The descriptor of the Unix socket that orders come in by.
+        confines: Whether Landlock confines the programs.
     """
     _prepare()
     os.set_inheritable(orders, False)  # noqa: FBT003  # the standard library has it so
-    _Zygote(socket.socket(fileno=orders)).run()
+    filter_program = _filter_program() if confines else None
+    _Zygote(socket.socket(fileno=orders), filter_program).run()
 
 
 def _prepare() -> None:
@@ -57,8 +60,15 @@ def _prepare() -> None:
     gc.disable()
 
 
+def _filter_program() -> bytes:
+    """The filter beside Landlock; where there is none an empty one, which the kernel refuses."""
+    with suppress(UnavailableError):
+        return seccomp.filter_program(landlocked=True)
+    return b""
+
+
 class _Zygote:
-    def __init__(self, orders: socket.socket) -> None:
+    def __init__(self, orders: socket.socket, filter_program: bytes | None) -> None:
         self._orders = orders
         self._news, self._news_of_supervisors = socket.socketpair()
         self._news.setblocking(False)  # noqa: FBT003  # the standard library has it so
@@ -66,11 +76,8 @@ class _Zygote:
         for fd in (self._wakeup, writable):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-        scoped = landlock.landlock_abi() >= landlock.SCOPES_SIGNALS
-        self._scope = landlock.signal_scope() if scoped else None
-        self._filter: bytes | None = None
-        with suppress(UnavailableError):  # another system, or an architecture without a table
-            self._filter = seccomp.filter_program(landlocked=True)
+        self._filter = filter_program
+        self._alone = landlock_abi() >= SCOPES_SIGNALS
         self._lasting: set[int] = set()
         """Supervisors that serve one order after the other."""
         self._waiting: set[int] = set()
@@ -107,7 +114,7 @@ class _Zygote:
         try:
             self._close()
             news = self._news_of_supervisors
-            supervise(self._orders, news, self._scope, self._filter, protected, again=lasts)
+            supervise(self._orders, news, self._filter, protected, alone=self._alone, again=lasts)
         except Exception:  # noqa: BLE001  # a defect of ours, into the server's log
             sys.excepthook(*sys.exc_info())
             os._exit(1)

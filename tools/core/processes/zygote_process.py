@@ -21,25 +21,30 @@ _ROOT = Path(__file__).parents[3]
 # Isolated, without site packages: nothing is loaded but the standard library and our own modules.
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from tools.core.processes.zygote import main; main(int(sys.argv[2]))"
+    "from tools.core.processes.zygote import main; "
+    "main(int(sys.argv[2]), confines=sys.argv[3] == 'confines')"
 )
 
 
 class ZygoteProcess:
     """A zygote that runs; close it with `close`.
 
+    Args:
+        confines: Whether it starts programs that Landlock confines, or others.
+
     Raises:
         UnavailableError: It cannot be started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, confines: bool) -> None:
+        kind = "confines" if confines else "frees"
         self._orders, theirs = socket.socketpair()
         self._orders.setblocking(False)  # noqa: FBT003  # the standard library has it so
         with theirs:
             fd = theirs.fileno()
             try:
                 self._process = subprocess.Popen(  # noqa: S603  # our own module
-                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT), str(fd)],
+                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT), str(fd), kind],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     cwd="/",

@@ -54,7 +54,6 @@ class Place:
             "cwd": str(self.root),
             "environment": {"PATH": "/usr/bin:/bin", "MARKER": self.marker},
             "landlock": self.rules if confined else None,
-            "filtered": confined,
         }
         return Prepared(argv=argv, **(settings | more))
 
