@@ -27,9 +27,6 @@ from tools.core.processes.reach import find_reach
 TARGET = 1.2
 """How many times a plain start a confined one may take."""
 
-_PAUSE = 0
-"""Seconds before each start: what the last one left to do is done, as between an agent's calls."""
-
 ARGV = ("/bin/bash", "-c", "true")
 
 
@@ -99,7 +96,6 @@ async def _samples(
     samples: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(runs):
         for way, start in ways.items():
-            await anyio.sleep(_PAUSE)
             samples[way].append(await _timed(start))
     return samples
 
