@@ -78,40 +78,74 @@ _RULES = tuple(
         ),
         (  # options that programs take a password by
             _NAMES,
-            rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?!-){_VALUE}",
+            rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?![-<]){_VALUE}",
             rf"\1{REDACTED}",
         ),
         (
             ("curl",),
-            r"(\s(?:-u|--user|--proxy-user)[=\s]{0,2}[\"']?[^\s:\"']{1,64}:)[^\s\"']+",
+            r"(\s(?:-[a-z]{0,8}u|--user|--proxy-user)[=\s]{0,2}[\"']?[^\s:\"']{1,64}:)[^\s\"']+",
             rf"\1{REDACTED}",
         ),
         (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}", rf"\1{REDACTED}"),
         (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
-        (("zip", "sqlcmd"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
-        (("7z", "useradd", "twine"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("zip", "sqlcmd", "mosquitto"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (
+            ("7z", "rar ", "useradd", "usermod", "twine", "cqlsh", "rdesktop", "ncftp"),
+            rf"(\s[\"']?(?-i:-h?p)\s{{0,3}})(?!-){_VALUE}",
+            rf"\1{REDACTED}",
+        ),
         (("ldap",), rf"(\s(?-i:-w)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
         (("-storepass", "-keypass"), rf"(\s-(?:store|key)pass\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
         (("curl",), rf"(\s(?:-b|--cookie)[=\s]\s{{0,2}}){_VALUE}", rf"\1{REDACTED}"),
         (
-            ("sudo", "passwd", "login"),
-            rf"((?:sudo|passwd|login)\b[^|;&\r\n<]{{0,200}}<<<\s{{0,3}}){_VALUE}",
+            ("<<<",),
+            (
+                r"(\b(?:sudo|su|passwd|login|cryptsetup|pass|read\s{1,3}-[a-z]{0,4}s)\b"
+                rf"[^|;&\r\n<]{{0,200}}<<<\s{{0,3}}){_VALUE}"
+            ),
             rf"\1{REDACTED}",
         ),
-        (("redis-cli",), rf"(\s-a\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
+        (("redis-cli",), rf"(\s-a\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
         (
-            ("sudo", "passwd", "login"),
+            ("echo", "printf"),
             (
-                rf"(\b(?:echo|printf)\s{{1,3}}(?:-n\s{{1,3}})?){_VALUE}"
-                r"(?=\s{0,3}\|\s{0,3}(?:sudo|(?:ch)?passwd|[\w-]{1,20}\s{1,3}login)\b)"
+                r"(\b(?:echo|printf)\s{1,3}"
+                r"(?:-[ne]{1,2}\s{1,3}|[\"']?%s(?:\\n)?[\"']?\s{1,3})?)"
+                rf"{_VALUE}(?=\s{{0,3}}\|\s{{0,3}}(?:sudo|su|(?:ch)?passwd|cryptsetup"
+                r"|[\w-]{1,20}\s{1,3}(?:auth\s{1,3})?login)\b)"
             ),
             rf"\1{REDACTED}",
         ),
         (
-            ("key=", "sig=", "signature=", "auth=", "pass=", "pass:"),
+            ("key=", "sig=", "signature=", "auth=", "pass=", "pin=", "pass:", "/p:"),
             (
-                r"([?&](?:key|sig|signature|auth|pass)=|(?<![^\s_-])pass=|(?<![^\s\"'])pass:)"
-                r"[^\s&\"']+"
+                r"([?&](?:key|sig|signature|auth|pass)=|(?<![^\s_-])(?:pass|auth|pin)="
+                r"|\bsshpass=|(?<![^\s\"'])(?:/?pass|/p):)[^\s&\"']+"
+            ),
+            rf"\1{REDACTED}",
+        ),
+        (("--pass",), rf"(\s--pass[=\s]\s{{0,2}})(?![-<]){_VALUE}", rf"\1{REDACTED}"),
+        (
+            ("http", "--auth"),
+            r"(\s(?:-a|--auth)[=\s]\s{0,2}[\"']?[\w.@-]{1,64}:)[^\s\"']+",
+            rf"\1{REDACTED}",
+        ),
+        (
+            ("password", "identified"),
+            r"(\b(?:password|identified\s{1,3}by)\s{1,3})(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?)",
+            rf"\1{REDACTED}",
+        ),
+        (("smbclient",), r"(\s-u\s{0,3}[\"']?[^\s%\"']{1,64}%)[^\s\"']+", rf"\1{REDACTED}"),
+        (("sqlplus", "impdp", "expdp"), r"(\s[\w.]{1,64}/)[^\s@/]+", rf"\1{REDACTED}"),
+        (  # commands that take a secret as a word
+            ("login", "unlock", "passw", "_passphrase", "_user", "_authtoken", "obscure", "_key"),
+            (
+                r"(\b(?:(?:cargo|vault)\s{1,3}login|bw\s{1,3}unlock|rclone\s{1,3}obscure"
+                r"|wpa_passphrase\s{1,3}\S{1,64}"
+                r"|htpasswd\s{1,3}-\w{0,4}b\w{0,4}(?:\s{1,3}\S{1,255}){2}"
+                r"|rabbitmqctl\s{1,3}(?:add_user|change_password)\s{1,3}\S{1,64}"
+                r"|(?:mysqladmin|nmcli|neo4j-admin)\b[^|;&\r\n]{0,200}\b(?:set-initial-)?password"
+                rf"|\w{{0,64}}(?:_authtoken|_access_key))\s{{1,3}})(?![-<]){_VALUE}"
             ),
             rf"\1{REDACTED}",
         ),
