@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tools.core.files.openat import identity
 
@@ -104,7 +104,8 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
 
     The content goes to a temporary file in the same directory, to the disk, and then takes the name
     by rename(2): a reader sees the old file or the new one, a hard link elsewhere keeps the old
-    content, a link swapped in is replaced and not followed.
+    content, a link swapped in is replaced and not followed. It gets its temporary name last where
+    the file system can do so (O_TMPFILE, open(2)): a process that is killed meanwhile leaves none.
 
     Args:
         directory: Descriptor of the directory.
@@ -117,24 +118,40 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         OSError: If the disk, the rights or the name refuse; nothing is left behind.
     """
     temporary = f".toolcrib-{secrets.token_hex(8)}.tmp"
-    mode = 0o666 if existing is None else 0o600
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    fd = os.open(temporary, flags, mode, dir_fd=directory)
+
+    def fill(fd: int) -> None:
+        _write_all(fd, data)
+        if existing is not None:
+            _keep_owner_and_mode(fd, existing)
+            _keep_attributes(fd, f"/proc/self/fd/{directory}/{name}")
+        os.fsync(fd)
+
     try:
-        try:
-            _write_all(fd, data)
-            if existing is not None:
-                _keep_owner_and_mode(fd, existing)
-                _keep_attributes(fd, f"/proc/self/fd/{directory}/{name}")
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _make(directory, temporary, 0o666 if existing is None else 0o600, fill)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # It was not made, or the first error says more.
             os.unlink(temporary, dir_fd=directory)
         raise
     _sync_directory(directory)
+
+
+def _make(directory: int, name: str, mode: int, fill: Callable[[int], None]) -> None:
+    """Makes a file and fills it, if possible before it has a name."""
+    if hasattr(os, "O_TMPFILE"):
+        with contextlib.suppress(OSError):  # Not everywhere; the other way says what is wrong.
+            fd = os.open(".", os.O_WRONLY | os.O_TMPFILE, mode, dir_fd=directory)
+            try:
+                fill(fd)
+                os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=directory)
+            finally:
+                os.close(fd)
+            return
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=directory)
+    try:
+        fill(fd)
+    finally:
+        os.close(fd)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -309,6 +310,24 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(sandbox: Sandbox) ->
         assert len(data) == 200_000
         assert len(set(data)) == 1
         sandbox.write("file", b"the lock died with its owner")
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="Linux has files without a name")
+def test_a_writer_that_is_killed_while_it_writes_leaves_nothing_besides(sandbox: Sandbox) -> None:
+    sandbox.write("file", b"old")
+    program = textwrap.dedent("""
+        import resource, signal, sys
+        from pathlib import Path
+        from tools.core.files.sandbox import Sandbox
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        Sandbox(Path(sys.argv[1])).write("file", bytes(200_000))
+    """)
+    before = names(sandbox.root)
+    killed = subprocess.run([sys.executable, "-c", program, str(sandbox.root)], check=False)
+    assert killed.returncode == -signal.SIGXFSZ
+    assert names(sandbox.root) == before
+    assert (sandbox.root / "file").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("path", ["directory", "directory/", ".", "directory/..", "to-directory"])
