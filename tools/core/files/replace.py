@@ -105,7 +105,7 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
     The content goes to a temporary file in the same directory, to the disk, and then takes the name
     by rename(2): a reader sees the old file or the new one, a hard link elsewhere keeps the old
     content, a link swapped in is replaced and not followed. It gets its temporary name last where
-    the file system can do so (O_TMPFILE, open(2)): a process that is killed meanwhile leaves none.
+    the file system can do so (O_TMPFILE, open(2)): a process killed while it writes leaves none.
 
     Args:
         directory: Descriptor of the directory.
