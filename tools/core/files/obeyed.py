@@ -71,6 +71,7 @@ _AGENTS = (
     ".config/crush",
     ".config/goose",
     ".config/opencode",
+    ".config/toolcrib",
     ".continue",
     ".continuerc.json",
     ".copilot",
@@ -102,6 +103,7 @@ _AGENTS = (
     "crush.json",
     "opencode.json",
     "opencode.jsonc",
+    "toolcrib/config.toml",
 )
 """Servers that an agent starts, hooks that it runs, and what it may do unasked."""
 

@@ -48,6 +48,10 @@ ATTACKS = {
     "a task": "mkdir -p sub/.vscode; echo evil > sub/.vscode/tasks.json",
     "a setting of an agent": "echo evil > .claude/settings.json",
     "settings that are a link": "rm -r .claude; ln -s evil .claude",
+    "a policy for the next server": "mkdir -p .config/toolcrib; echo evil > "
+    ".config/toolcrib/config.toml",
+    "a policy behind a link": "mkdir -p sub/toolcrib; echo evil > sub/toolcrib/config.toml; "
+    "ln -s sub .config",
     "settings elsewhere": "mkdir -p a/b/c/d/.claude; echo evil > a/b/c/d/.claude/settings.json",
     "another spelling": "echo evil > .MCP.json",
     "a shell's start": "echo evil > .bashrc",
@@ -89,7 +93,7 @@ def protection(root: Path, tmp_path: Path) -> Protection:
 
 def obeyed(root: Path) -> dict[str, tuple[int, bytes]]:
     """Everything of the root that some program would obey, by a walk of our own."""
-    names = {".mcp.json", ".MCP.json", ".claude", ".vscode", ".bashrc", ".envrc"}
+    names = {".mcp.json", ".MCP.json", ".claude", ".vscode", ".bashrc", ".envrc", "config.toml"}
     found: dict[str, tuple[int, bytes]] = {}
     for path in root.rglob("*"):
         parts = path.relative_to(root).parts
