@@ -22,7 +22,7 @@ Answer = dict[str, Any]
 MAX_CHARACTERS = 200_000
 """Characters of one answer, about."""
 
-PAGE = 100
+PAGE = 250
 """Results that are taken from the worker at once."""
 
 SLICE = 0.05
@@ -65,22 +65,35 @@ class Conversation:
         self._worker = worker
         self._seconds = seconds
 
-    async def open(self, *, include_ignored: bool) -> Answer:
-        """Hands the place over and has it walked.
+    async def begin(
+        self,
+        operation: str,
+        *,
+        limit: int,
+        include_ignored: bool,
+        hunt: Hunt | None = None,
+        **arguments: Any,  # noqa: ANN401  # JSON of any kind
+    ) -> Answer:
+        """Hands the place over, has it walked and searched, and takes the first results.
+
+        Args:
+            operation: What to do, as `tools.core.filesearch.worker` names it.
+            limit: Results at most.
+            include_ignored: Whether what git leaves out is searched too.
+            hunt: As `collect` takes it.
+            **arguments: What the operation takes.
 
         Raises:
             ToolError: If it cannot be read.
         """
-        place = self.place
-        if place.name:
-            return await self.ask("open_file", fds=place.fds, name=place.name)
-        return await self.ask(
-            "open",
-            fds=place.fds,
-            prefix=place.prefix,
-            closed=sorted(place.sandbox.closed()),
-            include_ignored=include_ignored,
-        )
+        place = {
+            "prefix": self.place.prefix,
+            "name": self.place.name,
+            "closed": sorted(self.place.sandbox.closed()),
+            "include_ignored": include_ignored,
+        }
+        page = self._page(limit, hunt)
+        return await self.ask(operation, fds=self.place.fds, place=place, page=page, **arguments)
 
     async def ask(self, operation: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> Answer:  # noqa: ANN401  # JSON of any kind
         """What the worker answers.
@@ -109,33 +122,37 @@ class Conversation:
         """Takes results until they are enough, without those that are hidden.
 
         Args:
-            told: What was told so far: files, large, unreadable, truncated.
+            told: What `begin` answered.
             limit: Results at most.
             hunt: Finds out meanwhile which files are worth reading.
         """
         items: list[Answer] = []
-        characters, is_last = 0, False
-        while len(items) <= limit and characters <= MAX_CHARACTERS and not is_last:
-            count = min(PAGE, limit + 1 - len(items))
-            seconds = SLICE if hunt is not None and hunt.is_on else self._seconds
-            page = await self.ask("more", count=count, seconds_at_most=seconds)
-            if hunt is not None and hunt.is_on and not page["is_last"]:
-                hunt.begin((*told["left_out"], *page["unreadable"]))
-                if (candidates := hunt.candidates()) is not None:
-                    await self.ask("narrow", candidates=candidates)
-            is_last, told["unreadable"] = page["is_last"], page["unreadable"]
+        page, characters = told, 0
+        while True:
             for item in await self._shown(page["items"]):
                 characters += _characters(item)
                 if characters <= MAX_CHARACTERS or not items:
                     items.append(item)
+            if len(items) > limit or characters > MAX_CHARACTERS or page["is_last"]:
+                break
+            if hunt is not None and hunt.is_on:
+                hunt.begin((*told["left_out"], *page["unreadable"]))
+                if (candidates := hunt.candidates()) is not None:
+                    await self.ask("narrow", candidates=candidates)
+            page = await self.ask("more", page=self._page(limit - len(items), hunt))
         is_cut = len(items) > limit or characters > MAX_CHARACTERS
         return Found(
             items[:limit],
             told["files"],
-            is_cut or told["truncated"],
-            await self._told(told["unreadable"]),
-            await self._told(told.get("large", [])),
+            is_cut or page["truncated"],
+            await self._told(page["unreadable"]),
+            await self._told(page["large"]),
         )
+
+    def _page(self, limit: int, hunt: Hunt | None) -> Answer:
+        """How much is taken from the worker at once, and after how long at the latest."""
+        seconds = SLICE if hunt is not None and hunt.is_on else self._seconds
+        return {"count": min(PAGE, limit + 1), "seconds": seconds}
 
     async def _shown(self, items: list[Answer]) -> list[Answer]:
         paths = {item["path"] for item in items}

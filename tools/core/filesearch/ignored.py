@@ -108,7 +108,7 @@ def _read(directory: int, *parts: str) -> list[Rule]:
     try:
         for part in directories:
             opened.append(open_directory(part, opened[-1]))  # each needs the last
-        with os.fdopen(open_file(name, opened[-1]), "rb") as file:
+        with os.fdopen(open_file(name, opened[-1])[0], "rb") as file:
             return read_rules(file.read(MAX_FILE_BYTES))
     except OSError:
         return []

@@ -27,17 +27,21 @@ def open_directory(name: str, directory: int) -> int:
     return os.open(name, _DIRECTORY, dir_fd=directory)
 
 
-def open_file(name: str, directory: int) -> int:
+def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
     """Opens a regular file; a pipe or a device does not hold it up.
+
+    Returns:
+        Its descriptor and status.
 
     Raises:
         OSError: If it cannot be opened; ELOOP if it is a link, ENXIO if it is no regular file.
     """
     fd = os.open(name, _FILE, dir_fd=directory)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise OSError(errno.ENXIO, "not a regular file")
-    return fd
+    return fd, status
 
 
 class Ladder:
@@ -49,22 +53,41 @@ class Ladder:
 
     def __init__(self, top: int) -> None:
         self._top = top
+        self._above: str | None = ""
+        """The path of where it stands; None where it could not get there."""
         self._parts: list[str] = []
         self._opened: list[int] = []
 
-    def open(self, path: str) -> int:
-        """Opens a regular file by its path beneath the top.
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """Opens a regular file by its path beneath the top, as `open_file` does.
 
         Raises:
             OSError: As `open_directory` and `open_file`.
         """
-        *directories, name = path.split("/")
-        self._stand_in(directories)
-        return open_file(name, self._opened[-1] if self._opened else self._top)
+        return open_file(*self._step(path))
+
+    def size(self, path: str) -> int:
+        """Bytes of a file by its path beneath the top.
+
+        Raises:
+            OSError: As `open_directory`, and if there is no file.
+        """
+        name, directory = self._step(path)
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_size
 
     def close(self) -> None:
         """Closes what is open, but for the top."""
         self._stand_in(())
+        self._above = ""
+
+    def _step(self, path: str) -> tuple[str, int]:
+        """The last name of a path, and the directory that it is in."""
+        above, _, name = path.rpartition("/")
+        if above != self._above:
+            self._above = None
+            self._stand_in(above.split("/") if above else ())
+            self._above = above
+        return name, self._opened[-1] if self._opened else self._top
 
     def _stand_in(self, directories: Sequence[str]) -> None:
         shared = 0

@@ -58,9 +58,10 @@ class FileSearch:
         names = path_regex(scope.names)
 
         async def search(conversation: Conversation) -> Found:
-            tree = await conversation.open(include_ignored=scope.include_ignored)
-            told = await conversation.ask("glob", names=names)
-            return await conversation.collect(tree | told, limit)
+            told = await conversation.begin(
+                "glob", limit=limit, include_ignored=scope.include_ignored, names=names
+            )
+            return await conversation.collect(told, limit)
 
         return await self._run(sandbox, scope.path, scope.names, search)
 
@@ -94,13 +95,19 @@ class FileSearch:
 
         async def search(conversation: Conversation) -> Found:
             with self._hunting(conversation.place, scope, narrow) as hunt:
-                tree = await conversation.open(include_ignored=scope.include_ignored)
-                told = await conversation.ask(
-                    "grep", pattern=pattern, names=names, context=context, ignore_case=ignore_case
+                told = await conversation.begin(
+                    "grep",
+                    limit=limit,
+                    include_ignored=scope.include_ignored,
+                    hunt=hunt,
+                    pattern=pattern,
+                    names=names,
+                    context=context,
+                    ignore_case=ignore_case,
                 )
                 if "malformed" in told:
                     raise _malformed(pattern, told["malformed"], told["position"])
-                return await conversation.collect(tree | told, limit, hunt)
+                return await conversation.collect(told, limit, hunt)
 
         return await self._run(sandbox, scope.path, pattern, search)
 
@@ -126,9 +133,15 @@ class FileSearch:
 
         async def search(conversation: Conversation) -> Found:
             with self._hunting(conversation.place, scope, narrow) as hunt:
-                tree = await conversation.open(include_ignored=scope.include_ignored)
-                told = await conversation.ask("rank", words=list(words), names=names)
-                return await conversation.collect(tree | told, limit, hunt)
+                told = await conversation.begin(
+                    "rank",
+                    limit=limit,
+                    include_ignored=scope.include_ignored,
+                    hunt=hunt,
+                    words=list(words),
+                    names=names,
+                )
+                return await conversation.collect(told, limit, hunt)
 
         return await self._run(sandbox, scope.path, " ".join(words), search)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -29,14 +28,14 @@ class File(NamedTuple):
     Attributes:
         path: Relative to where the search starts.
         is_link: Whether it is a symbolic link.
-        size: Bytes.
-        mtime: Time of the last change, Unix seconds.
+        size: Bytes; 0 where nobody asked.
+        mtime: Time of the last change, Unix seconds; 0 where nobody asked.
     """
 
     path: str
     is_link: bool
-    size: int
-    mtime: float
+    size: int = 0
+    mtime: float = 0.0
 
 
 @dataclass(slots=True)
@@ -74,6 +73,7 @@ class Walk:
         prefix: Where that is, relative to the root and without links; "." for the root.
         closed: Device and inode of what is passed over, with all that is beneath it.
         include_ignored: Whether what git leaves out is found too.
+        detailed: Whether sizes and times are wanted, which costs a look at each file.
     """
 
     def __init__(
@@ -84,12 +84,15 @@ class Walk:
         *,
         closed: Collection[Identity] = (),
         include_ignored: bool = False,
+        detailed: bool = True,
     ) -> None:
         self._root = root
         self._start = start
         self._prefix = "" if prefix == "." else f"{prefix}/"
         self._closed = frozenset(closed)
+        self._closed_inodes = {inode for _, inode in closed}
         self._include_ignored = include_ignored
+        self._detailed = detailed
 
     def run(self) -> Tree:
         """Walks.
@@ -104,9 +107,10 @@ class Walk:
                 here = stack[-1]
                 for entry in here.entries:
                     path = f"{here.prefix}{entry.name}"
-                    if not self._takes(here, entry, path, tree):
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    if not self._takes(here, entry.name, path, tree, is_directory=is_directory):
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    if is_directory:
                         if self._descends(stack, entry.name, path, tree):
                             break
                     else:
@@ -158,11 +162,10 @@ class Walk:
         if _identity(os.fstat(directory)) in self._closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    def _takes(self, here: _Open, entry: os.DirEntry[str], path: str, tree: Tree) -> bool:
-        if entry.name in VERSION_CONTROL:
+    def _takes(self, here: _Open, name: str, path: str, tree: Tree, *, is_directory: bool) -> bool:
+        if name in VERSION_CONTROL:
             return False
-        is_directory = entry.is_dir(follow_symlinks=False)
-        if not here.ignored.names(path, entry.name, is_directory=is_directory):
+        if not here.ignored.names(path, name, is_directory=is_directory):
             return True
         if is_directory:
             tree.left_out.append(self._relative(path))
@@ -183,12 +186,17 @@ class Walk:
         return True
 
     def _found(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
+        is_link = entry.is_symlink()
+        if not (is_link or entry.is_file(follow_symlinks=False)):
+            return
+        if not self._detailed and entry.inode() not in self._closed_inodes:
+            tree.files.append(File(self._relative(path), is_link))
+            return
         try:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:  # removed meanwhile
             return
-        is_link = stat.S_ISLNK(status.st_mode)
-        if (is_link or stat.S_ISREG(status.st_mode)) and _identity(status) not in self._closed:
+        if _identity(status) not in self._closed:
             tree.files.append(File(self._relative(path), is_link, status.st_size, status.st_mtime))
 
     def _relative(self, path: str) -> str:

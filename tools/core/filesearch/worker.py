@@ -36,6 +36,9 @@ MAX_MEMORY = 2 << 30
 
 CHUNK = 1 << 16
 
+_OF_EVERY = frozenset({"do", "seconds", "place", "page"})
+"""What messages say besides the arguments of what they ask for."""
+
 
 def main() -> None:
     """Serves the server at the other end of the socket that is its standard input."""
@@ -58,15 +61,31 @@ def main() -> None:
             channel.sendall(json.dumps(answer).encode() + b"\n")
 
 
+class _One:
+    """One open file, as a ladder has many."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def open(self, _path: str) -> tuple[int, os.stat_result]:
+        return os.dup(self._fd), os.fstat(self._fd)
+
+    def size(self, _path: str) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        """Its descriptor is closed by whoever has it."""
+
+
 class _Desk:
-    """Does what the messages ask for, about the place that the last `open` gave."""
+    """Does what the messages ask for, about the place that the last search was given."""
 
     def __init__(self) -> None:
         self._fds: list[int] = []
-        self._read: Callable[[str], int] = _nothing_open
-        self._close: Callable[[], None] = lambda: None
+        self._files: Ladder | _One = _One(-1)
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
+        self._large: list[str] = []
         self._worth: frozenset[str] | None = None
         self._literal = b""
         self._folds = False
@@ -74,80 +93,83 @@ class _Desk:
         self._results: Iterator[Message | None] = iter(())
 
     def take(self, message: Message, fds: list[int]) -> Message:
-        operation: Callable[..., Message] = getattr(self, f"_do_{message['do']}")
-        arguments = {
-            name: value for name, value in message.items() if name not in {"do", "seconds"}
-        }
-        return operation(fds, **arguments) if fds else operation(**arguments)
+        arguments = {name: each for name, each in message.items() if name not in _OF_EVERY}
+        match message["do"]:
+            case "narrow":
+                return self._narrow(**arguments)
+            case "more":
+                return self._more(**message["page"])
+        self._enter(fds, **message["place"], detailed=message["do"] == "glob")
+        search: Callable[..., int] = getattr(self, f"_do_{message['do']}")
+        told = {"files": search(**arguments), "left_out": self._tree.left_out}
+        return told | self._more(**message["page"])
 
-    def _do_open(
-        self, fds: list[int], prefix: str, closed: list[list[int]], *, include_ignored: bool
-    ) -> Message:
-        """Walks beneath a directory."""
+    def _enter(
+        self,
+        fds: list[int],
+        prefix: str,
+        name: str,
+        closed: list[list[int]],
+        *,
+        include_ignored: bool,
+        detailed: bool,
+    ) -> None:
+        """Takes one open file for all that there is, or walks beneath a directory."""
         self._forget()
         self._fds = fds
+        if name:
+            status = os.fstat(fds[0])
+            self._tree = Tree(
+                [File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)]
+            )
+            self._files = _One(fds[0])
+            return
         root, start = fds
         self._closed = frozenset((device, inode) for device, inode in closed)
-        walk = Walk(root, start, prefix, closed=self._closed, include_ignored=include_ignored)
-        self._tree = walk.run()
-        ladder = Ladder(start)
-        self._read, self._close = ladder.open, ladder.close
-        return {
-            "left_out": self._tree.left_out,
-            "unreadable": self._tree.unreadable,
-            "truncated": self._tree.truncated,
-        }
+        self._tree = Walk(
+            root,
+            start,
+            prefix,
+            closed=self._closed,
+            include_ignored=include_ignored,
+            detailed=detailed,
+        ).run()
+        self._files = Ladder(start)
 
-    def _do_open_file(self, fds: list[int], name: str) -> Message:
-        """Takes one open file for all that there is."""
-        self._forget()
-        self._fds = fds
-        status = os.fstat(fds[0])
-        self._tree = Tree([File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)])
-        self._read = lambda _path: os.dup(fds[0])
-        return {"left_out": [], "unreadable": [], "truncated": False}
-
-    def _do_glob(self, names: str) -> Message:
+    def _do_glob(self, names: str) -> int:
         """Files and links by their paths, the newest first."""
         fits = re.compile(names, re.DOTALL).fullmatch
         found = [file for file in self._tree.files if fits(file.path)]
         found.sort(key=lambda file: (-file.mtime, file.path))
         self._results = (file._asdict() for file in found)
-        return {"files": len(found)}
+        return len(found)
 
-    def _do_grep(
-        self,
-        pattern: str,
-        names: str,
-        context: int,
-        *,
-        ignore_case: bool,
-    ) -> Message:
+    def _do_grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
         """Lines in which a pattern fits."""
         fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
         self._literal = literal_of(pattern, ignore_case=ignore_case).encode()
         self._folds = ignore_case
         self._whole = _on_whole_text(pattern, ignore_case=ignore_case)
-        files = self._fitting(names)
-        self._results = self._matches(fits, files, context)
-        return self._told(files)
+        paths = self._fitting(names)
+        self._results = self._matches(fits, paths, context)
+        return len(paths)
 
-    def _do_rank(self, words: list[str], names: str) -> Message:
+    def _do_rank(self, words: list[str], names: str) -> int:
         """Files by words in their names and lines."""
-        files = self._fitting(names)
+        paths = self._fitting(names)
         self._whole = _on_whole_text(WordRanking.pattern(words), ignore_case=True)
-        self._results = self._ranked(WordRanking(words), files)
-        return self._told(files)
+        self._results = self._ranked(WordRanking(words), paths)
+        return len(paths)
 
-    def _do_narrow(self, candidates: list[str]) -> Message:
+    def _narrow(self, candidates: list[str]) -> Message:
         """From now on only these files are read: in the others is nothing."""
         self._worth = frozenset(candidates)
         return {}
 
-    def _do_more(self, count: int, seconds_at_most: float) -> Message:
+    def _more(self, count: int, seconds: float) -> Message:
         """The next results, as many as there are after some time."""
         items: list[Message] = []
-        until = time.monotonic() + seconds_at_most
+        until = time.monotonic() + seconds
         is_last = True
         for item in self._results:
             if item is not None:
@@ -155,29 +177,26 @@ class _Desk:
             if len(items) >= count or time.monotonic() > until:
                 is_last = False
                 break
-        return {"items": items, "is_last": is_last, "unreadable": self._tree.unreadable}
+        return {
+            "items": items,
+            "is_last": is_last,
+            "unreadable": self._tree.unreadable,
+            "large": self._large,
+            "truncated": self._tree.truncated,
+        }
 
-    def _fitting(self, names: str) -> list[File]:
+    def _fitting(self, names: str) -> list[str]:
         fits = re.compile(names, re.DOTALL).fullmatch
-        return [each for each in self._tree.files if not each.is_link and fits(each.path)]
+        return [each.path for each in self._tree.files if not each.is_link and fits(each.path)]
 
-    def _told(self, files: list[File]) -> Message:
-        large = [file.path for file in files if file.size > MAX_FILE_BYTES]
-        return {"files": len(files), "large": large}
-
-    def _matches(
-        self,
-        fits: Search,
-        files: list[File],
-        context: int,
-    ) -> Iterator[Message | None]:
+    def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message | None]:
         """The matches of each file, and None after it."""
-        for file in files:
-            lines = self._lines(file) or []
+        for path in paths:
+            lines = self._lines(path) or []
             for at, line in enumerate(lines):
                 if match := fits(line):
                     yield {
-                        "path": file.path,
+                        "path": path,
                         "line": at + 1,
                         "text": cut(line, *match.span()),
                         "before": [cut(each, 0, 0) for each in lines[max(at - context, 0) : at]],
@@ -185,39 +204,47 @@ class _Desk:
                     }
             yield None
 
-    def _ranked(self, ranking: WordRanking, files: list[File]) -> Iterator[Message | None]:
+    def _ranked(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message | None]:
         """None after each file, then the files that fit."""
-        for file in files:
-            ranking.see(file.path, self._lines(file) or ())
+        for path in paths:
+            ranking.see(path, self._lines(path) or ())
             yield None
-        yield from map(asdict, ranking.best(len(files)))
+        yield from map(asdict, ranking.best(len(paths)))
 
-    def _lines(self, file: File) -> list[str] | None:
+    def _lines(self, path: str) -> list[str] | None:
         """The lines of a file; None where nothing is in them, and where it cannot be read."""
-        is_worth = self._worth is None or file.path in self._worth
-        if file.size > MAX_FILE_BYTES or not is_worth:
-            return None
         try:
-            data = self._data(self._read(file.path))
+            data = self._data(path)
         except FileNotFoundError:
             return None
         except OSError:
-            self._tree.unreadable.append(file.path)
+            self._tree.unreadable.append(path)
             return None
         text = text_of(data) if self._can_fit(data) else None
         if text is None or (self._whole and "\r" not in text and not self._whole(text)):
             return None
         return lines_of(text)
 
-    def _data(self, fd: int) -> bytes:
-        """What is in an open file, which is closed; nothing where it is closed to reads."""
+    def _data(self, path: str) -> bytes:
+        """What is in a file; nothing where it is too large, closed to reads or not worth it."""
+        if self._worth is not None and path not in self._worth:
+            self._note_size(path, self._files.size(path))
+            return b""
+        fd, status = self._files.open(path)
         try:
-            status = os.fstat(fd)
-            if (status.st_dev, status.st_ino) in self._closed:
+            is_closed = (status.st_dev, status.st_ino) in self._closed
+            if is_closed or not self._note_size(path, status.st_size):
                 return b""
             return _up_to(fd, status.st_size, MAX_FILE_BYTES)
         finally:
             os.close(fd)
+
+    def _note_size(self, path: str, size: int) -> bool:
+        """Whether a file may be read; one that is too large is told."""
+        if size <= MAX_FILE_BYTES:
+            return True
+        self._large.append(path)
+        return False
 
     def _can_fit(self, data: bytes) -> bool:
         """Whether the text without which nothing fits is in a file, as far as bytes tell."""
@@ -226,12 +253,13 @@ class _Desk:
         return self._literal in (data.lower() if self._folds else data)
 
     def _forget(self) -> None:
-        self._close()
-        self._close = lambda: None
+        self._files.close()
+        self._files = _One(-1)
         for fd in self._fds:
             os.close(fd)
         self._fds = []
         self._tree = Tree()
+        self._large = []
         self._worth = None
         self._literal = b""
         self._whole = None
@@ -243,10 +271,6 @@ def _on_whole_text(pattern: str, *, ignore_case: bool) -> Search | None:
     if not stays_in_line(pattern, ignore_case=ignore_case):
         return None
     return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if ignore_case else 0)).search
-
-
-def _nothing_open(path: str) -> int:
-    raise FileNotFoundError(path)
 
 
 def _up_to(fd: int, size: int, most: int) -> bytes:

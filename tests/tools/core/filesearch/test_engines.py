@@ -138,20 +138,24 @@ async def _grep(
     try:
         async with searcher.inner._workers.lent() as worker:
             talk = Conversation(worker, place, 20.0)
-            tree = await talk.open(include_ignored=scope.include_ignored)
-            names = path_regex(scope.names or "**")
-            told = await talk.ask(
-                "grep", pattern=pattern, names=names, context=2, ignore_case=ignore_case
+            told = await talk.begin(
+                "grep",
+                limit=0,
+                include_ignored=scope.include_ignored,
+                pattern=pattern,
+                names=path_regex(scope.names or "**"),
+                context=2,
+                ignore_case=ignore_case,
             )
             if narrow is not None:
-                left_out = (*tree["left_out"], *tree["unreadable"])
+                left_out = (*told["left_out"], *told["unreadable"])
                 found = await searcher.inner._finder._ripgrep.candidates(
                     narrow, searcher.sandbox.root, place.prefix, scope.names, left_out
                 )
                 COUNTS["narrowed" if found is not None else "not"] += 1
                 if found is not None:
                     await talk.ask("narrow", candidates=found)
-            return await talk.collect(tree | told, 1000)
+            return await talk.collect(told, 1000)
     finally:
         place.close()
 
