@@ -32,6 +32,7 @@ _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_REFER = 1 << 13
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
@@ -76,10 +77,10 @@ class PathRules:
         scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= SCOPES_SIGNALS else 0
         self._fd = _create(self._rights, _NET_RIGHTS if abi >= _NET_ABI else 0, scopes)
         self._readable = {
-            path: self._allow(path, _READ_FILE | _READ_DIR | _EXECUTE) for path in readable
+            path: _add_rule(self._fd, path, _READ_FILE | _READ_DIR | _EXECUTE) for path in readable
         }
         for path in _DEVICES:
-            self._allow(path, _READ_FILE | _WRITE_FILE)
+            _add_rule(self._fd, path, _READ_FILE | _WRITE_FILE)
 
     def are_of(self, readable: Iterable[bytes]) -> bool:
         """Whether they would be the same if they were made now; a path may have been replaced."""
@@ -98,7 +99,7 @@ class PathRules:
             OSError: The kernel refuses.
         """
         for path in writable:
-            self._allow(path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
+            _add_rule(self._fd, path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
 
     def enter(self) -> None:
         """Puts this process, and all that it starts, under them for good.
@@ -110,36 +111,44 @@ class PathRules:
         """
         _enter(self._fd)
 
-    def _allow(self, path: bytes, rights: int) -> _Identity | None:
-        """Adds a rule; the file or directory that it is about, which the rule keeps in being."""
-        try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:  # missing, or hidden from this user: there is nothing to allow
-            return None
-        try:
-            status = os.fstat(fd)
-            if not stat.S_ISDIR(status.st_mode):
-                rights &= _FILE_RIGHTS
-            rule = struct.pack("=Qi", rights, fd)
-            syscall(_SYS_ADD_RULE, self._fd, _RULE_PATH_BENEATH, rule, 0)
-        finally:
-            os.close(fd)
-        return status.st_dev, status.st_ino
 
-
-def keep_signals_inside() -> None:
+def keep_signals_inside(*, below_others: bool) -> None:
     """Lets this process, and all that it starts, signal only each other, for good.
 
     It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
 
+    Args:
+        below_others: Whether rules about paths will follow. Beneath those a ruleset that does not
+            speak of moving files to another directory forbids it; one that speaks of files at all
+            forbids mounts, as bubblewrap makes them.
+
     Raises:
         OSError: The kernel's ABI is below `SCOPES_SIGNALS`.
     """
-    ruleset = _create(0, 0, _SCOPE_SIGNALS)
+    ruleset = _create(_REFER if below_others else 0, 0, _SCOPE_SIGNALS)
     try:
+        if below_others:
+            _add_rule(ruleset, b"/", _REFER)
         _enter(ruleset)
     finally:
         os.close(ruleset)
+
+
+def _add_rule(ruleset: int, path: bytes, rights: int) -> _Identity | None:
+    """Allows something; the file or directory that it is about, which the rule keeps in being."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # missing, or hidden from this user: there is nothing to allow
+        return None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISDIR(status.st_mode):
+            rights &= _FILE_RIGHTS
+        rule = struct.pack("=Qi", rights, fd)
+        syscall(_SYS_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(fd)
+    return status.st_dev, status.st_ino
 
 
 def _enter(ruleset: int) -> None:

@@ -30,6 +30,7 @@ from tools.core.processes.program import Program
 from tools.core.processes.protection import ClosedPlaces, Protection
 from tools.core.processes.reach import find_reach, is_beneath
 from tools.core.processes.sandbox_exec import SandboxExec
+from tools.core.processes.temporary import TemporaryPlace
 from tools.core.processes.variables import process_variables
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Processes:
             self._keeper,
             mode,
         )
+        self._place = TemporaryPlace()  # what is left in it, the next server removes
         self._programs: set[Program] = set()
         self._seen: dict[Level, frozenset[str]] = {}
 
@@ -141,6 +143,7 @@ class Processes:
                 await program.wait()
             await self._network.aclose()
             await self._levels.aclose()
+            await anyio.to_thread.run_sync(self._place.close)
 
     def _prepare(self, command: Command, confinement: Confinement, proxy: str) -> Prepared:
         """Makes all that a program needs, and looks at the root; called in threads."""
@@ -149,7 +152,7 @@ class Processes:
             if command.writes:
                 closed = self._protection.begin()
                 undoing.callback(self._protection.end)
-            scratch = _make_scratch()
+            scratch = _make_scratch(self._place.path)
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
             prepared = confinement.prepare(
                 self._plan(command, confinement, closed, scratch=scratch, proxy=proxy)
@@ -274,8 +277,8 @@ class Processes:
         return is_beneath(os.path.realpath(path), self._root) or self._reach.has(path)
 
 
-def _make_scratch() -> str:
-    scratch = os.path.realpath(tempfile.mkdtemp(prefix="toolcrib-"))
+def _make_scratch(parent: str) -> str:
+    scratch = tempfile.mkdtemp(dir=parent)
     os.mkdir(os.path.join(scratch, "home"), 0o700)  # noqa: PTH102, PTH118  # texts, not paths
     return scratch
 

@@ -63,6 +63,10 @@ class Protection:
         self._running = 0
         self._folders: dict[str, Folder] = {}
         self._entries: dict[str, Entry] = {}
+        self._failed: dict[str, tuple[Entry | None, Entry | None]] = {}
+        """What could not be undone: what was there before, and what is there instead."""
+        self._notes: list[str] = []
+        """What is still to be told."""
 
     def begin(self) -> ClosedPlaces:
         """Called before a program is started; blocks while the root is looked through.
@@ -71,12 +75,10 @@ class Protection:
             OSError: If the root cannot be opened.
         """
         with self._lock, self._opened() as root:
-            if self._running:
-                found, _notes = self._put_back(root)
-            else:
-                found = survey(root, self._folders)
-                self._folders = found.folders
-                self._entries = remember(root, found, self._entries)
+            if not self._running:
+                found = self._take_in(root)
+            if self._running or self._failed:
+                found = self._put_back(root)
             self._running += 1
             return self._places(found)
 
@@ -84,16 +86,17 @@ class Protection:
         """Called when a program has ended, or was not started after all; blocks like `begin`.
 
         Returns:
-            What was undone, and what could not be.
+            What was undone since the last program ended, and what could not be.
         """
         with self._lock:
             try:
                 with self._opened() as root:
-                    _found, notes = self._put_back(root)
+                    self._put_back(root)
             except OSError as error:
                 return (f"The protected files could not be looked at: {error}",)
             finally:
                 self._running -= 1
+            notes, self._notes = self._notes, []
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
         return tuple(notes)
@@ -120,7 +123,26 @@ class Protection:
             tuple(absolute(path) for path in found.repositories()),
         )
 
-    def _put_back(self, root: int) -> tuple[Survey, list[str]]:
+    def _take_in(self, root: int) -> Survey:
+        """Takes what is there for right, but for what could not be undone and is still there."""
+        found = survey(root, self._folders)
+        self._folders = found.folders
+        self._entries = remember(root, found, self._entries)
+        for path, (before, instead) in tuple(self._failed.items()):
+            if _is_same(self._entries.get(path), instead):
+                self._put(path, before)
+            else:
+                del self._failed[path]
+        return found
+
+    def _put(self, path: str, entry: Entry | None) -> None:
+        """Has an entry, or none, remembered for a path."""
+        if entry is None:
+            self._entries.pop(path, None)
+        else:
+            self._entries[path] = entry
+
+    def _put_back(self, root: int) -> Survey:
         found = survey(root, self._folders, rights=_READABLE)
         now = remember(root, found, self._entries, rights=_READABLE)
         undoing = _Undoing(root, found, Quarantine(self._quarantine))
@@ -133,8 +155,13 @@ class Protection:
         # What was removed together with all around it is protected again should it come back.
         gone = {path: entry for path, entry in self._entries.items() if path not in now}
         self._folders = found.folders
-        self._entries = gone | remember(root, found, now)
-        return found, undoing.notes
+        left = remember(root, found, now)
+        self._entries = gone | left
+        self._failed = {path: (before, left.get(path)) for path, before in undoing.failed.items()}
+        for path, before in undoing.failed.items():
+            self._put(path, before)
+        self._notes += undoing.notes
+        return found
 
 
 class _Undoing:
@@ -142,10 +169,12 @@ class _Undoing:
 
     Attributes:
         notes: What was done, a sentence each.
+        failed: What could not be undone: what was there before, by its path.
     """
 
     def __init__(self, root: int, found: Survey, quarantine: Quarantine) -> None:
         self.notes: list[str] = []
+        self.failed: dict[str, Entry | None] = {}
         self._root = root
         self._found = found
         self._quarantine = quarantine
@@ -166,6 +195,7 @@ class _Undoing:
         try:
             self._undo(path, before, now)
         except (OSError, RecursionError) as error:
+            self.failed[path] = before
             self.notes.append(f"could not be put back: {path} ({error})")
 
     def _is_accepted(self, path: str, before: Entry | None, now: Entry) -> bool:
@@ -208,6 +238,12 @@ class _Undoing:
                 self.notes.append(f"could not be put back: {path} (too large to be remembered)")
                 return
             self.notes.append(f"put back: {path}{moved}")
+
+
+def _is_same(one: Entry | None, other: Entry | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.same_as(other)
 
 
 def _set_mode(directory: int, name: str, mode: int) -> None:

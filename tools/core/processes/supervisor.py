@@ -55,7 +55,7 @@ def supervise(
     if _LINUX:
         privileges.become_subreaper()
     if alone:
-        keep_signals_inside()
+        keep_signals_inside(below_others=filter_program is not None)
     if filter_program:
         filter_program = protecting(filter_program, (*protected, os.getpid()))
     supervisor = _Supervisor(orders, news, filter_program, alone=alone)

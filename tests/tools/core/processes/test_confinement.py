@@ -90,6 +90,8 @@ WORK = {
     "python": "python3 -c 'import json, sqlite3, ssl, tempfile; tempfile.mkdtemp()'",
     "multiprocessing": "python3 -c 'import subprocess, threading; "
     'subprocess.run(["true"], check=True)\'',
+    "moving": "mkdir a b && touch a/f && python3 -c '"
+    'import os; os.rename("a/f", "b/f"); os.link("b/f", "a/g")\'',
     "sort": "seq 200000 | sort -S 1M -R | sort -S 1M -n | tail -1 | grep -q 200000",
     "tar": "mkdir d && touch d/a && tar czf d.tgz d && rm -r d && tar xf d.tgz && test -f d/a",
     "find": "mkdir -p a/b && touch a/b/c && find . -name c -exec cat {} + && test -d a",

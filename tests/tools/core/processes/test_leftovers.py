@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -64,12 +65,24 @@ def ask(server: subprocess.Popen[str], method: str, params: dict[str, Any]) -> s
     return next(line for line in server.stdout if '"id":1' in line.replace(" ", ""))
 
 
+def with_descendants(pid: int) -> list[int]:
+    found = [pid]
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in listed.read_text().split():
+            found += with_descendants(int(child))
+    return found
+
+
+@pytest.mark.parametrize("killed", ["the server", "all at once"])
 def test_what_a_killed_server_left_is_gone_when_the_next_has_run_a_program(
-    temporary: Path,
+    temporary: Path, killed: str
 ) -> None:
     for _ in range(2):
         with serving(temporary) as server:
-            server.kill()
+            pids = with_descendants(server.pid) if killed == "all at once" else [server.pid]
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # as a service manager does it
+                for pid in pids:
+                    os.kill(pid, number)
     assert list(temporary.iterdir())
     with serving(temporary):
         pass  # it ends as its input does

@@ -247,6 +247,42 @@ def test_what_cannot_be_moved_is_left_by_no_name_that_anybody_obeys(
     assert all(any(path.name in note for note in notes) for path in kept)
 
 
+def test_what_could_not_be_undone_is_undone_before_the_next_program_starts(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = obeyed(root)
+    protection.begin()
+    run(root, "rm -r .claude .mcp.json")
+    with monkeypatch.context() as full:
+        full.setattr(os, "mkdir", refuse)
+        assert any("could not be put back: .claude" in note for note in protection.end())
+    assert obeyed(root) != before
+    protection.begin()
+    assert obeyed(root) == before
+    assert protection.end() == ("put back: .claude", "put back: .claude/settings.json")
+
+
+def test_what_a_person_puts_where_something_could_not_be_undone_stays(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    protection.begin()
+    run(root, "rm -r .claude")
+    with monkeypatch.context() as full:
+        full.setattr(os, "mkdir", refuse)
+        assert protection.end()
+    run(root, "mkdir .claude; echo mine > .claude/settings.json")
+    before = obeyed(root)
+    protection.begin()
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
 def test_what_a_running_program_did_is_undone_before_another_starts(
     root: Path, protection: Protection
 ) -> None:
