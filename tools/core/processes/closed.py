@@ -38,6 +38,11 @@ _RULES = {
 }
 """By the last name of each path that is closed to writes: the names before it."""
 
+_ON_THE_WAY = {
+    tuple(map(folded, rule[:end])) for rule in CLOSED_TO_WRITES for end in range(1, len(rule))
+}
+"""The directories that those lie in: a link in the place of one leads to others."""
+
 _MARKS = (*REPOSITORY_MARKS, frozenset({"objects", "refs"}))
 """Also those of a directory that the `commondir` of a repository leads to."""
 
@@ -182,15 +187,22 @@ def _read(root: int, path: str, rights: int) -> Folder | None:
             status = os.fstat(fd)
             is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
             with os.scandir(fd) as entries:
-                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+                found = list(entries)
     except PermissionError:
         return _closed_to_us(root, path)
     except OSError:
         return None  # Gone, or replaced by a link.
+    names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
+    links = {entry.name for entry in found if entry.is_symlink()}
     above = tuple(map(folded, path.split("/")[-2:]))
     present = {folded(name) for name in names}
     is_git = above[-1] == ".git" or any(marks <= present for marks in _MARKS)
-    closed = [name for name in names if _is_closed(above, folded(name), is_git=is_git)]
+    closed = [
+        name
+        for name in names
+        if _is_closed(above, folded(name), is_git=is_git)
+        or (name in links and _is_on_the_way(above, folded(name)))
+    ]
     folders = [name for name, is_folder in names.items() if is_folder and name not in closed]
     return Folder(
         identity(status),
@@ -214,3 +226,8 @@ def _is_closed(above: tuple[str, ...], name: str, *, is_git: bool) -> bool:
     if is_git and name in _OF_GIT:
         return True
     return any(above[len(above) - len(rule) :] == rule for rule in _RULES.get(name, ()))
+
+
+def _is_on_the_way(above: tuple[str, ...], name: str) -> bool:
+    place = (*above, name)
+    return any(place[start:] in _ON_THE_WAY for start in range(len(place)))

@@ -52,6 +52,8 @@ ATTACKS = {
     ".config/toolcrib/config.toml",
     "a policy behind a link": "mkdir -p sub/toolcrib; echo evil > sub/toolcrib/config.toml; "
     "ln -s sub .config",
+    "a policy behind two links": "mkdir y x; echo > y/config.toml; ln -s ../y x/toolcrib; "
+    "ln -s x .config",
     "settings elsewhere": "mkdir -p a/b/c/d/.claude; echo evil > a/b/c/d/.claude/settings.json",
     "another spelling": "echo evil > .MCP.json",
     "a shell's start": "echo evil > .bashrc",
