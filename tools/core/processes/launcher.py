@@ -101,7 +101,7 @@ class Launcher:
                 failed.push_async_callback(running.aclose)
                 order_file, *inputs = files
                 await zygote.hand_over([control, order_file, *outputs, *inputs])
-            report = await running.receive()
+            report = await running.started()
             if report is None:
                 await anyio.to_thread.run_sync(self._discard, confines, zygote)
                 return None

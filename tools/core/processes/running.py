@@ -10,6 +10,7 @@ from contextlib import suppress
 import anyio
 import anyio.to_thread
 
+from tools.core.errors import UnavailableError
 from tools.core.processes.models import Ending
 from tools.core.processes.scratch import remove_scratch
 from tools.core.processes.wire import REPORT_SIZE, Report, ReportKind
@@ -50,7 +51,7 @@ class Running:
         """Waits until the program has ended and nothing of it is left, its scratch included."""
         async with self._reading:
             while self._ending is None:
-                report = await self.receive()
+                report = await self._receive()
                 if report is not None and report.kind != ReportKind.ENDED:
                     continue  # its start was given up before it was known how that went
                 if report is None and self.scratch:
@@ -73,7 +74,18 @@ class Running:
                 await self.kill()
             self._close()
 
-    async def receive(self) -> Report | None:
+    async def started(self) -> Report | None:
+        """The supervisor's first report; None when it is gone.
+
+        Raises:
+            UnavailableError: If it was ended before, because the launcher is closed.
+        """
+        async with self._reading:
+            if self._ending is not None:
+                raise UnavailableError("The program was ended while it was started.")
+            return await self._receive()
+
+    async def _receive(self) -> Report | None:
         """The supervisor's next report; None when it is gone."""
         while len(self._received) < REPORT_SIZE:
             await anyio.wait_readable(self._control)

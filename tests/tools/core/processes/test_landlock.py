@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ pytestmark = [
 ]
 
 Run = Callable[[Prepared], Awaitable[Any]]
+ROOT = Path(__file__).parents[4]
 
 PRELUDE = """
 import ctypes, fcntl, os, struct
@@ -264,14 +266,38 @@ async def test_missing_paths_are_no_obstacle(run: Run, place: Any) -> None:
     assert (await run(place.bash("exit 3", landlock=rules))).exit_code == 3
 
 
+async def test_what_took_the_place_of_a_path_is_readable_and_what_was_there_no_longer(
+    run: Run, place: Any
+) -> None:
+    for number in range(5):  # each process has made rules of what the last program could read
+        (place.readable / "file").write_text(f"{number}\n")
+        away = place.outside / str(number)
+        script = f"cat {place.readable}/file; cat {place.outside}/*/file"
+        outcome = await run(place.bash(script, confined=True))
+        assert (outcome.stdout, outcome.exit_code) == (f"{number}\n", 1)
+        place.readable.rename(away)
+        place.readable.mkdir()
+
+
 @pytest.mark.skipif(landlock_abi() < 4, reason="needs Landlock's network rules")
-async def test_landlock_alone_closes_tcp(run: Run, place: Any) -> None:
+def test_landlock_alone_closes_tcp() -> None:
+    connect = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
+    confine = (
+        "from tools.core.processes.landlock import PathRules; "
+        "from tools.core.processes.privileges import forbid_new_privileges; "
+        "forbid_new_privileges(); PathRules([b'/']).enter(); "
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        script = f"import socket; socket.create_connection(('127.0.0.1', {port}))"
-        assert (await run(place.python(script))).exit_code == 0
-        outcome = await run(place.python(script, landlock=place.rules))
-    assert "PermissionError" in outcome.stderr
+        port = str(server.getsockname()[1])
+        subprocess.run([sys.executable, "-c", connect, port], check=True)
+        refused = subprocess.run(
+            [sys.executable, "-c", confine + connect, port],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+    assert "PermissionError" in refused.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="drops capabilities of root")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tools.core.errors import (
     NotFoundError,
     PermissionDeniedError,
     ToolError,
+    UnavailableError,
 )
 from tools.core.processes.launcher import Launcher
 from tools.core.processes.models import Limits, Prepared
@@ -269,6 +271,23 @@ async def test_closing_the_launcher_ends_what_it_started(place: Any) -> None:
     assert not place.survivors()
     assert open_descriptors() == before
     assert [(await running.wait()).exit_code for running in started] == [137] * 5
+
+
+async def test_closing_the_launcher_while_programs_start_ends_them(place: Any) -> None:
+    async def start(launcher: Launcher) -> None:
+        with suppress(UnavailableError):
+            await launcher.start(place.bash("sleep 1000; true"))
+
+    for steps in range(20):
+        launcher = Launcher()
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(start, launcher)
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            await launcher.aclose()
+        await launcher.aclose()
+        assert not place.survivors()
 
 
 async def test_a_zygote_that_is_killed_is_replaced(

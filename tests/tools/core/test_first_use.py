@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import threading
+
+import anyio
+import pytest
+
+from tools.core.first_use import first_use
+
+
+class Owner:
+    """Has a part as a cached property of Python 3.12 is, without a lock of its own."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.meeting = threading.Barrier(2)
+
+    @property
+    def part(self) -> str:
+        if "part" not in vars(self):
+            try:
+                self.meeting.wait(0.2)  # for another that makes it too
+            except threading.BrokenBarrierError:
+                self.made += 1
+            vars(self)["part"] = threading.current_thread().name
+        return str(vars(self)["part"])
+
+
+@pytest.mark.anyio
+async def test_a_part_is_made_once_by_those_who_use_it_first_at_once_and_off_the_loop() -> None:
+    owner, found = Owner(), list[str]()
+
+    async def use() -> None:
+        found.append(await first_use(owner, "part"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(4):
+            group.start_soon(use)
+    assert owner.made == 1
+    assert len(set(found)) == 1
+    assert found[0] != threading.main_thread().name
