@@ -21,7 +21,7 @@ from typing import Any
 
 from tools.core.filesearch.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
 from tools.core.filesearch.linewise import stays_in_line
-from tools.core.filesearch.literal import literal_of
+from tools.core.filesearch.literal import Literals
 from tools.core.filesearch.opening import Ladder
 from tools.core.filesearch.ranking import WordRanking
 from tools.core.filesearch.tree import File, Tree, Walk
@@ -87,8 +87,7 @@ class _Desk:
         self._tree = Tree()
         self._large: list[str] = []
         self._worth: frozenset[str] | None = None
-        self._literal = b""
-        self._folds = False
+        self._literals: Literals | None = None
         self._whole: Search | None = None
         self._results: Iterator[Message | None] = iter(())
 
@@ -147,8 +146,7 @@ class _Desk:
     def _do_grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
         """Lines in which a pattern fits."""
         fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
-        self._literal = literal_of(pattern, ignore_case=ignore_case).encode()
-        self._folds = ignore_case
+        self._literals = Literals(pattern, ignore_case=ignore_case)
         self._whole = _on_whole_text(pattern, ignore_case=ignore_case)
         paths = self._fitting(names)
         self._results = self._matches(fits, paths, context)
@@ -248,9 +246,7 @@ class _Desk:
 
     def _can_fit(self, data: bytes) -> bool:
         """Whether the text without which nothing fits is in a file, as far as bytes tell."""
-        if not self._literal or data[:2] in WIDE_MARKS:
-            return True
-        return self._literal in (data.lower() if self._folds else data)
+        return self._literals is None or data[:2] in WIDE_MARKS or self._literals.may_be_in(data)
 
     def _forget(self) -> None:
         self._files.close()
@@ -261,7 +257,7 @@ class _Desk:
         self._tree = Tree()
         self._large = []
         self._worth = None
-        self._literal = b""
+        self._literals = None
         self._whole = None
         self._results = iter(())
 

@@ -137,6 +137,11 @@ def test_a_sparse_file_of_ten_gigabytes_is_named_and_not_read(searcher: Any, roo
     assert searcher.grep("needle", Scope(path="sparse")).large == ["sparse"]
 
 
+def test_case_is_ignored_where_the_pattern_itself_says_so(searcher: Any, root: Path) -> None:
+    fill(root, {"a": b"a NEEDLE", "b": b"a needle", "c": b"none"})
+    assert found(searcher.grep("(?i)Needle", ALL)) == [("a", 1), ("b", 1)]
+
+
 def test_a_file_of_the_largest_size_is_searched(
     open_search: Callable[..., Any], root: Path
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.core.filesearch.linewise import stays_in_line
-from tools.core.filesearch.literal import literal_of
+from tools.core.filesearch.literal import Literals
 from tools.core.filesearch.narrowing import narrowed
 
 LETTERS = "abkKsSiI1_ .-\té\xe9ß\u017fKİ\u0131搜\r"
@@ -38,6 +38,7 @@ def _extended(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 patterns = st.recursive(atoms, _extended, max_leaves=8)
+patterns |= patterns.map("(?i){}".format)
 lines = st.text(alphabet=LETTERS, max_size=12)
 
 
@@ -67,16 +68,15 @@ def test_where_a_pattern_fits_its_narrowed_one_fits_in_every_encoding(
 
 @settings(max_examples=1000, deadline=None)
 @given(patterns, lines, st.booleans())
-def test_where_a_pattern_fits_its_literal_stands(
+def test_where_a_pattern_fits_its_literals_stand(
     pattern: str, line: str, ignore_case: bool
 ) -> None:
     real = _compiled(pattern, re.IGNORECASE if ignore_case else 0)
     if real is None or not real.search(line):
         return
-    literal = literal_of(pattern, ignore_case=ignore_case).encode()
+    literals = Literals(pattern, ignore_case=ignore_case)
     for encoding in ("utf-8", "latin-1"):
-        data = line.encode(encoding, "replace")
-        assert literal in (data.lower() if ignore_case else data)
+        assert literals.may_be_in(line.encode(encoding, "replace"))
 
 
 @settings(max_examples=1000, deadline=None)
@@ -112,23 +112,31 @@ def test_what_takes_a_line_feed_does_not_stay_in_a_line(pattern: str, stays: boo
 
 
 @pytest.mark.parametrize(
-    ("pattern", "literal"),
+    ("pattern", "groups"),
     [
-        (r"^\bdef (load|store)_all\(", "_all("),
-        ("a+bc(?P<x>de)f*", "bcde"),
-        ("a|b", ""),
-        ("(abc)?d", "d"),
-        ("(?i:abc)d", "d"),
-        ("(?=abc)x", "x"),
-        ("a\nbc", "bc"),
+        (r"^\bdef (load|store)_all\(", [("_all(",), ("def ",), ("load", "store")]),
+        ("a+bc(?P<x>de)f*", [("bcde",)]),
+        ("x(a.bc|d)", [("x",), ("bc", "d")]),
+        ("(abc|)d", [("d",)]),
+        ("a(b|c(d|ef).)", [("a",), ("b", "c")]),
+        ("(abc)?d", [("d",)]),
+        ("(?i:abc)d", [("d",)]),
+        ("(?=abc)x", [("x",)]),
+        ("a\nbc", [("bc",)]),
+        ("a.bc.def.ghij", [("ghij",), ("def",), ("bc",)]),
+        ("[ab]", []),
     ],
 )
-def test_the_literal_is_the_longest(pattern: str, literal: str) -> None:
-    assert literal_of(pattern, ignore_case=False) == literal
+def test_the_longest_texts_are_looked_for(pattern: str, groups: list[tuple[str, ...]]) -> None:
+    assert Literals(pattern, ignore_case=False).groups == groups
 
 
-def test_letters_that_fold_beyond_ascii_are_no_part_of_a_literal() -> None:
-    assert literal_of("Task Name", ignore_case=True) == " name"
+@pytest.mark.parametrize("pattern", ["Task Name", "(?i)Task Name"])
+def test_letters_that_fold_beyond_ascii_are_no_part_of_a_literal(pattern: str) -> None:
+    literals = Literals(pattern, ignore_case=not pattern.startswith("("))
+    assert literals.groups == [(" name",), ("ta",)]
+    assert literals.may_be_in("a TA\u017f\u212a NAME".encode())
+    assert not literals.may_be_in(b"a task")
 
 
 @pytest.mark.parametrize("pattern", ["", "^$", "a*", r"\b", "(?=a)", "(a|)", "a\nb", "(?:)"])
