@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "first-tool.md").read_text(encoding="utf-8")
 

@@ -34,6 +34,7 @@ def _add(number: int) -> str:
     return _line("tools/call", {"name": "add_document", "arguments": arguments}, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_server_that_is_killed_has_kept_all_that_it_answered(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # an instant, not a secret

@@ -61,6 +61,7 @@ class Server:
         return answer
 
 
+@pytest.mark.slow
 def test_what_was_answered_before_a_kill_is_recorded(tmp_path: Path) -> None:
     for life in range(3):
         server = Server(tmp_path)

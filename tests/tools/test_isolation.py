@@ -159,6 +159,7 @@ def _drain(app: App) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @settings(max_examples=5, deadline=None)
 @given(drawn=st.lists(_calls(), min_size=40, max_size=80))

@@ -142,6 +142,7 @@ async def test_what_a_command_leaves_running_ends_with_it_and_holds_up_nothing(
     assert not survivors(marker)
 
 
+@pytest.mark.slow
 @BY_SPAWN
 async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str) -> None:
     with anyio.fail_after(20):
@@ -154,6 +155,7 @@ async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str)
     assert not survivors(marker)
 
 
+@pytest.mark.slow
 @BY_SPAWN
 async def test_nothing_outlives_a_cancelled_call(crib: Any, spawn: str, marker: str) -> None:
     app, started = crib.app, crib.root / "started"

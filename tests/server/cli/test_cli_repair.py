@@ -88,6 +88,7 @@ def test_a_damage_is_told_from_others(
     assert says in failed[subject]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "says"),
     [

@@ -238,6 +238,7 @@ def test_an_index_that_is_damaged_while_it_is_open_keeps_searches_right(
         assert found.hits[0].dense == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_process_that_idled_while_another_wrote_loses_nothing_of_it(
     tmp_path: Path, other_process: Callable[[Path], Any]
 ) -> None:
@@ -282,6 +283,7 @@ def test_only_the_holder_of_the_lock_works(library: Library, world: ModuleType) 
     assert library.indexer.status(ANN).embedded == 3
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_at_once_lose_nothing(
     tmp_path: Path, other_process: Callable[[Path], Any]
 ) -> None:
@@ -341,6 +343,7 @@ def _kill_and_check(
     library.close()
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_instant_of_an_ingest_loses_nothing_acknowledged(
     tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]
 ) -> None:

@@ -30,7 +30,8 @@ def _connect(family: int, address: tuple[str, int] | str) -> None:
 
 def _send(address: tuple[str, int]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.sendto(b"sent", address)
+        client.connect(address)  # so that it hears at once where nobody is
+        client.send(b"sent")
         client.settimeout(0.2)
         client.recv(1)  # whoever hears it answers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,8 +51,25 @@ class EtcCopy:
         return place
 
     def _copy(self, path: str) -> None:
-        with suppress(OSError, shutil.Error):  # What the server may not read, programs may not.
-            if Path(path).is_dir():
-                shutil.copytree(path, self._placed(path), symlinks=True)
-            else:
-                shutil.copy2(path, self._placed(path))
+        _copy(path, str(self._placed(path)))
+
+
+def _copy(source: str, target: str) -> None:
+    """Copies a file, a link as it is, or a directory; shutil takes five times as long."""
+    with suppress(OSError):  # What the server may not read, programs may not.
+        status = os.lstat(source)
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211  # texts, not paths
+        elif stat.S_ISDIR(status.st_mode):
+            os.mkdir(target, status.st_mode | stat.S_IRWXU)  # noqa: PTH102  # the same
+            for name in os.listdir(source):  # noqa: PTH208  # the same
+                _copy(f"{source}/{name}", f"{target}/{name}")
+        elif stat.S_ISREG(status.st_mode):
+            with open(source, "rb", buffering=0) as file:  # noqa: PTH123  # the same
+                _write(target, file.read(), status.st_mode)
+
+
+def _write(target: str, content: bytes, mode: int) -> None:
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, stat.S_IMODE(mode))
+    with os.fdopen(fd, "wb", buffering=0) as file:
+        file.write(content)

@@ -169,6 +169,7 @@ async def test_who_needs_nothing_runs_in_the_interpreter_of_the_server(
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @BOTH
 async def test_dependencies_are_installed_beside_what_the_worker_needs(

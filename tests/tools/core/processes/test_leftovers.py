@@ -73,6 +73,7 @@ def with_descendants(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["the server", "all at once"])
 def test_what_a_killed_server_left_is_gone_when_the_next_has_run_a_program(
     temporary: Path, killed: str

@@ -354,6 +354,7 @@ def idle(world: World, attacks: dict[str, str]) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "attacks", [WRITES, READS, NETWORK, PROCESSES], ids=["writes", "reads", "network", "processes"]
