@@ -14,7 +14,8 @@ from typing import Any
 __all__ = ["stays_in_line"]
 
 _WITH_LINE_FEED = frozenset({"CATEGORY_SPACE", "CATEGORY_NOT_WORD", "CATEGORY_NOT_DIGIT"})
-_OF_WHOLE_TEXT = frozenset({"AT_BEGINNING_STRING", "AT_END_STRING"})
+_OF_WHOLE_TEXT = frozenset({"AT_BEGINNING_STRING", "AT_END_STRING", "AT_NON_BOUNDARY"})
+"""Places in a text; `\\B` fits between two line feeds and not in an empty line alone."""
 _STAYING = frozenset({"ANY", "GROUPREF", "FAILURE"})
 LINE_FEED = ord("\n")
 

@@ -104,6 +104,7 @@ def test_a_pattern_that_stays_in_a_line_fits_in_a_text_as_in_its_lines(
         ("(?s:.)", False),
         ("(?-m:^a)", False),
         (r"\Aa", False),
+        (r"(?:\B)+", False),
         (r"a\nb", False),
     ],
 )

@@ -132,7 +132,7 @@ def _receive(connection: socket.socket) -> Asked | None:
     head, _, body = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {
-        name.lower(): value.strip() for name, _, value in (li.partition(":") for li in lines)
+        name.lower(): value.strip(" \t") for name, _, value in (li.partition(":") for li in lines)
     }
     while len(body) < int(headers.get("content-length", 0)):
         body += connection.recv(65_536)
