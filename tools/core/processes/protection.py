@@ -155,7 +155,7 @@ class Protection:
         # What was removed together with all around it is protected again should it come back.
         gone = {path: entry for path, entry in self._entries.items() if path not in now}
         self._folders = found.folders
-        left = remember(root, found, now)
+        left = remember(root, found, now) if undoing.notes else now
         self._entries = gone | left
         self._failed = {path: (before, left.get(path)) for path, before in undoing.failed.items()}
         for path, before in undoing.failed.items():

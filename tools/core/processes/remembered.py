@@ -77,9 +77,9 @@ def remember(
         with contextlib.suppress(OSError), opened(root, folder) as fd:
             prefix = f"{folder}/" if folder else ""
             is_hooks = name == "hooks" and found.folders[folder].is_git
-            for path, entry in _tree(fd, folder, prefix, name, known, rights):
-                if is_hooks and path.endswith(".sample") and stat.S_ISREG(entry.mode):
-                    continue  # Git puts them into every repository, and never runs them.
+            # Git puts samples into the hooks of every repository, and never runs them.
+            without = ".sample" if is_hooks else None
+            for path, entry in _tree(fd, folder, prefix, name, known, rights, without):
                 entries[path] = entry
                 if len(entries) >= MOST_ENTRIES:
                     return entries
@@ -93,22 +93,28 @@ def _tree(
     name: str,
     known: Mapping[str, Entry],
     rights: int,
+    without: str | None,
     depth: int = 0,
 ) -> Iterator[tuple[str, Entry]]:
+    """What is at a place and below it, but for regular files whose names end in some way."""
     path = prefix + name
     try:
-        entry = _entry(directory, name, folder, known.get(path))
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if without and name.endswith(without) and stat.S_ISREG(status.st_mode):
+            return
+        entry = _entry(directory, name, folder, status, known.get(path))
     except OSError:
         return  # Gone meanwhile.
     yield path, entry
     if entry.is_folder and depth < _DEEPEST:
         with contextlib.suppress(OSError), opened(directory, name, rights=rights) as fd:
             for each in sorted(os.listdir(fd)):  # noqa: PTH208  # a descriptor
-                yield from _tree(fd, folder, f"{path}/", each, known, rights, depth + 1)
+                yield from _tree(fd, folder, f"{path}/", each, known, rights, without, depth + 1)
 
 
-def _entry(directory: int, name: str, folder: str, known: Entry | None) -> Entry:
-    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+def _entry(
+    directory: int, name: str, folder: str, status: os.stat_result, known: Entry | None
+) -> Entry:
     signature = _signature(status)
     if known is not None and known.is_settled and known.signature == signature:
         return known
