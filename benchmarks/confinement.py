@@ -1,31 +1,41 @@
-"""What it costs to start a program confined: the launcher beside a plain `anyio.run_process`.
+"""What it costs to run a program confined, beside a plain `anyio.run_process`.
 
     python -m benchmarks.confinement [--runs N] [--json]
 
-All start `bash -c true` and wait for its end, in turns, so that what else the machine does meets
-all alike. The first start also starts the zygote, and is told apart. Linux only.
+All run `bash -c true` to its end, in turns, so that what else the machine does meets all alike: the
+launcher alone, and whole runs in a repository, with their private directory and the look at what is
+closed to programs, at each level that works here. The first start also starts the zygote, and is
+told apart. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 
+from tools.core.files.sandbox import Sandbox
 from tools.core.processes.landlock import landlock_abi
 from tools.core.processes.launcher import Launcher
-from tools.core.processes.models import LandlockRules, Prepared
+from tools.core.processes.models import Command, LandlockRules, Limits, Prepared, SandboxMode
+from tools.core.processes.processes import Processes
 from tools.core.processes.reach import find_reach
+from tools.core.web.guard import AddressGuard
 
 TARGET = 1.2
 """How many times a plain start a confined one may take."""
+
+_NOWHERE = "/nothing/here"
 
 ARGV = ("/bin/bash", "-c", "true")
 
@@ -52,6 +62,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="toolcrib-confinement-") as directory:
+        subprocess.run(["git", "init", "--quiet", directory], check=True)  # noqa: S607  # wherever it is
         first, reports = anyio.run(measure, Path(directory), arguments.runs)
     if arguments.json:
         print(json.dumps({"first_ms": first, "ways": [asdict(one) for one in reports]}))
@@ -77,6 +88,7 @@ async def measure(root: Path, runs: int) -> tuple[float, list[Report]]:
         argv=ARGV, cwd=str(root), environment=unconfined.environment, landlock=rules
     )
     launcher = Launcher()
+    levels = [_processes(root, path) for path in (_NOWHERE, os.defpath)]
     try:
         ways: dict[str, Callable[[], Awaitable[object]]] = {
             "plain": lambda: anyio.run_process(ARGV, cwd=root),
@@ -84,10 +96,38 @@ async def measure(root: Path, runs: int) -> tuple[float, list[Report]]:
         }
         if landlock_abi():
             ways["launcher, confined"] = lambda: _run(launcher, confined)
+        for processes in levels:
+            ways[f"whole run, {await processes.level()}"] = partial(_run_whole, processes)
         first = await _timed(lambda: _run(launcher, unconfined))
         return first, _reports(await _samples(ways, runs))
     finally:
         await launcher.aclose()
+        for processes in levels:
+            await processes.aclose()
+
+
+def _processes(root: Path, search_path: str) -> Processes:
+    """What runs programs; where no bubblewrap is found, Landlock confines them."""
+    return Processes(
+        root=root,
+        protected=(),
+        read_only=(),
+        mode=SandboxMode.REQUIRED,
+        limits=Limits(),
+        environment={"PATH": search_path},
+        readable=(),
+        network=(),
+        sandbox=Sandbox(root),
+        data_dir=root.with_name(f"{root.name}-data"),
+        guard=lambda: AddressGuard(()),
+    )
+
+
+async def _run_whole(processes: Processes) -> None:
+    program = await processes.start(Command(argv=ARGV))
+    ending = await program.wait()
+    await program.aclose()
+    assert ending.exit_code == 0
 
 
 async def _samples(
