@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
@@ -112,7 +112,7 @@ class Promise:
 
     def _exact(self, value: Any) -> Any:  # noqa: ANN401  # any value
         """The value with large integers of numpy as they are; pydantic would round them."""
-        return replaced(value, native, objects=False)
+        return value if isinstance(value, BaseModel) else replaced(value, native, objects=False)
 
     def _other_forms(self, value: Any) -> Iterator[Any]:  # noqa: ANN401  # any values
         if self._is_open:

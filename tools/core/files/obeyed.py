@@ -243,6 +243,8 @@ def folded(name: str) -> str:
     Without case and compatibility forms (APFS, NTFS), without characters that are not seen (HFS+,
     and ext4 where it ignores case), without dots and spaces at the end (Windows shares).
     """
+    if name.isascii():  # nearly every one, and all of that leaves it but for its case
+        return name.lower().rstrip(". ")
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = (c for c in _UNSEEN.sub("", plain) if unicodedata.category(c) != "Cf")
     return "".join(seen).rstrip(". ")

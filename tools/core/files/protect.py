@@ -170,12 +170,13 @@ class Guard:
         """
         levels = _levels(root, directory)
         opened = file and identity(file)
+        called = folded(name)
         for own in self._protected:
             found = _identity_of(own.path)
             if found is not None and (found == opened or found in levels):
                 raise ProtectedPathError(own.path)
             # By its name as well: the file may have been replaced since it was opened.
-            if opened and own.name == folded(name) and _identity_of(own.parent) == levels[0]:
+            if opened and own.name == called and _identity_of(own.parent) == levels[0]:
                 raise ProtectedPathError(own.path)
 
     def judge_write(self, root: Root, directory: int, names: Sequence[str]) -> None:
