@@ -37,6 +37,7 @@ def supervise(
     filter_program: bytes | None,
     protected: Sequence[int],
     *,
+    zygote: int,
     alone: bool,
     again: bool,
 ) -> None:
@@ -47,7 +48,8 @@ def supervise(
         news: Where the zygote hears from its supervisors.
         filter_program: The filter of system calls beside Landlock; None where nothing confines
             programs but what they are started with.
-        protected: Processes that a filtered program may not signal, beside this one.
+        protected: Processes that a filtered program may not signal, beside this one and the zygote.
+        zygote: Process id of the zygote, which may have ended by now.
         alone: Whether the kernel can keep its signals, and the program's, from all others.
         again: Whether it serves one order after the other, until the launcher is gone.
     """
@@ -57,8 +59,8 @@ def supervise(
     if alone:
         keep_signals_inside(below_others=filter_program is not None)
     if filter_program:
-        filter_program = protecting(filter_program, (*protected, os.getpid()))
-    supervisor = _Supervisor(orders, news, filter_program, alone=alone)
+        filter_program = protecting(filter_program, (*protected, zygote, os.getpid()))
+    supervisor = _Supervisor(orders, news, filter_program, zygote=zygote, alone=alone)
     while supervisor.serve() and again:
         with suppress(ConnectionError):
             news.send(NEWS.pack(os.getpid()))
@@ -71,6 +73,7 @@ class _Supervisor:
         news: socket.socket,
         filter_program: bytes | None,
         *,
+        zygote: int,
         alone: bool,
     ) -> None:
         self._orders = orders
@@ -79,7 +82,7 @@ class _Supervisor:
         self._alone = alone
         self._readable: Sequence[bytes] = ()
         """What the last program could read."""
-        self._zygote = os.getppid()
+        self._zygote = zygote
         signal.signal(signal.SIGCHLD, self._hear)
         self._wakeup = _wakeup()
 

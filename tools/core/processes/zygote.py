@@ -102,8 +102,8 @@ class _Zygote:
             reap(self._note_ended)
 
     def _fork(self) -> None:
-        launcher = os.getppid()
-        protected = (launcher, os.getpgid(launcher), os.getpid())
+        zygote, launcher = os.getpid(), os.getppid()
+        protected = (launcher, os.getpgid(launcher))
         lasts = len(self._lasting) < _LASTING
         pid = os.fork()
         if pid:
@@ -114,7 +114,15 @@ class _Zygote:
         try:
             self._close()
             news = self._news_of_supervisors
-            supervise(self._orders, news, self._filter, protected, alone=self._alone, again=lasts)
+            supervise(
+                self._orders,
+                news,
+                self._filter,
+                protected,
+                zygote=zygote,
+                alone=self._alone,
+                again=lasts,
+            )
         except Exception:  # noqa: BLE001  # a defect of ours, into the server's log
             sys.excepthook(*sys.exc_info())
             os._exit(1)

@@ -273,6 +273,26 @@ async def test_closing_the_launcher_ends_what_it_started(place: Any) -> None:
     assert [(await running.wait()).exit_code for running in started] == [137] * 5
 
 
+def test_a_supervisor_whose_zygote_ended_before_it_began_takes_no_order() -> None:
+    script = """
+import os, socket
+from tools.core.processes.supervisor import supervise
+ours, orders = socket.socketpair()
+news, _ = socket.socketpair()
+ours.send(b"!")
+supervise(orders, news, None, (), zygote=os.getpid(), alone=False, again=True)
+print(orders.recv(1))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parents[4],
+        timeout=60,
+    )
+    assert done.stdout == b"b'!'\n"
+
+
 async def test_closing_the_launcher_while_programs_start_ends_them(place: Any) -> None:
     async def start(launcher: Launcher) -> None:
         with suppress(UnavailableError):
