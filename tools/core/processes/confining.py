@@ -6,7 +6,7 @@ program: the filter for all, the rules about what is readable from one program t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tools.core.processes import seccomp
 from tools.core.processes.landlock import PathRules
@@ -27,16 +27,15 @@ class Confining:
         listener: Where the filter's questions come in; None where it could not be installed.
     """
 
-    def __init__(self, filter_program: bytes, readable: Iterable[bytes]) -> None:
+    def __init__(self, filter_program: bytes, readable: Sequence[bytes]) -> None:
         self.listener: int | None = None
         self._failure: OSError | None = None
         self._rules: PathRules | None = None
         try:
             self._rules = PathRules(readable)
-            self._rules.are_of(
-                readable
-            )  # once ahead: memory that a fork shares is copied when it is used
-            self.listener = seccomp.install(filter_program, listen=True)
+            # Once ahead: memory that a fork shares is copied when it is used.
+            self._rules.are_of(readable)
+            self.listener = seccomp.install(filter_program)
         except OSError as error:
             self._failure = error
 
@@ -58,7 +57,7 @@ class Confining:
         if self._rules is not None:
             self._rules.move_above(count)
 
-    def restrict(self, readable: Iterable[bytes], writable: Iterable[bytes]) -> None:
+    def restrict(self, readable: Sequence[bytes], writable: Sequence[bytes]) -> None:
         """Puts this process under the rules.
 
         Args:

@@ -33,7 +33,7 @@ class EtcCopy:
         within = [path for path in reach.readable if is_beneath(path, _ETC)]
         links = [link for link in reach.links if is_beneath(link[0], _ETC)]
         for path in within:
-            self._copy(path)
+            _copy(path, str(self._placed(path)))
         for path, target in links:
             self._placed(path).symlink_to(target)
         self.reach = Reach(
@@ -49,9 +49,6 @@ class EtcCopy:
         place = Path(self.path, os.path.relpath(path, _ETC))
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
-
-    def _copy(self, path: str) -> None:
-        _copy(path, str(self._placed(path)))
 
 
 def _copy(source: str, target: str) -> None:

@@ -184,9 +184,7 @@ class _Undoing:
         """Looks at one closed place; those above it were looked at before."""
         if any(path.startswith(f"{moved}/") for moved in self._moved):
             now = None
-        if before is None and now is None:
-            return
-        if before is not None and now is not None and before.same_as(now):
+        if _is_same(before, now):
             return
         if now is not None and self._is_accepted(path, before, now):
             return

@@ -160,17 +160,17 @@ def protecting(program: bytes, processes: Iterable[int]) -> bytes:
     return assembled(if_one_of(NUMBER, signalling, check, skip(check))) + program
 
 
-def install(program: bytes, *, listen: bool) -> int:
+def install(program: bytes) -> int:
     """Filters the system calls of this process, and of all that it starts, for good.
 
     It needs `PR_SET_NO_NEW_PRIVS`.
 
     Args:
         program: A filter.
-        listen: Whether somebody answers what the filter asks about.
 
     Returns:
-        The descriptor that the questions come in by; 0 without.
+        The descriptor that its questions come in by; once it is closed, what the filter asks about
+        does not exist (ENOSYS).
 
     Raises:
         OSError: The kernel refuses.
@@ -178,8 +178,6 @@ def install(program: bytes, *, listen: bool) -> int:
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
     number = _SYS_SECCOMP[os.uname().machine]
-    if not listen:
-        return syscall(number, _SET_MODE_FILTER, 0, described)
     try:  # an asked call is not interrupted but by what ends the program (Linux 5.19)
         flags = _NEW_LISTENER | _WAIT_KILLABLE
         return syscall(number, _SET_MODE_FILTER, flags, described)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.openat import DirectoryOpener
 from tools.core.files.protect import CLOSED_TO_WRITES
 from tools.core.files.sandbox import Sandbox
 
@@ -107,12 +107,6 @@ OPEN = [
     ".vs/x",
     "config/fish/config.fish",
 ]
-
-
-@pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
-def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
-    opener: DirectoryOpener = request.param
-    return opener
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.openat import DirectoryOpener
 from tools.core.files.sandbox import Sandbox
 
 WAYS_OUT = [
@@ -66,13 +66,6 @@ WAYS_OUT = [
     "/proc/self/cwd/root/file.txt",
     "/dev/fd/0",
 ]
-
-
-@pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
-def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
-    """Both ways of resolving; without openat2, the first falls back to the second."""
-    opener: DirectoryOpener = request.param
-    return opener
 
 
 @pytest.fixture

@@ -15,16 +15,10 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import InvalidArgumentsError, OutsideSandboxError, PermissionDeniedError
-from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.openat import DirectoryOpener
 from tools.core.files.sandbox import MAX_EDIT_BYTES, Sandbox
 
 NOBODY = 65534
-
-
-@pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
-def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
-    opener: DirectoryOpener = request.param
-    return opener
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import OutsideSandboxError, PermissionDeniedError
-from tools.core.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.core.files.openat import DirectoryOpener
 from tools.core.files.sandbox import Sandbox
 
 
@@ -53,12 +53,6 @@ WAYS_TO_THE_SECRET = [
     "to-env",
     "open/.env",
 ]
-
-
-@pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
-def open_directory(request: pytest.FixtureRequest) -> DirectoryOpener:
-    opener: DirectoryOpener = request.param
-    return opener
 
 
 @pytest.fixture

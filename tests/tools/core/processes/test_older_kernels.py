@@ -20,7 +20,7 @@ from tools.core.processes import privileges, seccomp
 seccomp.landlock_abi = lambda: int(sys.argv[2])
 privileges.forbid_new_privileges()
 if sys.argv[3] == "filtered":
-    seccomp.install(seccomp.filter_program(landlocked=True), listen=False)
+    os.close(seccomp.install(seccomp.filter_program(landlocked=True)))
 for flags in map(int, sys.argv[5:]):
     try:
         os.open(sys.argv[4], flags)
