@@ -1,11 +1,16 @@
-"""A manager of some functions, with a real sandbox and a real library."""
+"""What the tests of several rooms share: a manager of some functions, and races."""
 
 from __future__ import annotations
 
 import fcntl  # noqa: F401  # nobody may be unable to read what is imported later
 import os
+import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,3 +66,49 @@ def house(request: pytest.FixtureRequest) -> Iterator[Path]:
         finally:
             os.seteuid(0)
             os.setegid(0)
+
+
+_ENDLESS = """
+import sys
+print("swapping", flush=True)
+while True:
+    globals()[sys.argv[1]](sys.argv[2])
+"""
+
+
+@pytest.fixture
+def swapping(
+    request: pytest.FixtureRequest,
+) -> Callable[[Path, str, str], AbstractContextManager[None]]:
+    """Keeps calling a function of the test module's `SWAPS` with a directory."""
+    return partial(_swapping, request.module.SWAPS)
+
+
+@contextmanager
+def _swapping(swaps: str, home: Path, swap: str, kind: str) -> Iterator[None]:
+    """Keeps swapping, in a thread or in a process of its own."""
+    if kind == "process":
+        command = [sys.executable, "-c", swaps + _ENDLESS, swap, str(home)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
+            assert swapper.stdout is not None
+            swapper.stdout.readline()
+            try:
+                yield
+            finally:
+                swapper.kill()
+        return
+    functions: dict[str, Callable[[str], None]] = {}
+    exec(swaps, functions)  # noqa: S102  # one text for the thread and for the child process
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            functions[swap](str(home))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

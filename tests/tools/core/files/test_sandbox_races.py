@@ -9,11 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,21 +59,10 @@ def move_out(home):
     os.rename(home + "/outside/b", home + "/root/a/b")
 """
 
-ENDLESS = (
-    SWAPS
-    + """
-import sys
-print("swapping", flush=True)
-while True:
-    globals()[sys.argv[1]](sys.argv[2])
-"""
-)
-
 PATIENCE = 200_000
 """Tries after which a swapper that never leaves the path inside is a failure of the test."""
 
-functions: dict[str, Callable[[str], None]] = {}
-exec(SWAPS, functions)  # noqa: S102  # one text for the thread and for the child process
+Swapping = Callable[[Path, str, str], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -93,34 +79,6 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "root" / "link-to-denied").symlink_to("denied")
     os.mkfifo(tmp_path / "root" / "pipe")
     return tmp_path
-
-
-@contextmanager
-def swapping(home: Path, swap: str, kind: str) -> Iterator[None]:
-    """Keeps swapping, in a thread or in a process of its own."""
-    if kind == "process":
-        command = [sys.executable, "-c", ENDLESS, swap, str(home)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
-            assert swapper.stdout is not None
-            swapper.stdout.readline()
-            try:
-                yield
-            finally:
-                swapper.kill()
-        return
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            functions[swap](str(home))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def naive_path(home: Path, path: str) -> str:
@@ -185,7 +143,9 @@ def read_while_swapping(sandbox: Sandbox, path: str, tries: int) -> tuple[int, i
 
 
 @pytest.mark.parametrize(("swap", "path"), READS)
-def test_the_swapper_gets_a_naive_reader_out(home: Path, swap: str, path: str) -> None:
+def test_the_swapper_gets_a_naive_reader_out(
+    home: Path, swap: str, path: str, swapping: Swapping
+) -> None:
     naive_open = open_by_steps if swap == "move_out" else open_checked
     with swapping(home, swap, "process"):
         assert naive_reader_escapes(home, path, naive_open)
@@ -193,8 +153,8 @@ def test_the_swapper_gets_a_naive_reader_out(home: Path, swap: str, path: str) -
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 @pytest.mark.parametrize(("swap", "path"), READS)
-def test_no_read_escapes_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str
+def test_no_read_escapes_while_links_are_swapped(  # noqa: PLR0913, PLR0917  # a table
+    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, kind):
         inside, escaped = read_while_swapping(sandbox, path, 2_000)
@@ -205,7 +165,7 @@ def test_no_read_escapes_while_links_are_swapped(
 @pytest.mark.slow
 @pytest.mark.parametrize(("swap", "path"), READS)
 def test_no_read_of_a_hundred_thousand_escapes(
-    home: Path, sandbox: Sandbox, swap: str, path: str
+    home: Path, sandbox: Sandbox, swap: str, path: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, "process"):
         inside, escaped = read_while_swapping(sandbox, path, 100_000)
@@ -245,15 +205,17 @@ def outside(home: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(("swap", "path"), WRITES)
-def test_the_swapper_gets_a_naive_writer_out(home: Path, swap: str, path: str) -> None:
+def test_the_swapper_gets_a_naive_writer_out(
+    home: Path, swap: str, path: str, swapping: Swapping
+) -> None:
     with swapping(home, swap, "process"):
         assert naive_write_escapes(home, path)
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 @pytest.mark.parametrize(("swap", "path"), WRITES)
-def test_no_write_escapes_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str
+def test_no_write_escapes_while_links_are_swapped(  # noqa: PLR0913, PLR0917  # a table
+    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, kind):
         done = write_while_swapping(sandbox, path, 300)
@@ -264,7 +226,7 @@ def test_no_write_escapes_while_links_are_swapped(
 @pytest.mark.slow
 @pytest.mark.parametrize(("swap", "path"), WRITES)
 def test_no_write_of_twenty_thousand_escapes(
-    home: Path, sandbox: Sandbox, swap: str, path: str
+    home: Path, sandbox: Sandbox, swap: str, path: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, "process"):
         done = write_while_swapping(sandbox, path, 20_000)
@@ -274,7 +236,7 @@ def test_no_write_of_twenty_thousand_escapes(
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 def test_no_listing_shows_what_is_outside_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, kind: str
+    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
 ) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
     with swapping(home, "swap_directory", kind):
@@ -295,14 +257,16 @@ def naive_listing_escapes(home: Path, path: str, name: str) -> bool:
     return False
 
 
-def test_the_swapper_gets_a_naive_listing_out(home: Path) -> None:
+def test_the_swapper_gets_a_naive_listing_out(home: Path, swapping: Swapping) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
     with swapping(home, "swap_directory", "process"):
         assert naive_listing_escapes(home, "a", "private-name")
 
 
 @pytest.mark.slow
-def test_no_listing_of_fifty_thousand_escapes(home: Path, sandbox: Sandbox) -> None:
+def test_no_listing_of_fifty_thousand_escapes(
+    home: Path, sandbox: Sandbox, swapping: Swapping
+) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
     inside = 0
     with swapping(home, "swap_directory", "process"):
@@ -333,14 +297,14 @@ def make_while_swapping(sandbox: Sandbox, tries: int) -> int:
     return made
 
 
-def test_the_swapper_gets_a_naive_maker_of_directories_out(home: Path) -> None:
+def test_the_swapper_gets_a_naive_maker_of_directories_out(home: Path, swapping: Swapping) -> None:
     with swapping(home, "swap_directory", "process"):
         assert naive_directory_escapes(home, "a/new-{}/deep")
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 def test_no_directory_is_made_outside_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, kind: str
+    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
 ) -> None:
     with swapping(home, "swap_directory", kind):
         made = make_while_swapping(sandbox, 300)
@@ -349,7 +313,9 @@ def test_no_directory_is_made_outside_while_links_are_swapped(
 
 
 @pytest.mark.slow
-def test_no_directory_of_fifty_thousand_is_made_outside(home: Path, sandbox: Sandbox) -> None:
+def test_no_directory_of_fifty_thousand_is_made_outside(
+    home: Path, sandbox: Sandbox, swapping: Swapping
+) -> None:
     with swapping(home, "swap_directory", "process"):
         made = make_while_swapping(sandbox, 50_000)
     assert sorted(path.name for path in (home / "outside").rglob("*")) == ["file"]
@@ -381,7 +347,7 @@ def naive_rule_is_passed(home: Path, path: str) -> bool:
     return False
 
 
-def test_the_swapper_gets_past_a_naive_rule(home: Path) -> None:
+def test_the_swapper_gets_past_a_naive_rule(home: Path, swapping: Swapping) -> None:
     with swapping(home, "swap_rule", "process"):
         assert naive_rule_is_passed(home, "a/file")
 
@@ -408,7 +374,9 @@ def use_while_swapping(home: Path, sandbox: Sandbox, tries: int) -> tuple[int, i
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
-def test_no_rule_is_passed_while_links_are_swapped(home: Path, sandbox: Sandbox, kind: str) -> None:
+def test_no_rule_is_passed_while_links_are_swapped(
+    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
+) -> None:
     (home / "root" / "denied" / "secret").write_bytes(b"")
     with swapping(home, "swap_rule", kind):
         done, denied = use_while_swapping(home, sandbox.ruled(DeniedDirectory()), 1_000)
@@ -418,7 +386,9 @@ def test_no_rule_is_passed_while_links_are_swapped(home: Path, sandbox: Sandbox,
 
 
 @pytest.mark.slow
-def test_no_rule_of_a_hundred_thousand_tries_is_passed(home: Path, sandbox: Sandbox) -> None:
+def test_no_rule_of_a_hundred_thousand_tries_is_passed(
+    home: Path, sandbox: Sandbox, swapping: Swapping
+) -> None:
     (home / "root" / "denied" / "secret").write_bytes(b"")
     with swapping(home, "swap_rule", "process"):
         done, denied = use_while_swapping(home, sandbox.ruled(DeniedDirectory()), 100_000)
@@ -443,14 +413,14 @@ def naive_reader_meets_a_pipe(home: Path) -> bool:
     return False
 
 
-def test_the_swapper_gets_a_naive_reader_to_a_pipe(home: Path) -> None:
+def test_the_swapper_gets_a_naive_reader_to_a_pipe(home: Path, swapping: Swapping) -> None:
     with swapping(home, "swap_pipe", "process"):
         assert naive_reader_meets_a_pipe(home)
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
 def test_no_read_waits_for_a_pipe_that_is_swapped_in(
-    home: Path, sandbox: Sandbox, kind: str
+    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
 ) -> None:
     refused = 0
     with swapping(home, "swap_pipe", kind):
@@ -462,7 +432,9 @@ def test_no_read_waits_for_a_pipe_that_is_swapped_in(
     assert refused > 0
 
 
-def test_no_write_goes_out_with_a_directory_that_moves(home: Path, sandbox: Sandbox) -> None:
+def test_no_write_goes_out_with_a_directory_that_moves(
+    home: Path, sandbox: Sandbox, swapping: Swapping
+) -> None:
     with swapping(home, "move_out", "process"):
         for turn in range(300):
             with suppress(ToolError):

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +49,7 @@ def move_out(home):
     os.rename(home + "/outside/moved", home + "/root/a/b")
 """
 
-ENDLESS = (
-    SWAPS
-    + """
-import sys
-print("swapping", flush=True)
-while True:
-    globals()[sys.argv[1]](sys.argv[2])
-"""
-)
-
-functions: dict[str, Callable[[str], None]] = {}
-exec(SWAPS, functions)  # noqa: S102  # one text for the thread and for the child process
+Swapping = Callable[[Path, str, str], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -82,34 +68,6 @@ def home(root: Path) -> Path:
     return home
 
 
-@contextmanager
-def swapping(home: Path, swap: str, kind: str) -> Iterator[None]:
-    """Keeps swapping, in a thread or in a process of its own."""
-    if kind == "process":
-        command = [sys.executable, "-c", ENDLESS, swap, str(home)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
-            assert swapper.stdout is not None
-            swapper.stdout.readline()
-            try:
-                yield
-            finally:
-                swapper.kill()
-        return
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.is_set():
-            functions[swap](str(home))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
 def naive_search_escapes(home: Path) -> bool:
     """What many tools do: walk without following links, look at each file, open it by its path."""
     for _ in range(20_000):
@@ -126,7 +84,7 @@ SWAPPERS = ["swap_directory", "swap_files"]
 
 
 @pytest.mark.parametrize("swap", SWAPPERS)
-def test_the_swapper_gets_a_naive_search_out(home: Path, swap: str) -> None:
+def test_the_swapper_gets_a_naive_search_out(home: Path, swap: str, swapping: Swapping) -> None:
     with swapping(home, swap, "process"):
         assert naive_search_escapes(home)
 
@@ -150,7 +108,7 @@ def search_while_swapping(searcher: Any, tries: int) -> tuple[int, int]:
 @pytest.mark.parametrize("kind", ["thread", "process"])
 @pytest.mark.parametrize("swap", [*SWAPPERS, "move_out"])
 def test_no_search_escapes_while_links_are_swapped(
-    searcher: Any, home: Path, swap: str, kind: str
+    searcher: Any, home: Path, swap: str, kind: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, kind):
         done, inside = search_while_swapping(searcher, 2_000)
@@ -161,7 +119,7 @@ def test_no_search_escapes_while_links_are_swapped(
 @pytest.mark.slow
 @pytest.mark.parametrize("swap", [*SWAPPERS, "move_out"])
 def test_no_search_of_a_hundred_thousand_tries_escapes(
-    searcher: Any, home: Path, swap: str
+    searcher: Any, home: Path, swap: str, swapping: Swapping
 ) -> None:
     with swapping(home, swap, "process"):
         done, inside = search_while_swapping(searcher, 100_000)
