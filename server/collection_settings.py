@@ -209,9 +209,12 @@ def _of(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any m
 
 def _prefix(folder: str, root: Path) -> str:
     """How the raw_id of every file in a folder begins, as imports and add_document name files."""
-    path = Path(os.path.normpath(root / Path(folder).expanduser()))
-    if not path.is_relative_to(root):  # an import follows links to what it stores
-        path = path.resolve()
+    try:
+        path = Path(os.path.normpath(root / Path(folder).expanduser()))
+        if not path.is_relative_to(root):  # an import follows links to what it stores
+            path = path.resolve()
+    except RuntimeError as error:  # a user without a home, a loop of links
+        raise ValueError(f"folder {folder!r} cannot be looked up: {error}") from error
     if path == root:
         raise ValueError(
             f"folder {folder!r} is the root itself; leave folder out, or name one beneath it"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from server.settings_group import SettingsGroup
+from server.settings_group import SettingsGroup, expand
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 
 __all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings"]
@@ -45,10 +45,7 @@ def _check_key(key: SecretStr) -> SecretStr:
 def _check_folder(folder: Path | None) -> Path | None:
     if folder is None:
         return None
-    try:
-        expanded = folder.expanduser().absolute()
-    except RuntimeError as error:  # the user has no home directory
-        raise ValueError(str(error)) from error
+    expanded = expand(folder)
     if not expanded.is_dir():
         raise ValueError(f"names {str(folder)!r}, which is no directory")
     return expanded

@@ -36,7 +36,14 @@ from server.safety_settings import (
     SystemSettings,
     WebSearchSettings,
 )
-from server.settings_group import GivenName, Names, SettingsGroup, parse_object, split_commas
+from server.settings_group import (
+    GivenName,
+    Names,
+    SettingsGroup,
+    expand,
+    parse_object,
+    split_commas,
+)
 
 __all__ = [
     "DEFAULT_SOURCE",
@@ -72,17 +79,6 @@ def _refuse_empty(value: object) -> object:
     return value
 
 
-def _expand(path: Path) -> Path:
-    try:
-        expanded = path.expanduser().absolute()
-        expanded.exists()  # which a name that is too long cannot be asked
-    except RuntimeError as error:
-        raise ValueError(str(error)) from error
-    except OSError as error:
-        raise ValueError(f"cannot be looked up: {error.strerror}") from error
-    return expanded
-
-
 def _check_data_dir(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise ValueError("is not a directory")
@@ -90,9 +86,9 @@ def _check_data_dir(path: Path) -> Path:
 
 
 def _check_root(path: Path) -> Path:
-    resolved = path.resolve()
-    if not resolved.is_dir():
+    if not path.is_dir():  # before it is resolved, which a loop of links cannot be
         raise ValueError("is not an existing directory")
+    resolved = path.resolve()
     if resolved == Path(resolved.anchor):
         raise ValueError("is the whole file system; choose the directory that agents may work in")
     return resolved
@@ -110,7 +106,7 @@ def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
-_GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(_expand)]
+_GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(expand)]
 _FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = ["GivenName", "Names", "SettingsGroup", "parse_object", "split_commas"]
+__all__ = ["GivenName", "Names", "SettingsGroup", "expand", "parse_object", "split_commas"]
 
 
 class SettingsGroup(BaseModel):
@@ -40,6 +41,22 @@ def parse_object(value: object) -> object:
         return json.loads(value)
     except (ValueError, RecursionError):
         raise ValueError("is not JSON") from None
+
+
+def expand(path: Path) -> Path:
+    """A path that a setting names, from the root of the file system on.
+
+    Raises:
+        ValueError: It cannot be looked up: a name that is too long, a user without a home.
+    """
+    try:
+        expanded = path.expanduser().absolute()
+        expanded.exists()  # raises where nobody could look
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    except OSError as error:
+        raise ValueError(f"cannot be looked up: {error.strerror}") from error
+    return expanded
 
 
 GivenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]

@@ -269,7 +269,15 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
     assert settings.http.allowed_hosts == ("a.example:*", "b.example")
 
 
+def test_a_root_that_is_a_loop_of_links_is_a_settings_error(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert "root" in complaint(environ={"TOOLCRIB_ROOT": str(tmp_path / "loop")})
+
+
 @example("0" * 5_000, "data_dir")
+@example("0" * 300, "embedder.folder")
+@example("~nobody-of-that-name/x", "embedder.folder")
+@example('{"x": {"folder": "~nobody-of-that-name"}}', "sources")
 @given(st.text(), st.sampled_from([key for key, _ in Settings.fields()]))
 def test_any_text_for_any_setting_is_a_value_or_a_settings_error(text: str, key: str) -> None:
     variable = "TOOLCRIB_" + key.upper().replace(".", "__")
