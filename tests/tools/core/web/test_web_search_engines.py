@@ -56,6 +56,8 @@ class Site:
         with suppress(*BROKEN):
             while b"\r\n\r\n" not in head:
                 head += await stream.receive()
+        if b"\r\n\r\n" not in head:  # a client whose time ran out first
+            return
         self.heads.append(head.decode("latin-1"))
         self.asked.append(head.split(b" ")[1].decode())
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
