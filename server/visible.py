@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from tools.core.unseen import EMOJI_SELECTOR, UNSEEN
+
 __all__ = ["visible", "visible_lines"]
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 """Control characters to the pictures that Unicode has of them."""
 
 _HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
-_JOINERS = {"\u200c", "\u200d", "\ufe0f"}
+_JOINERS = f"\u200c\u200d{EMOJI_SELECTOR}"
 """Parts of words in several scripts, and of emoji; between letters of ASCII they only hide."""
 
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0e\uffa0"
-    "\ufff0-\ufff8\U000e0000-\U000e0fff]|(?<![^\0-\x7f])[\u200c\u200d\ufe0f]+"
-)
-"""Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, and the blank of Braille."""
+_BLANK = "\u2800"
+"""The blank of Braille."""
+
+_UNSEEN = re.compile(f"[{UNSEEN}{_BLANK}]|(?<![^\0-\x7f])[{_JOINERS}]+")
 
 
 def visible(text: str) -> str:

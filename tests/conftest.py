@@ -2,9 +2,100 @@
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
 import pytest
+
+from server.clients import command_path
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+class RawServer:
+    """A real server over stdio, asked line by line.
+
+    Args:
+        place: Where its root and its data are.
+        variables: What else is in its environment.
+    """
+
+    def __init__(self, place: Path, **variables: str) -> None:
+        (place / "root").mkdir(exist_ok=True)
+        self.process = subprocess.Popen(
+            [command_path(), "serve", "--root", place / "root", "--data-dir", place / "data"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **variables},
+            text=True,
+        )
+        self._tell("initialize", HELLO, 0)
+        self._tell("notifications/initialized", {})
+        self._answer()
+
+    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        self._tell("tools/call", {"name": name, "arguments": arguments}, 1)
+        result: dict[str, Any] = self._answer()["result"]
+        return result
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Closes its input, which ends it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def _tell(self, method: str, params: dict[str, Any], number: int | None = None) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        if number is not None:
+            message["id"] = number
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+
+@pytest.fixture
+def raw_server() -> type[RawServer]:
+    return RawServer
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """A disk on which no file of this process grows beyond some bytes."""
+    return _full_disk
+
+
+@contextmanager
+def _full_disk(file_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import termios
 from collections.abc import Iterator
 
 __all__ = ["forget_typed", "wrapped"]
@@ -26,16 +27,7 @@ def wrapped(line: str) -> str:
 
 def forget_typed() -> None:
     """Forgets what was typed already: it was no answer to what is shown only now."""
-    if not sys.stdin.isatty():
-        return
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415  # only there
-
-        while msvcrt.kbhit():
-            msvcrt.getwch()
-    else:
-        import termios  # noqa: PLC0415  # not everywhere
-
+    if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 

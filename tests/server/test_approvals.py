@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -495,24 +499,15 @@ async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
 
 @pytest.mark.anyio
 async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_result(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    full_disk: Callable[[int], AbstractContextManager[None]],
 ) -> None:
     with closing(Library(tmp_path, MiniLMEmbedder())) as library:
         approvals = approvals_of(ApprovalStore(library.database))
         approval = await approvals.obtain(QUESTION, Answering(Consent.ONCE))
-        with full_disk():
+        with full_disk(0):
             await approvals.close(approval, is_final=True)
         assert "An approval stays taken" in caplog.text
         with pytest.raises(ApprovalRequiredError):
             await approvals.obtain(QUESTION, None)
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file of this process can grow."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

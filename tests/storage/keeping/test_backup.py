@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -232,17 +231,16 @@ def test_a_backup_that_is_broken_off_leaves_nothing(small: Library, tmp_path: Pa
     small.shelf(ANN).forget([])  # the record can be written
 
 
-def test_a_disk_that_fills_up_leaves_nothing(data: Path, tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    database = Database(data / "toolcrib.db")
+def test_a_disk_that_fills_up_leaves_nothing(
+    data: Path, tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
     (tmp_path / "disk").mkdir()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
-    try:
-        with pytest.raises(BackupError, match=r"full|I/O error|too large") as caught:
-            back_up(database, tmp_path / "disk" / "copy")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        database.close()
+    with (
+        closing(Database(data / "toolcrib.db")) as database,
+        full_disk(500_000),
+        pytest.raises(BackupError, match=r"full|I/O error|too large") as caught,
+    ):
+        back_up(database, tmp_path / "disk" / "copy")
     assert str(tmp_path / "disk" / "copy") in caught.value.message
     assert names_in(tmp_path / "disk") == []
 

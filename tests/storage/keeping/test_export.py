@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import resource
 import stat
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -199,15 +199,13 @@ def test_what_is_there_already_is_refused(
 
 @pytest.mark.parametrize("export", [export_jsonl, export_markdown])
 def test_a_disk_that_fills_up_leaves_nothing(
-    filled: Library, tmp_path: Path, export: Callable[..., int]
+    filled: Library,
+    tmp_path: Path,
+    export: Callable[..., int],
+    full_disk: Callable[[int], AbstractContextManager[None]],
 ) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-    try:
-        with pytest.raises(BackupError, match="File too large"):
-            export(filled.database, tmp_path / "out", ANN)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_disk(2000), pytest.raises(BackupError, match="File too large"):
+        export(filled.database, tmp_path / "out", ANN)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 

@@ -57,7 +57,7 @@ def split_lines(text: str) -> list[str]:
 
     A line ends at `\n`, as grep and editors count; only a text without any ends its lines at `\r`.
     """
-    end = "\r" if "\n" not in text else "\n"
+    end = _end_sign(text)
     lines, start = list[str](), 0
     while start < len(text):
         stop = text.find(end, start + _BLOCK) + 1 or len(text)
@@ -71,7 +71,7 @@ def split_lines(text: str) -> list[str]:
 
 def count_lines(text: str) -> int:
     """How many lines `split_lines` makes of a text."""
-    end = "\r" if "\n" not in text else "\n"
+    end = _end_sign(text)
     return text.count(end) + (bool(text) and not text.endswith(end))
 
 
@@ -82,7 +82,7 @@ def line_start(text: str, number: int) -> int:
         text: The whole text.
         number: The line, from 1.
     """
-    end = "\r" if "\n" not in text else "\n"
+    end = _end_sign(text)
     start, missing = 0, number - 1
     for block in (_BLOCK, _NEAR):
         while missing and start < len(text):
@@ -126,7 +126,7 @@ def usual_end(text: str, *, near: int | None = None) -> str:
     """
     if near is None:
         return _most_frequent_end(text)
-    end = "\n" if "\n" in text else "\r"
+    end = _end_sign(text)
     found = text.find(end, near)
     if found < 0:
         found = text.rfind(end)
@@ -170,7 +170,7 @@ def excerpt(text: str, first: int, last: int, *, limit: int) -> Excerpt:
     start, stop = line_start(text, first), line_start(text, last + 1)
     if stop - start <= limit:
         return Excerpt(text[start:stop], first if text else 0, last, cut=False)
-    end = "\r" if "\n" not in text else "\n"
+    end = _end_sign(text)
     stop = text.rfind(end, start, start + limit) + 1
     if not stop:
         return Excerpt(text[start : start + limit], first, first, cut=True)
@@ -205,6 +205,11 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
     if new and not _end(old):
         new[-1] = parts[-1]
     return "".join((text[:first], "".join(new), text[last:]))
+
+
+def _end_sign(text: str) -> str:
+    """What ends each line, as `split_lines` says."""
+    return "\n" if "\n" in text else "\r"
 
 
 def _end(line: str) -> str:

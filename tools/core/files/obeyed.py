@@ -14,6 +14,8 @@ import functools
 import re
 import unicodedata
 
+from tools.core.unseen import EMOJI_SELECTOR, UNSEEN
+
 __all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
 
 _REPOSITORIES = (
@@ -229,11 +231,7 @@ From is_git_directory() in Git's setup.c and gitrepository-layout(5).
 """
 
 
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
-    "\U000e0000-\U000e0fff]"
-)
-"""Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, but for category Cf."""
+_UNSEEN = re.compile(f"[{UNSEEN}{EMOJI_SELECTOR}]")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -93,6 +93,15 @@ def protection(root: Path, tmp_path: Path) -> Protection:
     return Protection(str(root), tmp_path / "data" / "quarantine")
 
 
+def refusing(number: int) -> Callable[..., None]:
+    """A call of the system that fails."""
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
 def obeyed(root: Path) -> dict[str, tuple[int, bytes]]:
     """Everything of the root that some program would obey, by a walk of our own."""
     names = {".mcp.json", ".MCP.json", ".claude", ".vscode", ".bashrc", ".envrc", "config.toml"}
@@ -222,12 +231,9 @@ def test_what_was_taken_away_is_kept_in_the_data_directory(
 def test_what_lies_on_another_disk_is_copied_there(
     root: Path, protection: Protection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_args: object, **_kwargs: object) -> None:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-
     protection.begin()
     run(root, "mkdir -p .vscode/a; echo evil > .vscode/a/b; ln -s /etc .vscode/l; mkfifo .vscode/p")
-    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(os, "rename", refusing(errno.EXDEV))
     assert protection.end()
     assert not (root / ".vscode").exists()
     (kept,) = (tmp_path / "data" / "quarantine").glob("*/.vscode")
@@ -252,14 +258,11 @@ def test_what_cannot_be_moved_is_left_by_no_name_that_anybody_obeys(
 def test_what_could_not_be_undone_is_undone_before_the_next_program_starts(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_args: object, **_kwargs: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     before = obeyed(root)
     protection.begin()
     run(root, "rm -r .claude .mcp.json")
     with monkeypatch.context() as full:
-        full.setattr(os, "mkdir", refuse)
+        full.setattr(os, "mkdir", refusing(errno.ENOSPC))
         assert any("could not be put back: .claude" in note for note in protection.end())
     assert obeyed(root) != before
     protection.begin()
@@ -270,13 +273,10 @@ def test_what_could_not_be_undone_is_undone_before_the_next_program_starts(
 def test_what_a_person_puts_where_something_could_not_be_undone_stays(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_args: object, **_kwargs: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     protection.begin()
     run(root, "rm -r .claude")
     with monkeypatch.context() as full:
-        full.setattr(os, "mkdir", refuse)
+        full.setattr(os, "mkdir", refusing(errno.ENOSPC))
         assert protection.end()
     run(root, "mkdir .claude; echo mine > .claude/settings.json")
     before = obeyed(root)
