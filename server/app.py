@@ -33,6 +33,7 @@ from server.safety import (
 from server.sessions import Sessions
 from server.settings import Settings
 from server.surface import Surface
+from server.upstream.gateway import Gateway
 from storage.library import Library
 from storage.models import Identity
 from tools.core.chat import ChatSampler
@@ -75,6 +76,7 @@ class App:
             does is not recorded.
         machine: Processes and the web.
         functions: The function files, whose tools are there while it is running.
+        gateway: The other servers, whose tools are there while it is running.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
@@ -87,6 +89,7 @@ class App:
     personal: SandboxToolManager
     machine: Machine
     functions: FunctionFiles
+    gateway: Gateway
     identity: Identity
     sessions: Sessions
     server: Server[Any]
@@ -106,7 +109,7 @@ class App:
         """Runs the background work; entered once a process, around everything that is served."""
         self.library.indexer.start()
         try:
-            async with self.machine.running(), self.functions.running():
+            async with self.machine.running(), self.functions.running(), self.gateway.running():
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -157,6 +160,12 @@ def build(settings: Settings) -> App:
     )
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
+    gateway = Gateway(settings.servers, registry, sessions.own)
+
+    async def ready() -> None:
+        await functions.loaded()
+        await gateway.ready()
+
     resources = ContextResources(library, identity, holdings.sources)
     server = build_server(
         registry,
@@ -169,7 +178,7 @@ def build(settings: Settings) -> App:
         resources=resources,
         prompts=Prompts(resources, registry, sessions, recording),
         sessions=sessions,
-        ready=functions.loaded,
+        ready=ready,
         sampler=_sampler(settings),
     )
     return App(
@@ -180,6 +189,7 @@ def build(settings: Settings) -> App:
         personal=personal,
         machine=machine,
         functions=functions,
+        gateway=gateway,
         identity=identity,
         sessions=sessions,
         server=server,

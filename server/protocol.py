@@ -23,6 +23,7 @@ from server.rounds import Round
 from server.sampling import sampler_of
 from server.sessions import Sessions
 from server.surface import Surface
+from server.upstream.relay import Relay
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
@@ -160,6 +161,7 @@ class _ToolBridge:
             approver=approver_of(ctx, this_round),
             session_id=conversation.session_id,
             client=conversation.client,
+            relay=Relay(ctx, this_round),
         )
         result = await self._manager.execute(params.name, params.arguments or {}, context)
         if this_round.awaited is not None:
@@ -177,6 +179,8 @@ class _ToolBridge:
 
 def describe(spec: ToolSpec) -> types.Tool:
     """A tool as the list has it: its definition in MCP."""
+    if isinstance(spec.listed, types.Tool):
+        return spec.listed
     return types.Tool(
         name=spec.name,
         title=spec.title,
@@ -203,6 +207,8 @@ def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _call_result(result: ToolResult) -> types.CallToolResult:
+    if isinstance(result.verbatim, types.CallToolResult):
+        return result.verbatim
     text = types.TextContent(text=utf8_text(result.text))
     return types.CallToolResult(
         content=[text, *map(_media_block, result.media)],

@@ -26,6 +26,7 @@ from server.collection_settings import (
     check_directories,
     check_sources,
 )
+from server.gateway_settings import ProfileSettings, ServerSettings, ToolSearchSettings
 from server.http_settings import HttpSettings
 from server.index_settings import ChromaSettings, EmbedderSettings
 from server.safety_settings import (
@@ -39,6 +40,7 @@ from server.safety_settings import (
 from server.settings_group import (
     GivenName,
     Names,
+    ServerName,
     SettingsGroup,
     expand,
     parse_object,
@@ -284,6 +286,19 @@ class Settings(SettingsGroup):
     web_search: WebSearchSettings = Field(WebSearchSettings(), description="Web search.")
     approvals: ApprovalSettings = Field(ApprovalSettings(), description="Approvals.")
     audit: AuditSettings = Field(AuditSettings(), description="Audit log.")
+    toolsearch: ToolSearchSettings = Field(ToolSearchSettings(), description="Tool search.")
+    servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Other MCP servers by a name of yours (a-z, 0-9, single - and _): a table of "
+        "command, args, env and cwd, or of url, transport, headers and token; and of enabled, "
+        "lazy, timeout, start_timeout, allow, deny, trusted. A JSON object in the environment.",
+    )
+    profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="What single clients may find and call, by a name of yours (a-z, 0-9, _ and "
+        "-): a table of clients, tokens, allow, deny, pinned, token_budget. A JSON object in the "
+        "environment.",
+    )
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="Named parts of what is stored, which a question can be put to, by a name of "

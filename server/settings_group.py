@@ -8,7 +8,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = ["GivenName", "Names", "SettingsGroup", "expand", "parse_object", "split_commas"]
+__all__ = [
+    "GivenName",
+    "Names",
+    "ServerName",
+    "SettingsGroup",
+    "expand",
+    "parse_object",
+    "split_commas",
+]
 
 
 class SettingsGroup(BaseModel):
@@ -61,5 +69,8 @@ def expand(path: Path) -> Path:
 
 GivenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 """What the user calls a table of theirs."""
+
+ServerName = Annotated[str, Field(pattern=r"^[a-z0-9]([-_]?[a-z0-9])*$", max_length=30)]
+"""What the user calls another server; it stands before the names of its tools, and "__"."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]

@@ -29,6 +29,7 @@ from storage.retrieval.search import SearchEngine
 from storage.shelf import Shelf
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.catalog.catalog import Catalog
     from storage.directory.roster import Rosters
     from storage.retrieval.unified import UnifiedSearch
 
@@ -152,6 +153,13 @@ class Library:
         self.indexer.stop()
         self.vectors.close()
         self.database.close()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """What is kept about tools: records, listings, uses, analyses."""
+        from storage.catalog.catalog import Catalog  # noqa: PLC0415  # on first use
+
+        return Catalog(self.database)
 
     @cached_property
     def _unified(self) -> UnifiedSearch:

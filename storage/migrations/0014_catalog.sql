@@ -4,17 +4,16 @@ CREATE TABLE tool_analyses (
     value BLOB NOT NULL,
     used  INTEGER NOT NULL  -- day since 1970 on which it was last needed
 );
-CREATE INDEX tool_analyses_used ON tool_analyses (used);
 
 -- Tools that files describe: they can be found, not called.
 CREATE TABLE tool_records (
     tool_id TEXT PRIMARY KEY,
-    file    TEXT NOT NULL,  -- absolute path
+    file    TEXT NOT NULL,  -- absolute path, without links
     record  TEXT NOT NULL   -- JSON
 );
 CREATE INDEX tool_records_file ON tool_records (file);
 
--- Which tool was called after which question.
+-- Which tool was called after which question; the newest few hundred of each identity are kept.
 CREATE TABLE tool_uses (
     user_id   TEXT NOT NULL,
     device_id TEXT NOT NULL,
@@ -25,6 +24,10 @@ CREATE TABLE tool_uses (
     last_used REAL NOT NULL,
     PRIMARY KEY (user_id, device_id, agent_id, query, tool_id)
 ) WITHOUT ROWID;
+CREATE TRIGGER tool_uses_unerased AFTER DELETE ON tool_uses BEGIN
+    INSERT INTO meta (key, value) VALUES ('deletions', '1')
+        ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1;
+END;
 
 -- What each upstream server offered when it was last asked.
 CREATE TABLE upstream_listings (

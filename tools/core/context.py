@@ -14,6 +14,7 @@ from tools.core.errors import PermissionDeniedError
 from tools.core.files.sandbox import Sandbox
 from tools.core.first_use import first_use
 from tools.core.sampling import Sampler
+from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
@@ -64,6 +65,8 @@ class RequestContext:
         session_id: The session it belongs to; empty means a session of its own.
         client: Name of the client, as it says it.
         approver: The way to the person at the client; None where the client cannot ask.
+        tool_set: The tools that the caller may find and call; None means all.
+        relay: The way to the client for other servers (scope mcp); only the server knows its form.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -80,6 +83,8 @@ class RequestContext:
     session_id: str = field(default="", kw_only=True)
     client: str = field(default="", kw_only=True)
     approver: Approver | None = field(default=None, kw_only=True)
+    tool_set: ToolSet | None = field(default=None, kw_only=True)
+    relay: object | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:

@@ -159,6 +159,7 @@ class SandboxToolManager:
         if self._registry.get(name) is None:
             await self._find_more()
         spec = self._registry.find(name)
+        _check_admitted(spec, context)
         checked = spec.validate(arguments)
         if self._permissions is not None:
             await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
@@ -235,6 +236,20 @@ class SandboxToolManager:
     def _writes(self, call: ToolCall) -> bool:
         spec = self._registry.get(call.name)
         return spec is not None and not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
+
+
+def _check_admitted(spec: ToolSpec, context: RequestContext) -> None:
+    """Refuses what the caller's profile leaves out, and what a person has to look at first."""
+    if context.tool_set is not None and not context.tool_set.admits(spec):
+        raise PermissionDeniedError(
+            f"{spec.name} is not among the tools of the profile {context.tool_set.name!r}.",
+            next_actions=["Use another tool, or ask the user to change that profile."],
+        )
+    if spec.barred:
+        raise PermissionDeniedError(
+            f"{spec.name} is in quarantine: {spec.barred}",
+            next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
+        )
 
 
 async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:

@@ -6,7 +6,8 @@ import importlib
 import inspect
 import logging
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -54,15 +55,24 @@ class _Unconverted:
 class ToolRegistry:
     """All tools by name and alias.
 
-    Attributes:
-        changes: How often tools came or went, by which others know what they have made of them.
+    A tool of another server is also reached by its bare name, where no other tool is called so.
     """
 
     def __init__(self) -> None:
         self._specs: dict[str, ToolSpec | _Unconverted] = {}
         self._owners: dict[str, ToolSpec | _Unconverted] = {}
+        self._bare: defaultdict[str, set[str]] = defaultdict(set)
         self._holdings: Holdings | None = None
-        self.changes = 0
+        self._journal: list[str] = []
+
+    @property
+    def changes(self) -> int:
+        """How often tools came, went or changed, by which others know what they made of them."""
+        return len(self._journal)
+
+    def changed_since(self, changes: int) -> list[str]:
+        """The names of the tools that came, went or changed since there were so many changes."""
+        return list(dict.fromkeys(self._journal[changes:]))
 
     def add(self, spec: ToolSpec) -> None:
         """Adds one tool under its name and its aliases, or not at all.
@@ -81,17 +91,43 @@ class ToolRegistry:
                     f"The tool name {name!r} is claimed by {_describe(spec)}, but it belongs to "
                     f"{_describe(owner)} already. Rename one of them or drop the alias."
                 )
-        self._specs[spec.name] = spec
-        self._owners.update(dict.fromkeys(names, spec))
-        self.changes += 1
+        self._put(spec)
+        self._journal.append(spec.name)
+
+    def remove(self, name: str) -> None:
+        """Removes the tool of that very name, where there is one."""
+        spec = self._specs.pop(name, None)
+        if spec is None:
+            return
+        for each in (spec.name, *spec.aliases):
+            del self._owners[each]
+        if isinstance(spec, ToolSpec) and spec.bare:
+            self._bare[spec.bare].discard(name)
+        self._journal.append(name)
 
     def remove_source(self, source: str) -> None:
         """Removes every tool that comes from one source."""
-        for name, spec in list(self._specs.items()):
-            if spec.source == source:
-                del self._specs[name]
-        self._owners = {name: spec for name, spec in self._owners.items() if spec.source != source}
-        self.changes += 1
+        for name in [name for name, spec in self._specs.items() if spec.source == source]:
+            self.remove(name)
+
+    def replace_source(self, source: str, specs: Sequence[ToolSpec]) -> None:
+        """Puts tools in the place of all that come from one source; what stays the same, stays.
+
+        Args:
+            source: Where they come from, each of them.
+            specs: The tools; one whose name belongs to another source is left out and logged.
+        """
+        wanted = {spec.name: spec for spec in specs}
+        for name in [name for name, spec in self._specs.items() if spec.source == source]:
+            if wanted.get(name) is not self._specs[name]:
+                self.remove(name)
+        for name, spec in wanted.items():
+            if name in self._specs and self._specs[name] is spec:
+                continue
+            try:
+                self._add(spec)
+            except ValueError as error:
+                logger.warning("%s", error)
 
     def discover(self, package: ModuleType) -> None:
         """Adds the marked functions of each public module directly under a package.
@@ -123,11 +159,13 @@ class ToolRegistry:
         for spec in self._specs.copy().values():
             if isinstance(spec, ToolSpec):
                 self._put(self._fitted(spec))
-        self.changes += 1
+                self._journal.append(spec.name)
 
     def get(self, name: str) -> ToolSpec | None:
-        """The tool of that name or alias, or None."""
+        """The tool of that name, alias or unique bare name, or None."""
         owner = self._owners.get(name)
+        if owner is None and len(namesakes := self._bare.get(name, ())) == 1:
+            owner = self._owners[next(iter(namesakes))]
         return None if owner is None else self._converted(owner)
 
     def find(self, name: str) -> ToolSpec:
@@ -137,6 +175,12 @@ class ToolRegistry:
             UnknownToolError: If there is none; it suggests up to three similar names.
         """
         spec = self.get(name)
+        if spec is None and (namesakes := self._bare.get(name)):
+            raise UnknownToolError(
+                f"Several servers have a tool {name!r}.",
+                suggestions=sorted(namesakes)[:SUGGESTIONS],
+                next_actions=["Call the one that you mean by its whole name."],
+            )
         if spec is None:
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
@@ -172,10 +216,12 @@ class ToolRegistry:
             return spec
         return spec.tailor(spec, self._holdings)
 
-    def _put(self, spec: ToolSpec) -> None:
+    def _put(self, spec: ToolSpec | _Unconverted) -> None:
         """Takes the place of what has its names already."""
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
+        if isinstance(spec, ToolSpec) and spec.bare:
+            self._bare[spec.bare].add(spec.name)
 
     def _add_module(self, module: ModuleType, source: str) -> None:
         for function in _marked_functions(module):

@@ -137,12 +137,14 @@ class ToolResult:
         text: The same for the model, compact.
         is_error: Whether the call failed.
         media: Images and sounds beside the text, in the order in which the result has them.
+        verbatim: What another server answered, to be handed on as it is.
     """
 
     structured: dict[str, Any]
     text: str
     is_error: bool = False
     media: tuple[Media, ...] = ()
+    verbatim: object | None = None
 
     @classmethod
     def failure(cls, error: ToolError) -> ToolResult:
@@ -195,6 +197,9 @@ class ToolSpec:
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
             audited itself.
+        bare: What it is called at its own server; reaches it where no other tool is called so.
+        listed: Its definition as its own server lists it.
+        barred: Why it may not be called until a person has looked at it; empty where it may.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned.
     """
@@ -222,6 +227,15 @@ class ToolSpec:
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False
+    bare: str = ""
+    listed: object | None = None
+    barred: str = ""
+
+    @property
+    def server(self) -> str:
+        """The other server that it is a tool of; empty where it is ours."""
+        kind, _, name = self.source.partition(":")
+        return name if kind == "upstream" else ""
 
     @property
     def read_only(self) -> bool:

@@ -1,0 +1,31 @@
+"""The catalogue's part of the record, put together."""
+
+from __future__ import annotations
+
+from storage.catalog.analyses import Analyses
+from storage.catalog.listings import Listings
+from storage.catalog.records import Records
+from storage.catalog.uses import Uses
+from storage.database import Database
+
+__all__ = ["Catalog"]
+
+
+class Catalog:
+    """What is kept about tools.
+
+    Args:
+        database: The record.
+
+    Attributes:
+        analyses: What was made of the tools' texts.
+        records: The tools that files describe.
+        listings: What upstream servers offered.
+        uses: Which tool served which question.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.analyses = Analyses(database)
+        self.records = Records(database)
+        self.listings = Listings(database)
+        self.uses = Uses(database)
