@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.catalog.uses import Use, Uses
+from storage.database import Database
+from storage.models import Identity
+from tools.core.retrieval.learning import (
+    MOST,
+    MOST_TIMES,
+    SEARCHES,
+    Learning,
+)
+
+ANN = Identity("ann")
+BOB = Identity("bob")
+ASKED = "post the weekly figures to the team"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path / "toolcrib.db")) as database:
+        yield database
+
+
+@pytest.fixture
+def uses(database: Database) -> Uses:
+    return Uses(database)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uses]:
+    with closing(Database(tmp_path_factory.mktemp("uses") / "toolcrib.db")) as database:
+        yield Uses(database)
+
+
+@pytest.fixture
+def learning(uses: Uses) -> Learning:
+    return Learning(uses)
+
+
+def test_a_called_tool_answers_the_latest_question_that_showed_it(learning: Learning) -> None:
+    learning.found(ANN, "s", "older", ["chat", "mail"])
+    learning.found(ANN, "s", "newer", ["chat", "wiki"])
+    assert learning.question_for(ANN, "s", "chat") == "newer"
+    assert learning.question_for(ANN, "s", "mail") == "older"
+    assert learning.question_for(ANN, "s", "fax") is None
+
+
+def test_one_search_counts_for_one_use_of_a_tool(learning: Learning) -> None:
+    learning.found(ANN, "s", ASKED, ["chat"])
+    assert learning.question_for(ANN, "s", "chat") == ASKED
+    assert learning.question_for(ANN, "s", "chat") is None
+    learning.found(ANN, "s", ASKED, ["chat"])
+    assert learning.question_for(ANN, "s", "chat") == ASKED
+
+
+@pytest.mark.parametrize(("identity", "session"), [(BOB, "s"), (ANN, "t"), (ANN, "")])
+def test_only_the_session_that_asked_teaches(
+    learning: Learning, identity: Identity, session: str
+) -> None:
+    learning.found(ANN, "s", ASKED, ["chat"])
+    assert learning.question_for(identity, session, "chat") is None
+
+
+def test_calls_without_a_session_teach_nothing(learning: Learning) -> None:
+    learning.found(ANN, "", ASKED, ["chat"])
+    assert learning.question_for(ANN, "", "chat") is None
+
+
+def test_a_search_of_long_ago_teaches_nothing(learning: Learning) -> None:
+    learning.found(ANN, "s", ASKED, ["chat"])
+    for at in range(SEARCHES):
+        learning.found(ANN, "s", f"search {at}", [])
+    assert learning.question_for(ANN, "s", "chat") is None
+
+
+def test_what_is_remembered_of_a_question_is_short_and_holds_no_secret(learning: Learning) -> None:
+    learning.found(ANN, "s", "log in with password=hunter2 \n and " + "go on " * 100, ["chat"])
+    question = learning.question_for(ANN, "s", "chat")
+    assert question is not None
+    assert question.startswith("log in with password=[redacted] and go on")
+    assert len(question) <= 300
+
+
+def test_a_tool_that_served_is_boosted_for_questions_like_that(
+    learning: Learning, uses: Uses
+) -> None:
+    learning.remember(ANN, ASKED, "chat")
+    assert uses.listed(ANN) == [Use(ASKED, "chat", 1)]
+    assert learning.boosts(ANN, ASKED) == pytest.approx({"chat": MOST / 2})
+    like = learning.boosts(ANN, "post our monthly figures to the team")
+    assert 0 < like["chat"] < MOST / 2
+    assert learning.boosts(ANN, "rotate an image") == {}
+    assert learning.boosts(BOB, ASKED) == {}
+
+
+def test_what_was_forgotten_boosts_nothing(learning: Learning, uses: Uses) -> None:
+    learning.remember(ANN, ASKED, "chat")
+    uses.forget(ANN)
+    assert learning.boosts(ANN, ASKED) == {}
+
+
+def test_one_use_weighs_little_against_many(learning: Learning) -> None:
+    for day in ("monday", "tuesday", "wednesday", "thursday"):
+        learning.remember(ANN, f"{ASKED} on {day}", "chat")
+    learning.remember(ANN, f"{ASKED} on friday", "impostor")
+    boosts = learning.boosts(ANN, ASKED)
+    assert boosts["chat"] > 3 * boosts["impostor"]
+
+
+def test_repeating_a_call_soon_proves_no_more(learning: Learning) -> None:
+    for _ in range(MOST_TIMES):
+        learning.remember(ANN, ASKED, "chat")
+    often = learning.boosts(ANN, ASKED)
+    for _ in range(50):
+        learning.remember(ANN, ASKED, "chat")
+    assert learning.boosts(ANN, ASKED) == often
+    assert often["chat"] < MOST
+
+
+def test_several_tools_for_one_question_share_nothing_away(learning: Learning) -> None:
+    learning.remember(ANN, ASKED, "chat")
+    learning.remember(ANN, ASKED, "sheet")
+    boosts = learning.boosts(ANN, ASKED)
+    assert boosts["chat"] == boosts["sheet"] == pytest.approx(MOST / 2)
+
+
+def test_questions_in_chinese_are_compared_by_their_characters(learning: Learning) -> None:
+    learning.remember(ANN, "查询明天的天气", "weather")
+    assert learning.boosts(ANN, "查询后天的天气")["weather"] > 0
+    assert learning.boosts(ANN, "发送邮件") == {}
+
+
+def test_a_record_that_refuses_costs_the_boosts_alone(
+    learning: Learning, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    learning.remember(ANN, ASKED, "chat")
+    database.path.rename(database.path.with_name("moved.db"))
+    assert learning.boosts(ANN, ASKED) == {}
+    learning.remember(ANN, ASKED, "chat")
+    assert "Nothing that was learned is used" in caplog.text
+    assert "The use of chat was not remembered" in caplog.text
+
+
+questions = st.text(st.sampled_from("ab 查天\N{COMBINING ACUTE ACCENT}"), max_size=8)
+pairs = st.lists(st.tuples(questions, st.sampled_from("xyz")), max_size=12)
+
+
+@settings(max_examples=50)
+@given(pairs, questions)
+def test_no_uses_make_a_boost_larger_than_the_most(
+    lasting: Uses, pairs: list[tuple[str, str]], asked: str
+) -> None:
+    lasting.forget(ANN)
+    learning = Learning(lasting)
+    for question, tool_id in pairs:
+        learning.remember(ANN, question, tool_id)
+    assert all(0 < boost < MOST for boost in learning.boosts(ANN, asked).values())
