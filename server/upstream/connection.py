@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
+import mcp_types as types
 from anyio.abc import TaskGroup, TaskStatus
 from mcp import Client
-from mcp.client.session import ElicitationFnT, ListRootsFnT, LoggingFnT, SamplingFnT
+from mcp.client.session import (
+    ElicitationFnT,
+    IncomingMessage,
+    ListRootsFnT,
+    LoggingFnT,
+    SamplingFnT,
+)
 from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.client.stdio import StdioServerParameters
 
 from server.gateway_settings import ServerSettings
 
-__all__ = ["Callbacks", "Connection"]
+__all__ = ["Callbacks", "Connection", "Listener"]
+
+Listener = Callable[[types.ServerNotification | None], None]
+"""Is told a notification; None once the connection has closed."""
 
 
 class Callbacks:
@@ -42,6 +52,10 @@ class Connection:
     Args:
         settings: How it is reached.
         callbacks: What is done with what it asks and tells.
+
+    Attributes:
+        listeners: Who is told each notification.
+        closed: Set once the session has ended.
     """
 
     def __init__(self, settings: ServerSettings, callbacks: Callbacks) -> None:
@@ -49,6 +63,7 @@ class Connection:
         self._callbacks = callbacks
         self._client: Client | None = None
         self._scope = anyio.CancelScope()
+        self.listeners: set[Listener] = set()
         self.closed = anyio.Event()
 
     @property
@@ -80,6 +95,17 @@ class Connection:
                     await anyio.sleep_forever()
         finally:
             self.closed.set()
+            self._tell(None)
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        if not isinstance(message, Exception):
+            self._tell(message)
+        if self._callbacks.message is not None:
+            await self._callbacks.message(message)
+
+    def _tell(self, notification: types.ServerNotification | None) -> None:
+        for listener in tuple(self.listeners):
+            listener(notification)
 
     def _make_client(self) -> Client:
         asked = self._callbacks
@@ -89,7 +115,7 @@ class Connection:
             sampling_callback=asked.sampling,
             list_roots_callback=asked.roots,
             logging_callback=asked.logging,
-            message_handler=asked.message,
+            message_handler=self._hear,
         )
 
 
