@@ -23,6 +23,9 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 MAX_TOKENS = 256
 """What the model was trained to read; later tokens are cut."""
 
+MAX_QUERY_TOKENS = 128
+"""What is read of a text whose spans are asked for: a search waits for it."""
+
 BATCH_SIZE = 8
 """Texts a run of the model; larger batches are no faster on a CPU and hold searches up."""
 
@@ -73,6 +76,31 @@ class MiniLMEmbedder:
         vector: Vectors = self.embed_passages([text])[0]
         return vector
 
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
+        """One row for a text, then one for each of some spans of its characters, in one run.
+
+        A span's vector is the mean of its tokens as the model understood them within the whole:
+        "late chunking" (Günther et al., 2024, https://arxiv.org/abs/2409.04701). A span that is
+        not read any more has the vector of the whole.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        tokenizer, session = self._model()
+        encoding = tokenizer.encode(text)
+        count = min(len(encoding.ids), MAX_QUERY_TOKENS)
+        ids = [*encoding.ids[: count - 1], encoding.ids[-1]]  # the last one ends a text
+        offsets = np.array(encoding.offsets[: count - 1])
+        states, _ = _states(session, [ids], None)
+        rows = [states[0].mean(axis=0)]
+        for start, end in spans:
+            inside = (offsets[:, 0] >= start) & (offsets[:, 1] <= end) & (offsets[:, 1] > 0)
+            own = states[0, :-1][inside]
+            rows.append(own.mean(axis=0) if len(own) else rows[0])
+        return _unit(np.stack(rows))
+
 
 def _giving_memory_back() -> Any:  # noqa: ANN401  # onnxruntime has no types
     """Run options after which the session keeps no scratch memory: it would be 300 MB for ever."""
@@ -84,6 +112,16 @@ def _giving_memory_back() -> Any:  # noqa: ANN401  # onnxruntime has no types
 
 
 def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
+    """The mean of each text's tokens."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    states, mask = _states(session, token_ids, options)
+    weights = mask[:, :, None].astype(np.float32)
+    return _unit((states * weights).sum(axis=1) / weights.sum(axis=1))
+
+
+def _states(session: Any, token_ids: list[list[int]], options: Any) -> tuple[Any, Any]:  # noqa: ANN401  # onnxruntime has no types
+    """What the model makes of each token of each text, and which of them are tokens."""
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     longest = max(map(len, token_ids))
@@ -93,10 +131,13 @@ def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:  # 
         ids[row, : len(tokens)] = tokens
         mask[row, : len(tokens)] = 1
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    states = session.run(None, feeds, options)[0]
-    weights = mask[:, :, None].astype(np.float32)
-    pooled = (states * weights).sum(axis=1) / weights.sum(axis=1)
-    unit: Vectors = (pooled / np.linalg.norm(pooled, axis=1, keepdims=True)).astype(np.float32)
+    return session.run(None, feeds, options)[0], mask
+
+
+def _unit(rows: Any) -> Vectors:  # noqa: ANN401  # numpy is imported on first use
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     return unit
 
 

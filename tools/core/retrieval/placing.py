@@ -1,0 +1,71 @@
+"""Which tools are shown: those that the query names before those that fit it, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tools.core.retrieval.duplicates import Duplicates
+from tools.core.retrieval.names import Mentions
+from tools.core.retrieval.ranking import best_first
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["placed"]
+
+BEGUN = 0.9
+"""Score of a tool whose name the query begins, at least; one that it names has 1."""
+
+
+def placed(
+    scores: Floats,
+    mentions: Mentions,
+    name: Callable[[int], str],
+    duplicates: Duplicates,
+    count: int,
+) -> list[tuple[int, float]]:
+    """The best slots, at most so many, with scores that never rise from one to the next.
+
+    Args:
+        scores: Of all slots; 0 of those that do not fit.
+        mentions: The tools that the query names, of those that may be found.
+        name: The id of the tool of a slot: what is equally good is in order of it.
+        duplicates: Of tools that are the same only the best is placed.
+        count: Slots at most.
+    """
+    seen: set[int] = set()
+    chosen: list[tuple[int, float]] = []
+    least = 1.0
+    for slot, value in islice(_unseen(_ordered(scores, mentions, name), duplicates, seen), count):
+        least = min(least, value)
+        chosen.append((slot, least))
+    passing = (max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots)
+    missed = list(_unseen(((slot, float(scores[slot])) for slot in passing), duplicates, seen))
+    if len(chosen) == count and missed:  # names in passing get the last places, half at most
+        missed = [(slot, min(value, least)) for slot, value in missed[: count // 2]]
+        chosen[count - len(missed) :] = missed
+    return chosen
+
+
+def _ordered(
+    scores: Floats, mentions: Mentions, name: Callable[[int], str]
+) -> Iterator[tuple[int, float]]:
+    yield from ((slot, 1.0) for slot in mentions.named)
+    for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], name(slot))):
+        yield slot, BEGUN + (1 - BEGUN) * float(scores[slot])
+    yield from ((slot, float(scores[slot])) for slot in best_first(scores, name))
+
+
+def _unseen(
+    places: Iterator[tuple[int, float]], duplicates: Duplicates, seen: set[int]
+) -> Iterator[tuple[int, float]]:
+    """The places of tools that are not the same as one before."""
+    for slot, value in places:
+        if slot not in seen:
+            seen.update(duplicates.group(slot))
+            yield slot, value
