@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from storage.catalog.analyses import Analyses
 from storage.catalog.listings import Listings
+from storage.catalog.pins import Pins
 from storage.catalog.records import Records
 from storage.catalog.uses import Uses
 from storage.database import Database
@@ -22,6 +23,7 @@ class Catalog:
         records: The tools that files describe.
         listings: What upstream servers offered.
         uses: Which tool served which question.
+        pins: The definitions of upstream tools that were accepted.
     """
 
     def __init__(self, database: Database) -> None:
@@ -29,3 +31,4 @@ class Catalog:
         self.records = Records(database)
         self.listings = Listings(database)
         self.uses = Uses(database)
+        self.pins = Pins(database)

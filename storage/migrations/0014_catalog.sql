@@ -42,7 +42,8 @@ CREATE TABLE tool_pins (
     server     TEXT NOT NULL,
     tool       TEXT NOT NULL,
     sha256     TEXT NOT NULL,
-    definition TEXT NOT NULL,  -- JSON, so that a change can be shown
+    definition TEXT NOT NULL,     -- JSON, so that a change can be shown
+    approved   INTEGER NOT NULL,  -- 1: a person looked at it; 0: it was the first
     pinned_at  REAL NOT NULL,
     PRIMARY KEY (server, tool)
 ) WITHOUT ROWID;
