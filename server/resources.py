@@ -28,7 +28,7 @@ from storage.wholetext import whole_text
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.failures import as_tool_error
 
-__all__ = ["TEMPLATES", "ContextResources", "answered"]
+__all__ = ["PAGE_SIZE", "RESOURCE_NOT_FOUND", "TEMPLATES", "ContextResources", "answered"]
 
 INDEX_URI = "context://index"
 

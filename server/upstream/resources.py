@@ -1,0 +1,161 @@
+"""Resources of other servers, after our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter
+
+from server.paging import DOCUMENTS, page, place_of
+from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources
+from server.upstream.directory import Directory, Shelf
+from server.upstream.listing import Listing
+from server.upstream.offers import Offers, passed_meta
+from server.upstream.upstream import Upstream
+from server.upstream.uris import is_ours, split
+
+__all__ = ["GatewayResources"]
+
+Context = ServerRequestContext[Any, Any]
+
+_READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+    types.ReadResourceResult | types.InputRequiredResult
+)
+
+
+class GatewayResources:
+    """Answers resources/list, resources/templates/list and resources/read.
+
+    What other servers list is passed on as it is, with `toolcrib/server` in its `_meta`. An address
+    that two servers list belongs to the first of them in the settings; the other's, and every
+    `context://` and `toolcrib://` of theirs, is listed as `toolcrib://SERVER/ADDRESS`, a form in
+    which every address of every server can be read.
+
+    Args:
+        own: What is stored here.
+        offers: The other servers.
+    """
+
+    def __init__(self, own: ContextResources, offers: Offers) -> None:
+        self._own = own
+        self._offers = offers
+        self._shelves: dict[str, Shelf] = {}
+
+    async def list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """One page: first what is stored here, then what each server lists.
+
+        Raises:
+            MCPError: Invalid params, if the cursor is none of ours.
+        """
+        cursor = params.cursor if params else None
+        own: list[types.Resource] = []
+        if cursor is None or place_of(cursor)[0] == DOCUMENTS:
+            stored = await self._own.list_resources(ctx, params)
+            if stored.next_cursor is not None:
+                return stored
+            own, cursor = stored.resources, None
+        await self._offers.listed()
+        sections = self.directory(ctx).resources()
+        others, following = page("resources", sections, cursor, PAGE_SIZE - len(own))
+        return types.ListResourcesResult(resources=[*own, *others], next_cursor=following)
+
+    async def list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """One page: first how addresses of what is stored here are made, then those of servers.
+
+        Raises:
+            MCPError: Invalid params, if the cursor is none of ours.
+        """
+        cursor = params.cursor if params else None
+        own: list[types.ResourceTemplate] = []
+        if cursor is None:
+            own = (await self._own.list_templates(ctx, params)).resource_templates
+        await self._offers.listed()
+        sections = self.directory(ctx).templates()
+        others, following = page("templates", sections, cursor, PAGE_SIZE - len(own))
+        return types.ListResourceTemplatesResult(
+            resource_templates=[*own, *others], next_cursor=following
+        )
+
+    async def read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """What is stored here at an address, or what its server says there is.
+
+        Raises:
+            MCPError: Resource not found, in the code of the connection's protocol; else whatever
+                its server says.
+        """
+        failure: MCPError | None = None
+        for upstream, own in await self.owners(ctx, params.uri):
+            try:
+                return await self._read(ctx, upstream, params, own)
+            except MCPError as error:
+                if not _is_not_found(error):
+                    failure = failure or error
+        if failure is not None:
+            raise failure
+        return await self._own.read_resource(ctx, params)
+
+    async def owners(self, ctx: Context, uri: str) -> list[tuple[Upstream, str]]:
+        """Who may know an address, most likely first, each with its own address there."""
+        server, own = split(uri)
+        if server:
+            named = self._offers.named(ctx, server)
+            return [] if named is None else [(named, own)]
+        if is_ours(uri):
+            return []
+        found = self.directory(ctx).owners(uri)
+        if not found:  # until all are listed
+            await self._offers.listed()
+            found = self.directory(ctx).owners(uri)
+        return [(upstream, uri) for upstream in found]
+
+    async def owner_of_template(self, ctx: Context, template: str) -> tuple[Upstream, str] | None:
+        """The server that has a template, and how it writes it."""
+        server, own = split(template)
+        await self._offers.listed()
+        if server:
+            named = self._offers.named(ctx, server)
+            return None if named is None else (named, own)
+        found = self.directory(ctx).owner_of_template(template)
+        return None if found is None else (found, template)
+
+    def directory(self, ctx: Context) -> Directory:
+        """The addresses that whoever asks may see."""
+        return Directory(
+            [(each, self._shelf(each.name, listed)) for each, listed in self._offers.of(ctx)]
+        )
+
+    def _shelf(self, server: str, listing: Listing) -> Shelf:
+        found = self._shelves.get(server)
+        if found is None or found.listing is not listing:
+            found = self._shelves[server] = Shelf(listing)
+        return found
+
+    async def _read(
+        self, ctx: Context, upstream: Upstream, params: types.ReadResourceRequestParams, own: str
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        asked = params.model_copy(update={"uri": own, "meta": passed_meta(params.meta)})
+        request = types.ReadResourceRequest(params=asked)
+        result = await self._offers.ask(ctx, upstream, request, _READ)
+        if isinstance(result, types.InputRequiredResult) or own == params.uri:
+            return result
+        contents = [
+            each.model_copy(update={"uri": params.uri}) if each.uri == own else each
+            for each in result.contents
+        ]
+        return result.model_copy(update={"contents": contents})
+
+
+def _is_not_found(error: MCPError) -> bool:
+    """Whether a server has nothing there, in the code of either era (SEP-2164)."""
+    data = error.error.data
+    names_it = isinstance(data, dict) and "uri" in data
+    return error.code == RESOURCE_NOT_FOUND or (error.code == types.INVALID_PARAMS and names_it)
