@@ -1,0 +1,132 @@
+"""What `benchmarks.tool_retrieval` compares: the tool index, and what others have for the same."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from storage.catalog.analyses import Analyses
+from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord
+from tools.core.retrieval.vectors import bundled_parts
+
+if TYPE_CHECKING:
+    from fastmcp.tools.base import Tool
+
+__all__ = ["EVERYTHING", "FASTMCP", "RANKERS", "Indexed", "Ranker", "make_ranker"]
+
+EVERYTHING = "everything"
+WITHOUT_MINILM = "without MiniLM"
+WORDS = "words only"
+FASTMCP = "FastMCP BM25"
+RANK_BM25 = "rank-bm25"
+
+RANKERS = (EVERYTHING, WITHOUT_MINILM, WORDS, FASTMCP, RANK_BM25)
+"""All of them, the first three being the tool index with all of its parts or with some."""
+
+DEPTH = 10
+
+
+class Ranker(Protocol):
+    """Ranks the tools of one set."""
+
+    def rank(self, query: str) -> list[str]:
+        """The ids of the best ten tools, best first."""
+
+
+def make_ranker(name: str, records: Sequence[ToolRecord], cache: Analyses) -> Ranker:
+    """The ranker of that name over these tools, with all that it prepares done."""
+    if name == FASTMCP:
+        return FastMCPSearch(records)
+    if name == RANK_BM25:
+        return RankBM25(records)
+    return Indexed(name, records, cache)
+
+
+class Indexed:
+    """The tool index.
+
+    Args:
+        name: Which of its parts it has.
+        records: The tools.
+        cache: Keeps what is made of them between runs.
+    """
+
+    def __init__(self, name: str, records: Sequence[ToolRecord], cache: Analyses) -> None:
+        static, minilm = bundled_parts()
+        parts = {EVERYTHING: [static, minilm], WITHOUT_MINILM: [static], WORDS: []}[name]
+        self.index = ToolIndex(cache=cache, embedders=parts)
+        self.index.add_tools(records)
+        self.index.build_index()
+
+    def rank(self, query: str) -> list[str]:
+        """The best ten; exact duplicates, which share a place, stand side by side."""
+        results = self.index.search(SearchQuery(query_text=query, top_k=DEPTH))
+        ids = (each for result in results for each in (result.tool.tool_id, *result.also))
+        return list(ids)[:DEPTH]
+
+
+class FastMCPSearch:
+    """The search of FastMCP's `BM25SearchTransform`, without the protocol around it.
+
+    Args:
+        records: The tools.
+    """
+
+    def __init__(self, records: Sequence[ToolRecord]) -> None:
+        from fastmcp.server.transforms.search import (  # noqa: PLC0415  # slow to import
+            BM25SearchTransform,
+        )
+
+        self._transform = BM25SearchTransform(max_results=DEPTH)
+        self._ids: dict[str, str] = {}
+        self._tools = [self._tool(record) for record in records]
+
+    def rank(self, query: str) -> list[str]:
+        """The best ten."""
+        search = self._transform._search(self._tools, query)  # noqa: SLF001  # its one entry
+        return [self._ids[tool.name] for tool in asyncio.run(search)]
+
+    def _tool(self, record: ToolRecord) -> Tool:
+        from fastmcp.tools.base import Tool  # noqa: PLC0415  # slow to import
+
+        name = record.name
+        while name in self._ids:  # it takes names to be unique
+            name += " "
+        self._ids[name] = record.tool_id
+        return Tool(
+            name=name,
+            description=record.description,
+            parameters=record.parameters or {"type": "object", "properties": {}},
+        )
+
+
+class RankBM25:
+    """BM25Okapi of rank-bm25 over lower-case runs of letters and digits.
+
+    Args:
+        records: The tools: their names, descriptions and parameters.
+    """
+
+    def __init__(self, records: Sequence[ToolRecord]) -> None:
+        from rank_bm25 import BM25Okapi  # noqa: PLC0415  # as the product imports it
+
+        self._ids = [record.tool_id for record in records]
+        self._index = BM25Okapi([_words(_text(record)) or [""] for record in records])
+
+    def rank(self, query: str) -> list[str]:
+        """The best ten above zero."""
+        scores = self._index.get_scores(_words(query))
+        best = scores.argsort(kind="stable")[::-1][:DEPTH]
+        return [self._ids[at] for at in best if scores[at] > 0]
+
+
+def _text(record: ToolRecord) -> str:
+    properties = (record.parameters or {}).get("properties", {})
+    said = (f"{name} {each.get('description', '')}" for name, each in properties.items())
+    return " ".join([record.name, record.description, *said])
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
