@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 import tools
 from server.collection_settings import holdings_of
 from server.embedders import find_embedder, make_embedder
+from server.profiles import Profiles
 from server.prompts import Prompts
 from server.protocol import build_server
 from server.resources import ContextResources
@@ -127,8 +128,10 @@ def build(settings: Settings) -> App:
     holdings = holdings_of(settings)
     registry = discover_tools(holdings)
     surface = Surface(settings.surface)
-    if not settings.functions.paths:  # whose tools are known when they are loaded
+    if not (settings.functions.paths or settings.servers):  # whose tools are known later
         surface.check(registry)
+    profiles = Profiles(settings.profiles)
+    profiles.check(settings)
     library = _open_library(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
@@ -180,6 +183,7 @@ def build(settings: Settings) -> App:
         sessions=sessions,
         ready=ready,
         sampler=_sampler(settings),
+        profiles=profiles,
     )
     return App(
         settings=settings,

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.http_settings import HttpSettings
 from storage.models import Identity
 
-__all__ = ["BearerTokens", "Caller", "Speaker", "callers_of", "speaker_of"]
+__all__ = ["BearerTokens", "Caller", "Speaker", "callers_of", "speaker_of", "token_name_of"]
 
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
@@ -69,10 +69,22 @@ def speaker_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Speaker:
         ctx: The request.
         own: The server's own identity.
     """
-    user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
-    if not isinstance(user, Caller):  # over stdio, or over HTTP without any token
+    caller = _caller_of(ctx)
+    if caller is None:
         return Speaker(own, bound=False)
-    return Speaker(user.speaks_for or own, bound=True)
+    return Speaker(caller.speaks_for or own, bound=True)
+
+
+def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:
+    """What the settings call the token of a request; empty where it came without one."""
+    caller = _caller_of(ctx)
+    return "" if caller is None else caller.username
+
+
+def _caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
+    """Who makes a request; None over stdio, and over HTTP without any token."""
+    user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
+    return user if isinstance(user, Caller) else None
 
 
 class BearerTokens:

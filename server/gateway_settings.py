@@ -90,6 +90,12 @@ class ProfileSettings(SettingsGroup):
     pinned: _Patterns = ()
     token_budget: int = Field(0, ge=0)
 
+    @model_validator(mode="after")
+    def _is_for_somebody(self) -> ProfileSettings:
+        if not (self.clients or self.tokens):
+            raise ValueError('needs clients or tokens; clients = "*" is for every client')
+        return self
+
 
 class ToolSearchSettings(SettingsGroup):
     """How tools are found."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -16,7 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from server.auth import speaker_of
 from server.elicitation import approver_of
-from server.lean import lean
+from server.listed import ToolLists
+from server.profiles import Profiles
 from server.prompts import Prompts
 from server.resources import ContextResources
 from server.rounds import Round
@@ -27,15 +27,14 @@ from server.upstream.relay import Relay
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
-from tools.core.conversion.schema import outline
 from tools.core.errors import InternalError
 from tools.core.manager import SandboxToolManager
 from tools.core.media import Media
 from tools.core.registry import ToolRegistry
 from tools.core.sampling import Sampler
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.spec import ToolResult
 
-__all__ = ["build_server", "describe"]
+__all__ = ["build_server"]
 
 LIST_TTL_MS = 3_600_000
 """How long a client may keep the list of tools; it is fixed while the server runs."""
@@ -57,12 +56,11 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     sessions: Sessions,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
+    profiles: Profiles | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
-    The list of tools is taken from the registry when it is first asked for, and stays: protocol
-    2026-07-28 wants it the same on every connection and untouched by calls. Calls find whatever the
-    registry has.
+    Calls find whatever the registry has, whatever is listed.
 
     Args:
         registry: The tools.
@@ -77,14 +75,17 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         sessions: Tells which conversation a request belongs to.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
+        profiles: What single clients may find and call.
     """
-    bridge = _ToolBridge(registry, manager, identity, surface, sessions, ready, sampler)
+    profiles = profiles or Profiles({})
+    lists = ToolLists(registry, surface, ready)
+    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, sampler)
     return Server(
         name,
         version=version,
         instructions=instructions,
         cache_hints={
-            "tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
+            "tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private" if profiles else "public"),
             "prompts/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
             "resources/templates/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
         },
@@ -108,19 +109,18 @@ class _ToolBridge:
         registry: ToolRegistry,
         manager: SandboxToolManager,
         identity: Identity,
-        surface: Surface,
+        lists: ToolLists,
+        profiles: Profiles,
         sessions: Sessions,
-        ready: Callable[[], Awaitable[None]],
         sampler: Sampler | None,
     ) -> None:
         self._registry = registry
         self._manager = manager
         self._identity = identity
-        self._surface = surface
+        self._lists = lists
+        self._profiles = profiles
         self._sessions = sessions
-        self._ready = ready
         self._sampler = sampler
-        self._listed: list[types.Tool] | None = None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
@@ -128,19 +128,15 @@ class _ToolBridge:
         return None if spec is None else spec.input_schema
 
     async def list_tools(
-        self, _ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """All listed tools on one page, in the order of their names."""
+        """All tools that the caller is shown, on one page, in the order of their names."""
         if params is not None and params.cursor is not None:
             raise MCPError(
                 types.INVALID_PARAMS,
                 utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
-        if self._listed is None:
-            await self._ready()
-        if self._listed is None:  # nobody else has taken it meanwhile
-            self._listed = [self._definition(spec) for spec in self._surface.select(self._registry)]
-        return types.ListToolsResult(tools=self._listed)
+        return types.ListToolsResult(tools=await self._lists.of(self._profiles.of(ctx)))
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -151,11 +147,13 @@ class _ToolBridge:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
+        profile = self._profiles.of(ctx)
         this_round = Round(params)
         conversation = self._sessions.of(ctx, speaker.identity)
         context = RequestContext(
             speaker.identity,
             _progress_reporter(ctx),
+            tool_set=None if profile is None else profile.tool_set,
             bound=speaker.bound,
             sampler=sampler_of(ctx, this_round) or self._sampler,
             approver=approver_of(ctx, this_round),
@@ -170,40 +168,6 @@ class _ToolBridge:
             return _call_result(result)
         except InternalError as error:
             return _call_result(ToolResult.failure(error))
-
-    def _definition(self, spec: ToolSpec) -> types.Tool:
-        described = replace(spec, description=self._registry.description_of(spec))
-        whole = describe(described)
-        return lean(whole) if self._surface.shortens(spec) else whole
-
-
-def describe(spec: ToolSpec) -> types.Tool:
-    """A tool as the list has it: its definition in MCP."""
-    if isinstance(spec.listed, types.Tool):
-        return spec.listed
-    return types.Tool(
-        name=spec.name,
-        title=spec.title,
-        description=spec.description,
-        input_schema=dict(spec.input_schema),
-        output_schema=_listed_output(spec.output_schema),
-        annotations=types.ToolAnnotations(
-            read_only_hint=spec.read_only,
-            destructive_hint=spec.destructive,
-            idempotent_hint=spec.idempotent or spec.read_only,
-            open_world_hint=spec.open_world,
-        ),
-    )
-
-
-def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What a result looks like, at its top level: models pay for every character of the list.
-
-    Nothing is required, so that a failure fits as well: clients of the TypeScript SDK check the
-    structured content of failures too and would replace our message by their own
-    (modelcontextprotocol/typescript-sdk issue 1943).
-    """
-    return None if schema is None else outline(schema)
 
 
 def _call_result(result: ToolResult) -> types.CallToolResult:

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
-__all__ = ["Conversation", "Sessions"]
+__all__ = ["Conversation", "Sessions", "client_of"]
 
 MOST = 1_000
 """Conversations that are kept in mind; those that were silent longest give way."""
@@ -44,6 +44,12 @@ class Conversation:
 
     session_id: str
     client: str
+
+
+def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
+    """Name of the client of a request, as it says it; empty if it does not."""
+    params = ctx.session.client_params
+    return "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
 
 
 class Sessions:
@@ -68,8 +74,7 @@ class Sessions:
             ctx: The request.
             identity: As whom it is answered.
         """
-        params = ctx.session.client_params
-        client = "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
+        client = client_of(ctx)
         if not isinstance(ctx.request, Request):
             return Conversation(self.own, client)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -83,7 +83,7 @@ def _print(shown: object) -> None:
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
-    from server.protocol import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.listed import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
 
     if form is Form.FUNCTION_CALLING:
         return spec.function_calling()

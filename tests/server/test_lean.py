@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 import tools
 from server.lean import SELDOM, lean
-from server.protocol import describe
+from server.listed import describe
 from tools.core.conversion.schema import resolve
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.registry import ToolRegistry

@@ -18,6 +18,7 @@ from tools.core.errors import UnknownToolError
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.holdings import Holdings
 from tools.core.spec import MARK, ToolOffer, ToolOptions, ToolSpec
+from tools.core.toolset import ToolSet
 
 __all__ = ["ENTRY_POINT_GROUP", "ToolRegistry"]
 
@@ -43,6 +44,7 @@ class _Unconverted:
         aliases: Other names that reach it.
         tags: Groups it belongs to.
         source: Where it comes from.
+        bare: As in ToolSpec.
     """
 
     function: Callable[..., Any]
@@ -50,6 +52,7 @@ class _Unconverted:
     aliases: tuple[str, ...]
     tags: tuple[str, ...]
     source: str = "builtin"
+    bare: str = ""
 
 
 class ToolRegistry:
@@ -168,23 +171,27 @@ class ToolRegistry:
             owner = self._owners[next(iter(namesakes))]
         return None if owner is None else self._converted(owner)
 
-    def find(self, name: str) -> ToolSpec:
+    def find(self, name: str, tool_set: ToolSet | None = None) -> ToolSpec:
         """The tool of that name or alias.
+
+        Args:
+            name: Name, alias or unique bare name.
+            tool_set: The tools that may be suggested; None means all.
 
         Raises:
             UnknownToolError: If there is none; it suggests up to three similar names.
         """
         spec = self.get(name)
-        if spec is None and (namesakes := self._bare.get(name)):
+        if spec is None and (namesakes := self._namesakes(name, tool_set)):
             raise UnknownToolError(
                 f"Several servers have a tool {name!r}.",
-                suggestions=sorted(namesakes)[:SUGGESTIONS],
+                suggestions=namesakes[:SUGGESTIONS],
                 next_actions=["Call the one that you mean by its whole name."],
             )
         if spec is None:
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
-                suggestions=self._similar(name[:LONGEST_NAME]),
+                suggestions=self._similar(name[:LONGEST_NAME], tool_set),
                 next_actions=["Call a tool by its name as tools/list or search_tools gives it."],
             )
         return spec
@@ -193,13 +200,22 @@ class ToolRegistry:
         """All tools, in the order of their names."""
         return tuple(self._converted(each) for each in self._in_order())
 
-    def offers(self) -> tuple[ToolOffer, ...]:
-        """What there is, in the order of the names, without what it takes to call it."""
-        return tuple(self._in_order())
+    def offers(self, tool_set: ToolSet | None = None) -> tuple[ToolOffer, ...]:
+        """What there is, in the order of the names, without what it takes to call it.
 
-    def description_of(self, spec: ToolSpec) -> str:
-        """What a tool does, for the model; of some tools it depends on which others there are."""
-        return spec.description if spec.describe is None else spec.describe(self.offers())
+        Args:
+            tool_set: The tools that count; None means all.
+        """
+        return tuple(each for each in self._in_order() if tool_set is None or tool_set.admits(each))
+
+    def description_of(self, spec: ToolSpec, tool_set: ToolSet | None = None) -> str:
+        """What a tool does, for the model; of some tools it depends on which others there are.
+
+        Args:
+            spec: The tool.
+            tool_set: The others that there are for whoever reads it; None means all.
+        """
+        return spec.description if spec.describe is None else spec.describe(self.offers(tool_set))
 
     def _in_order(self) -> list[ToolSpec | _Unconverted]:
         return sorted(self._specs.values(), key=lambda each: each.name)
@@ -240,12 +256,18 @@ class ToolRegistry:
                 "The tools of entry point %s (%s) are left out", entry.name, entry.value
             )
 
-    def _similar(self, name: str) -> list[str]:
+    def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
+        """The tools of several servers that are called so there."""
+        names = sorted(self._bare.get(bare, ()))
+        return [name for name in names if tool_set is None or tool_set.admits(self._specs[name])]
+
+    def _similar(self, name: str, tool_set: ToolSet | None) -> list[str]:
         from rapidfuzz import process, utils  # noqa: PLC0415  # imported on first use
 
+        known = list(self._owners.items())  # tools come and go while they are looked at
         ranked = process.extract(
             name,
-            sorted(self._owners),
+            sorted(each for each, owner in known if tool_set is None or tool_set.admits(owner)),
             processor=utils.default_process,
             limit=SUGGESTIONS,
             score_cutoff=SIMILAR_ENOUGH,

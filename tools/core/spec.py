@@ -158,12 +158,18 @@ class ToolOffer(Protocol):
 
     Attributes:
         name: Stable identifier.
+        aliases: Other names that reach it.
+        bare: What it is called at its own server; empty where it is ours.
         tags: Groups it belongs to.
         source: Where it comes from, as in ToolSpec.
     """
 
     @property
     def name(self) -> str: ...  # noqa: D102  # told above
+    @property
+    def aliases(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
+    @property
+    def bare(self) -> str: ...  # noqa: D102  # the same
     @property
     def tags(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
     @property

@@ -11,15 +11,22 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolSet"]
 
+UPSTREAM = "upstream"
+"""What the source of a tool of another server begins with, before its colon."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
     """The tools that somebody may find and call.
 
+    A pattern is a name, `server:NAME` or `tag:TAG`; in each, * and ? stand for any characters. A
+    name is any that reaches the tool, its aliases too. What a tool is called at its own server
+    denies it, and allows nothing: any server can call its tools as it likes.
+
     Attributes:
         name: What the user calls it.
-        allow: Patterns of names, `server:NAME` or `tag:TAG`; empty means every tool.
-        deny: The same, of tools that are left out whatever is allowed.
+        allow: Patterns of the tools; empty means every tool.
+        deny: Patterns of tools that are left out whatever is allowed.
     """
 
     name: str
@@ -28,16 +35,38 @@ class ToolSet:
 
     def admits(self, offer: ToolOffer) -> bool:
         """Whether a tool is one of them."""
-        if any(_fits(pattern, offer) for pattern in self.deny):
+        names = (offer.name, *offer.aliases)
+        if any(_fits(pattern, offer, (*names, offer.bare)) for pattern in self.deny):
             return False
-        return not self.allow or any(_fits(pattern, offer) for pattern in self.allow)
+        return not self.allow or any(_fits(pattern, offer, names) for pattern in self.allow)
+
+    def admits_server(self, server: str) -> bool:
+        """Whether what another server has besides tools may be seen: its resources and prompts.
+
+        Every pattern of a server is about them too. Where only tools are allowed by their names or
+        tags, the resources and prompts of the servers are not: nobody named them.
+
+        Args:
+            server: Its name in the settings.
+        """
+        if _names_server(self.deny, server):
+            return False
+        return not self.allow or _names_server(self.allow, server)
 
 
-def _fits(pattern: str, offer: ToolOffer) -> bool:
+def _fits(pattern: str, offer: ToolOffer, names: tuple[str, ...]) -> bool:
     kind, _, value = pattern.partition(":")
     match kind:
         case "server":
-            return fnmatchcase(offer.source, f"upstream:{value}")
+            source, _, server = offer.source.partition(":")
+            return source == UPSTREAM and fnmatchcase(server, value)
         case "tag":
-            return value in offer.tags
-    return fnmatchcase(offer.name, pattern)
+            return any(fnmatchcase(tag, value) for tag in offer.tags)
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _names_server(patterns: tuple[str, ...], server: str) -> bool:
+    return any(
+        kind == "server" and fnmatchcase(server, value)
+        for kind, _, value in (pattern.partition(":") for pattern in patterns)
+    )
