@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from server.toml_text import toml_table
+
 __all__ = ["CLIENTS", "Client", "command_path"]
 
 _SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
@@ -69,8 +71,8 @@ def _cursor(command: Path, root: Path) -> str:
 
 
 def _codex(command: Path, root: Path) -> str:
-    arguments = ", ".join(map(_toml, _arguments(root)))
-    return f"[mcp_servers.toolcrib]\ncommand = {_toml(str(command))}\nargs = [{arguments}]"
+    entry = {"command": str(command), "args": _arguments(root)}
+    return "\n".join(toml_table("mcp_servers.toolcrib", entry))
 
 
 def _arguments(root: Path | str) -> list[str]:
@@ -79,11 +81,6 @@ def _arguments(root: Path | str) -> list[str]:
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def _toml(text: str) -> str:
-    """A basic string of TOML: JSON's, but for surrogate pairs and the delete character."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 CLIENTS = (

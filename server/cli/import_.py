@@ -1,4 +1,4 @@
-"""`toolcrib import`: folders, notes, chats and directories of people into the library."""
+"""`toolcrib import`: folders, notes, chats and directories of people; the servers of clients."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ HINT = "'PATH...'"
 RESEARCHERS = "researchers"
 """The directory that has a sample."""
 
+SERVERS = "servers"
+"""What stands for the MCP servers of other clients."""
+
+NO_SOURCE = "name the client, or the configuration file, that has the servers."
+
 MOST_SAID = 10
 """Skipped files that are named, of those with one cause; the rest are counted."""
 
@@ -45,7 +50,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             metavar="PATH",
             help="Folders, Markdown vaults, files, exports of ChatGPT, Claude (zip or JSON) or"
             " Toolcrib; or a directory, such as researchers, and files with its records"
-            " (JSON, JSONL or CSV).",
+            " (JSON, JSONL or CSV); or servers, with --from.",
         ),
     ],
     prune: Annotated[
@@ -64,6 +69,26 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         bool,
         typer.Option("--as-me", help="Of an export of Toolcrib: store it as yours, whose it was."),
     ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="CLIENT|FILE",
+            help="After servers: the client whose MCP servers are put into the settings"
+            " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
+            " file of its kind.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Of servers: this one; may be repeated."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Of servers: also those of a name that is there.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Of servers: say what would be done.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -73,6 +98,13 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Exits with 1 if nothing or a named file cannot be stored.
     """
+    if source is not None or only or replace or dry_run:
+        from server.cli.import_servers import Wanted, import_servers  # noqa: PLC0415  # on first use
+
+        _check_servers(names, source)
+        wanted = Wanted(source or "", tuple(only or ()), replace=replace, dry_run=dry_run)
+        import_servers(wanted, config, as_json=as_json)
+        return
     from server.cli.interruption import run  # noqa: PLC0415  # `--help` does not wait for it
     from server.cli.opened import opened  # noqa: PLC0415  # the same
     from server.cli.tally import Tally  # noqa: PLC0415  # the same
@@ -91,6 +123,16 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
                 run(partial(_import_all, app, files, tally, progress, prune=prune))
     if tally.failed({path.resolve() for path in paths}):
         sys.exit(1)
+
+
+def _check_servers(names: list[str], source: str | None) -> None:
+    if names != [SERVERS]:
+        raise typer.BadParameter(
+            "--from, --only, --replace and --dry-run go with `toolcrib import servers` alone.",
+            param_hint=HINT,
+        )
+    if source is None:
+        raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
 
 
 def _directories(config: Path | None) -> dict[str, Directory]:
@@ -120,6 +162,8 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
         raise _no_file(names[0])
     for path in paths:
         if not path.exists():
+            if names == [SERVERS]:
+                raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
             raise _nowhere(path, directories)
         if is_directory and path.is_dir():
             raise typer.BadParameter(

@@ -1,0 +1,179 @@
+"""Dialects: where each MCP client keeps the servers that it knows, and how it writes them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ANY", "DIALECTS", "ClientFile", "Dialect", "dialect_of", "files_of"]
+
+COMMON = (("mcpServers",),)
+"""The table that many clients have: it tells none of them apart."""
+
+_MILLISECOND = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one client writes its servers.
+
+    Attributes:
+        name: What `--from` calls it.
+        title: Name for people.
+        user: Its files for all projects; `{config}` and the like are filled in when looked for.
+        project: Its files in the folder of a project.
+        tables: Keys on the way to the table of its servers, the first that is there counts.
+        timeout_unit: Seconds that 1 means as `timeout` of a server; None where nobody says.
+        bare_variables: Whether `$NAME` stands for a variable, besides `${NAME}`.
+    """
+
+    name: str
+    title: str
+    user: tuple[str, ...] = ()
+    project: tuple[str, ...] = ()
+    tables: tuple[tuple[str, ...], ...] = COMMON
+    timeout_unit: float | None = None
+    bare_variables: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """A configuration file that is there.
+
+    Attributes:
+        path: Where.
+        dialect: How it is written.
+        project: The folder whose servers it names; None where they are for all.
+    """
+
+    path: Path
+    dialect: Dialect
+    project: Path | None = None
+
+
+_EDITIONS = ("Code", "Code - Insiders", "VSCodium")
+
+DIALECTS: Mapping[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            "claude-desktop",
+            "Claude Desktop",
+            user=("{support}/Claude/claude_desktop_config.json",),
+        ),
+        Dialect(
+            "claude-code",
+            "Claude Code",
+            user=("{claude}/.claude.json",),
+            project=(".mcp.json",),
+            timeout_unit=_MILLISECOND,
+        ),
+        Dialect(
+            "vscode",
+            "VS Code",
+            user=tuple(
+                f"{{support}}/{edition}/User/{file}"
+                for edition in _EDITIONS
+                for file in ("mcp.json", "profiles/*/mcp.json", "settings.json")
+            ),
+            project=(".vscode/mcp.json", ".vscode/settings.json"),
+            tables=(("servers",), ("mcp", "servers")),
+        ),
+        Dialect("cursor", "Cursor", user=("~/.cursor/mcp.json",), project=(".cursor/mcp.json",)),
+        Dialect(
+            "codex",
+            "Codex",
+            user=("{codex}/config.toml",),
+            project=(".codex/config.toml",),
+            tables=(("mcp_servers",),),
+        ),
+        Dialect(
+            "windsurf",
+            "Windsurf",
+            user=("~/.codeium/windsurf/mcp_config.json", "~/.codeium/mcp_config.json"),
+        ),
+        Dialect(
+            "gemini",
+            "Gemini CLI",
+            user=("~/.gemini/settings.json",),
+            project=(".gemini/settings.json",),
+            timeout_unit=_MILLISECOND,
+            bare_variables=True,
+        ),
+        Dialect(
+            "zed",
+            "Zed",
+            user=("{config}/zed/settings.json",),
+            project=(".zed/settings.json",),
+            tables=(("context_servers",),),
+            timeout_unit=1,
+        ),
+    )
+}
+"""The clients by the name that `--from` takes."""
+
+ANY = Dialect(
+    "",
+    "the client",
+    tables=tuple(dict.fromkeys(keys for dialect in DIALECTS.values() for keys in dialect.tables)),
+)
+"""That of a file which looks like no client's in particular."""
+
+
+def files_of(dialect: Dialect, project: Path) -> tuple[list[ClientFile], list[str]]:
+    """The files of a client that are there, those of the project first as they win there.
+
+    Args:
+        dialect: The client.
+        project: The folder whose own files count.
+
+    Returns:
+        The files, and every place that was looked at.
+    """
+    places: list[tuple[Path, Path | None]] = [(project / name, project) for name in dialect.project]
+    looked_at = [str(path) for path, _ in places]
+    for pattern in dialect.user:
+        expanded = os.path.expanduser(pattern.format(**_folders()))  # noqa: PTH111  # a text yet
+        looked_at.append(expanded)
+        places.extend((path, None) for path in _matching(expanded))
+    there = {path.resolve(): (path, of) for path, of in reversed(places) if path.is_file()}
+    found = [ClientFile(path, dialect, of) for path, of in reversed(there.values())]
+    return found, looked_at
+
+
+def dialect_of(path: Path, document: Mapping[str, Any]) -> Dialect:
+    """Whose file one looks like: by where it is, else by what is in it."""
+    for dialect in DIALECTS.values():
+        for place in (*dialect.user, *dialect.project):
+            if path.match(_ending(place)):
+                return dialect
+    for dialect in DIALECTS.values():
+        if dialect.tables != COMMON and any(keys[0] in document for keys in dialect.tables):
+            return dialect
+    return ANY
+
+
+def _ending(place: str) -> str:
+    """The last two parts of a place, or the last one behind a folder that varies."""
+    *_, folder, name = place.split("/") if "/" in place else ("", place)
+    return name if folder in {"", "*"} or folder.startswith("{") else f"{folder}/{name}"
+
+
+def _matching(pattern: str) -> Iterator[Path]:
+    parent, star, rest = pattern.partition("/*/")
+    yield from sorted(Path(parent).glob(f"*/{rest}")) if star else [Path(pattern)]
+
+
+def _folders() -> dict[str, str]:
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    mac = sys.platform == "darwin"
+    return {
+        "config": "~/.config" if mac else config,
+        "support": "~/Library/Application Support" if mac else config,
+        "claude": os.environ.get("CLAUDE_CONFIG_DIR") or "~",
+        "codex": os.environ.get("CODEX_HOME") or "~/.codex",
+    }

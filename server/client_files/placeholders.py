@@ -1,0 +1,75 @@
+"""Placeholders: what clients write for what they only know when they start a server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["Placeholders"]
+
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_BARE = re.compile(r"\$([A-Za-z_]\w*)")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)
+_ASKED = re.compile(r"(?:input|promptString):(.+)")
+
+
+class Placeholders:
+    """Replaces the placeholders of one server, and notes what is left for a person.
+
+    Args:
+        project: The folder that the server is for, if it is for one.
+        bare_variables: Whether `$NAME` is a variable too.
+
+    Attributes:
+        asked: What the client asks its user for, and the variable that it is read from here.
+        unknown: Placeholders that a person has to fill in, and where they are.
+        defaults: Variables whose default was taken, as none is read where they are.
+    """
+
+    def __init__(self, project: Path | None, *, bare_variables: bool) -> None:
+        self._project = project
+        self._bare_variables = bare_variables
+        self.asked: dict[str, str] = {}
+        self.unknown: dict[str, str] = {}
+        self.defaults: list[str] = []
+
+    def replaced(self, text: str, field: str, *, variables: bool = False) -> str:
+        """A text whose placeholders are ours: `${NAME}` and `${NAME:-default}`.
+
+        Args:
+            text: As the client has it.
+            field: Where it stands, for people.
+            variables: Whether Toolcrib reads variables there, as in env and headers.
+        """
+        if self._bare_variables:
+            text = _BARE.sub(r"${\1}", text)
+        return _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
+
+    def _meaning(self, found: re.Match[str], field: str, variables: bool) -> str:
+        known = self._known(found[1])
+        if known is not None:
+            return known
+        asked = _ASKED.fullmatch(found[1])
+        variable = _VARIABLE.fullmatch(found[1])
+        if asked and variables:
+            name = self.asked[asked[1]] = re.sub(r"\W+", "_", asked[1], flags=re.ASCII).upper()
+            return f"${{{name}}}"
+        if variable and variables:
+            return f"${{{found[1].removeprefix('env:')}}}"
+        if variable and variable[2] is not None:
+            self.defaults.append(variable[1])
+            return variable[2]
+        self.unknown[found[0]] = field
+        return found[0]
+
+    def _known(self, name: str) -> str | None:
+        """What is known of places now."""
+        if name in {"/", "pathSeparator"}:
+            return "/"
+        if name == "userHome":
+            return str(Path.home())
+        if self._project and name in {"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"}:
+            return str(self._project)
+        if self._project and name == "workspaceFolderBasename":
+            return self._project.name
+        return None
