@@ -67,6 +67,10 @@ class _Sorted:
     taken: list[_Taken] = field(default_factory=list)
     left_out: list[_LeftOut] = field(default_factory=list)
 
+    @property
+    def named(self) -> list[Named]:
+        return [taken.named for taken in self.taken] + [left.named for left in self.left_out]
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -232,7 +236,7 @@ def _as_json(found: _Sorted, path: Path, *, written: bool) -> dict[str, Any]:
 
 
 def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool) -> Iterator[str]:
-    origins = dict.fromkeys(str(each.named.file) for each in (*found.taken, *found.left_out))
+    origins = dict.fromkeys(str(named.file) for named in found.named)
     if not origins:
         yield visible(f"There are no servers in {', '.join(str(file.path) for file in files)}.")
         return

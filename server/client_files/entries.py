@@ -104,10 +104,10 @@ class _Entry:
         url = next(filter(None, map(self._take_text, ("httpUrl", "url", "serverUrl"))), "")
         if kind == "stdio" or (command and not url):
             if not command:
-                raise ForeignEntryError(self._without("a command"))
+                raise ForeignEntryError(self._without("it has no command"))
             return self._started(command)
         if not url:
-            raise ForeignEntryError(self._without("a command or a url"))
+            raise ForeignEntryError(self._without("it has neither a command nor a url"))
         if command:
             self.notes.append(f"its command {command!r} was left out, as it has a url")
         return self._reached(url, kind)
@@ -124,10 +124,10 @@ class _Entry:
             )
         return known
 
-    def _without(self, what: str) -> str:
+    def _without(self, problem: str) -> str:
         if self.named.dialect.name == "zed" and "settings" in self.left:
             return "an extension of Zed starts it, and only Zed knows how"
-        return f"it has no {what}"
+        return problem
 
     def _started(self, command: str) -> dict[str, Any]:
         fields: dict[str, Any] = {"command": self._replaced(command, "command")}
