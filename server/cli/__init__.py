@@ -24,6 +24,8 @@ COMMANDS = (
     "import",
     "watch",
     "query",
+    "index",
+    "search",
     "delete",
     "approvals",
     "policy",

@@ -1,0 +1,155 @@
+"""`toolcrib index` reads descriptions of tools, `toolcrib search` finds them and all others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.catalog.uses import Uses
+from storage.database import Database
+from storage.models import Identity
+
+Command = Callable[..., Any]
+
+TOOLS = {
+    "search.json": {
+        "tool_id": "web_lookup",
+        "name": "Web Search",
+        "description": "Search the internet for current information on any topic",
+        "tags": ["search", "web", "retrieval"],
+        "capabilities": ["keyword search", "news lookup", "fact checking"],
+    },
+    "email.json": {
+        "tool_id": "send_email",
+        "name": "Send Email",
+        "description": "Compose and send an email to one or more recipients",
+        "tags": ["communication", "email", "messaging"],
+        "capabilities": ["send message", "attach files", "cc and bcc"],
+    },
+    "db.json": {
+        "tool_id": "execute_sql",
+        "name": "Database Query",
+        "description": "Run parameterised SQL queries against a relational database",
+        "tags": ["database", "sql", "data"],
+        "capabilities": ["select", "insert", "update", "aggregate"],
+    },
+}
+
+
+@pytest.fixture
+def described(work: Path) -> Path:
+    folder = work / "my-tools"
+    folder.mkdir()
+    for name, fields in TOOLS.items():
+        (folder / name).write_text(json.dumps(fields))
+    return folder
+
+
+@pytest.fixture
+def indexed(cli: Command, described: Path) -> Path:
+    ended = cli("index", "--tools-dir", "my-tools")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == "Indexed 3 tool(s) from my-tools.\n"
+    return described
+
+
+def _found(cli: Command, query: str, *options: str) -> list[dict[str, Any]]:
+    ended = cli("search", "--query", query, "--output-format", "json", *options)
+    assert ended.code == 0
+    found: list[dict[str, Any]] = json.loads(ended.out)
+    return found
+
+
+def test_what_was_indexed_is_found(cli: Command, indexed: Path) -> None:
+    found = _found(cli, "notify the user by email", "--top-k", "3")
+    assert found[0].keys() == {"rank", "tool_id", "name", "score", "description"}
+    assert found[0]["tool_id"] == "send_email"
+    assert found[0]["name"] == "Send Email"
+    assert found[0]["description"] == TOOLS["email.json"]["description"]
+    assert [each["rank"] for each in found] == list(range(1, len(found) + 1))
+    assert len(found) <= 3
+    scores = [each["score"] for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 and score == round(score, 4) for score in scores)
+
+
+def test_the_text_form_says_rank_name_score_and_description(cli: Command, indexed: Path) -> None:
+    (best,) = _found(cli, "run a database query", "--top-k", "1")
+    ended = cli("search", "--query", "run a database query", "--top-k", "1")
+    assert ended.out == (
+        f"  [1] Database Query (score={best['score']:.4f})\n"
+        "      Run parameterised SQL queries against a relational database\n"
+    )
+
+
+def test_tools_that_can_be_called_are_found_too(cli: Command, work: Path) -> None:
+    assert _found(cli, "write_file")[0]["tool_id"] == "write_file"
+
+
+def test_any_of_several_tags_is_enough_in_any_case(cli: Command, indexed: Path) -> None:
+    found = _found(cli, "send a query", "--tag", "SQL", "--tag", "messaging")
+    assert {each["tool_id"] for each in found} == {"execute_sql", "send_email"}
+
+
+def test_where_nothing_fits_that_is_said(cli: Command, indexed: Path) -> None:
+    ended = cli("search", "--query", "send", "--tag", "no such tag")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "No tool fits; try other words, or fewer tags.\n"
+    assert _found(cli, "send", "--tag", "no such tag") == []
+
+
+def test_malformed_files_are_named_and_the_others_indexed(cli: Command, described: Path) -> None:
+    (described / "bad.json").write_text("{")
+    ended = cli("index", "--tools-dir", str(described))
+    assert ended.code == 0
+    assert ended.out == f"Indexed 3 tool(s) from {described}.\n"
+    assert ended.err.startswith(f"Warning: skipped {described / 'bad.json'}: is not JSON: ")
+
+
+def test_files_that_changed_or_went_are_followed(cli: Command, indexed: Path) -> None:
+    (indexed / "email.json").unlink()
+    changed = {**TOOLS["db.json"], "name": "Ledger", "description": "Looks up the ledger"}
+    (indexed / "db.json").write_text(json.dumps(changed))
+    ended = cli("index", "--tools-dir", "my-tools")
+    assert ended.out == (
+        "Indexed 2 tool(s) from my-tools.\nDropped 1 that its files no longer describe.\n"
+    )
+    assert _found(cli, "Ledger")[0]["name"] == "Ledger"
+    assert "send_email" not in {each["tool_id"] for each in _found(cli, "send_email")}
+
+
+def test_a_directory_that_is_gone_can_be_dropped(cli: Command, indexed: Path) -> None:
+    indexed.rename(indexed.with_name("elsewhere"))
+    assert cli("index", "--tools-dir", "my-tools").code == 2
+    ended = cli("index", "--tools-dir", "my-tools", "--remove")
+    assert (ended.code, ended.out) == (0, "Dropped 3 tool(s) of my-tools.\n")
+    assert "send_email" not in {each["tool_id"] for each in _found(cli, "send_email")}
+
+
+@pytest.mark.parametrize("options", [(), ("--remove",), ("--tools-dir", "missing")])
+def test_index_says_what_it_needs(cli: Command, work: Path, options: tuple[str, ...]) -> None:
+    ended = cli("index", *options)
+    assert ended.code == 2
+    assert "--tools-dir" in ended.err
+
+
+@pytest.mark.parametrize("options", [("--query", " "), (), ("--query", "a", "--top-k", "0")])
+def test_search_says_what_it_needs(cli: Command, work: Path, options: tuple[str, ...]) -> None:
+    assert cli("search", *options).code == 2
+
+
+def test_what_was_learned_is_forgotten_for_the_own_user_alone(cli: Command, work: Path) -> None:
+    with closing(Database(work.parent / "data" / "toolcrib.db")) as database:
+        uses = Uses(database)
+        for user in ("local", "local", "bob"):
+            uses.add(Identity(user), "send a letter", "mail")
+        uses.add(Identity("local", "phone"), "call a taxi", "taxi")
+        ended = cli("index", "--forget-uses")
+        assert (ended.code, ended.out) == (0, "Forgot 2 use(s).\n")
+        assert uses.listed(Identity("local")) == []
+        assert len(uses.listed(Identity("bob"))) == 1
