@@ -48,6 +48,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         embedder,
         functions,
     )
+    from server.cli.check_servers import check_servers  # noqa: PLC0415  # the same
     from server.clients import CLIENTS, command_path  # noqa: PLC0415  # the same
     from server.index_settings import EmbedderSettings  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
@@ -66,6 +67,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield judged("Data directory", lambda: data_directory(settings.data_dir))
         yield judged("Function files", lambda: functions(settings))
         yield judged("Confinement", lambda: confinement(settings))
+        yield from check_servers(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
     yield judged("Embedder", lambda: embedder(embedder_settings))
     yield judged("Chroma", chroma)
