@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import available_timezones
 
 import mcp_types as types
@@ -25,7 +25,7 @@ from tools.core.periods import PHRASES, Period
 from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
 
-__all__ = ["Prompts"]
+__all__ = ["PROMPTS", "PromptHandlers", "Prompts"]
 
 COMPLETIONS = 100
 """Values that a client is offered at most, by the protocol."""
@@ -77,6 +77,25 @@ PROMPTS = {
 }
 
 
+class PromptHandlers(Protocol):
+    """Answers requests for prompts, ours alone or those of other servers too."""
+
+    async def list_prompts(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Answers prompts/list."""
+
+    async def get_prompt(
+        self, ctx: RequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Answers prompts/get."""
+
+    async def complete(
+        self, ctx: RequestContext, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Answers completion/complete."""
+
+
 class Prompts:
     """Answers prompts/list, prompts/get and completion/complete.
 
@@ -100,7 +119,9 @@ class Prompts:
         self._recording = recording
 
     async def list_prompts(
-        self, _ctx: RequestContext, _params: types.PaginatedRequestParams | None
+        self,
+        ctx: RequestContext,  # noqa: ARG002  # the same for all
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
     ) -> types.ListPromptsResult:
         """The three prompts, on one page."""
         return types.ListPromptsResult(prompts=list(PROMPTS.values()))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio.to_thread
 import mcp_types as types
@@ -28,7 +28,15 @@ from storage.wholetext import whole_text
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.failures import as_tool_error
 
-__all__ = ["PAGE_SIZE", "RESOURCE_NOT_FOUND", "TEMPLATES", "ContextResources", "answered"]
+__all__ = [
+    "PAGE_SIZE",
+    "RESOURCE_NOT_FOUND",
+    "TEMPLATES",
+    "ContextResources",
+    "ResourceHandlers",
+    "answered",
+    "no_resource_at",
+]
 
 INDEX_URI = "context://index"
 
@@ -85,6 +93,25 @@ RequestContext = ServerRequestContext[Any, Any]
 ResultT = TypeVar("ResultT")
 
 
+class ResourceHandlers(Protocol):
+    """Answers requests for resources, ours alone or those of other servers too."""
+
+    async def list_resources(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Answers resources/list."""
+
+    async def list_templates(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Answers resources/templates/list."""
+
+    async def read_resource(
+        self, ctx: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """Answers resources/read."""
+
+
 class ContextResources:
     """Answers resources/list, resources/templates/list and resources/read.
 
@@ -119,7 +146,9 @@ class ContextResources:
         )
 
     async def list_templates(
-        self, _ctx: RequestContext, _params: types.PaginatedRequestParams | None
+        self,
+        ctx: RequestContext,  # noqa: ARG002  # the same for all
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
     ) -> types.ListResourceTemplatesResult:
         """How addresses are made."""
         templates = [
@@ -143,10 +172,7 @@ class ContextResources:
             read = partial(self._read, shelf, params.uri)
             text, media_type = await answered("resources/read", read)
         except NotFoundError as error:
-            modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-            code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-            uri = utf8_text(params.uri)
-            raise MCPError(code, f"Resource not found: {uri}", {"uri": uri}) from error
+            raise no_resource_at(params.uri, ctx) from error
         contents = types.TextResourceContents(
             uri=params.uri, mime_type=media_type, text=utf8_text(text)
         )
@@ -169,6 +195,14 @@ class ContextResources:
                 document, chunks = shelf.get_document(raw_type, raw_id)
                 return whole_text(chunks), media_type_of(document)
         return view(shelf, address, self._sources), MARKDOWN
+
+
+def no_resource_at(uri: str, ctx: RequestContext) -> MCPError:
+    """What a client is told where there is nothing, in the code of its protocol."""
+    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+    shown = utf8_text(uri)
+    return MCPError(code, f"Resource not found: {shown}", {"uri": shown})
 
 
 async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:

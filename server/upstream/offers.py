@@ -13,10 +13,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from server.auth import speaker_of
 from server.sessions import Sessions
+from server.upstream.failures import as_mcp_error
 from server.upstream.gateway import Gateway
 from server.upstream.listing import Listing
 from server.upstream.upstream import Upstream
-from server.wire import utf8_text
 from storage.models import Identity
 from tools.core.errors import ToolError
 
@@ -75,7 +75,7 @@ class Offers:
         return self._admits(ctx, server)
 
     def of(self, ctx: Context) -> list[tuple[Upstream, Listing]]:
-        """Each server that whoever asks may see, in the settings' order, with what it listed last."""
+        """Each server that whoever asks may see, in order, with what it listed last."""
         return [
             (each, each.listing)
             for name, each in self._gateway.upstreams.items()
@@ -112,17 +112,13 @@ class Offers:
                 the protocol.
         """
         try:
-            connection = await upstream.connection(self.conversation(ctx))
-            with anyio.fail_after(upstream.settings.timeout):
-                return await connection.client.session.send_request(request, result)
-        except ToolError as error:
-            text = " ".join([error.message, *error.next_actions])
-            raise _failed(text) from error
-        except TimeoutError as error:
-            seconds = upstream.settings.timeout
-            raise _failed(f"{upstream.name!r} gave no answer in {seconds:g} s.") from error
-        except ValidationError as error:
-            raise _failed(f"{upstream.name!r} gave an answer that the protocol has not.") from error
+            with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
+                return await upstream.ask(
+                    self.conversation(ctx),
+                    lambda connection: connection.session.send_request(request, result),
+                )
+        except (MCPError, ToolError, TimeoutError, ValidationError) as error:
+            raise as_mcp_error(upstream.name, error) from error
 
 
 def passed_meta(meta: types.RequestParamsMeta | None) -> Any:  # noqa: ANN401  # an open map
@@ -133,7 +129,3 @@ def passed_meta(meta: types.RequestParamsMeta | None) -> Any:  # noqa: ANN401  #
         if key != "progress_token" and not key.startswith(RESERVED)
     }
     return kept or None
-
-
-def _failed(message: str) -> MCPError:
-    return MCPError(types.INTERNAL_ERROR, utf8_text(message))

@@ -1,0 +1,273 @@
+"""Who hears that something changed: resources of other servers, and the lists of what they offer.
+
+Until 2025-11-25 a client subscribes to resources one by one, and is told of every list; from
+2026-07-28 on it opens streams that say what it wants to hear.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from server.resources import no_resource_at
+from server.upstream.offers import Offers
+from server.upstream.resources import GatewayResources
+from server.upstream.watches import Hear, Watched, Watches
+
+__all__ = ["Subscriptions"]
+
+MOST_STREAMS = 1_000
+"""Streams of changes that clients may have open."""
+
+MOST_WATCHED = 1_000
+"""Resources that one client, or one stream of it, may watch."""
+
+OPENING_SECONDS = 10.0
+"""How long a stream waits for servers to agree before it says which of them have."""
+
+Context = ServerRequestContext[Any, Any]
+
+_STATE = "toolcrib.subscriber"
+"""Where the SDK keeps for us, beside a client's connection, what the client subscribed to."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list that may change: how clients of each era are told."""
+
+    event: ServerEvent
+    notify: Callable[[Connection], Coroutine[Any, Any, None]]
+
+
+_LISTS = {
+    "tools": _List(ToolsListChanged(), Connection.send_tool_list_changed),
+    "prompts": _List(PromptsListChanged(), Connection.send_prompt_list_changed),
+    "resources": _List(ResourcesListChanged(), Connection.send_resource_list_changed),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Hearer:
+    """Somebody who is told of changed lists, if they may see the server that changed them."""
+
+    admits: Callable[[str], bool]
+    tell: Callable[[_List], Coroutine[Any, Any, None]]
+
+
+class Subscriptions:
+    """Answers resources/subscribe, resources/unsubscribe and subscriptions/listen.
+
+    Args:
+        offers: The other servers, as each caller may see them.
+        resources: Tells whose an address is.
+        lists: Which lists change with the other servers: of tools, prompts and resources.
+
+    Attributes:
+        lists: The same.
+    """
+
+    def __init__(self, offers: Offers, resources: GatewayResources, lists: Collection[str]) -> None:
+        self._offers = offers
+        self._resources = resources
+        self.lists = lists
+        self._watches = Watches()
+        self._hearers: dict[object, _Hearer] = {}
+        self._streams = 0
+        self._group: TaskGroup | None = None
+
+    @property
+    def held(self) -> int:
+        """How many resources are watched and how many clients hear of lists, together."""
+        return len(self._watches) + len(self._hearers)
+
+    def register(self, server: Server[Any]) -> None:
+        """Has a server ask here."""
+        server.add_request_handler(
+            "resources/subscribe", types.SubscribeRequestParams, self.subscribe
+        )
+        server.add_request_handler(
+            "resources/unsubscribe", types.UnsubscribeRequestParams, self.unsubscribe
+        )
+        server.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, self.listen
+        )
+        server.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self.initialized
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has what is watched live in the background."""
+        async with self._watches.running() as self._group:
+            yield
+
+    def changed(self, server: str, kinds: Collection[str]) -> None:
+        """Tells everybody who may see a server that lists changed by it.
+
+        Args:
+            server: Its name.
+            kinds: Which of its lists changed.
+        """
+        if self._group is None:
+            return
+        for kind in sorted(set(kinds).intersection(self.lists)):
+            for hearer in tuple(self._hearers.values()):
+                if hearer.admits(server):
+                    self._group.start_soon(hearer.tell, _LISTS[kind])
+
+    async def initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
+        """From now on a client until 2025-11-25 may be told of changed lists."""
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            client = self._client(ctx)
+            self._hearers[client] = _Hearer(partial(self._offers.admits, ctx), client.tell)
+
+    async def subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Has a client until 2025-11-25 told when a resource changes.
+
+        Raises:
+            MCPError: If no server has it, or its server does not tell of changes.
+        """
+        client = self._client(ctx)
+        if len(client.watched) >= MOST_WATCHED:
+            raise MCPError(types.INVALID_PARAMS, f"At most {MOST_WATCHED} resources are watched.")
+        if params.uri not in client.watched:
+            hear = partial(client.connection.send_resource_updated, params.uri)
+            client.watched[params.uri] = await self._watch(ctx, params.uri, client, hear)
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Has a client told no more; nothing happens where it was not."""
+        client = self._client(ctx)
+        watched = client.watched.pop(params.uri, None)
+        if watched is not None:
+            self._watches.remove(watched, (client, params.uri))
+        return types.EmptyResult()
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """One stream of changes of a client from 2026-07-28 on.
+
+        Raises:
+            MCPError: If there are too many of them.
+        """
+        if self._streams >= MOST_STREAMS:
+            raise MCPError(types.INTERNAL_ERROR, f"At most {MOST_STREAMS} streams are open.")
+        bus = InMemorySubscriptionBus()
+        self._streams += 1
+        with ExitStack() as stack:
+            stack.callback(self._stream_ended)
+            wanted = await self._open(ctx, params.notifications, bus, stack)
+            return await ListenHandler(bus)(
+                ctx, params.model_copy(update={"notifications": wanted})
+            )
+
+    def _stream_ended(self) -> None:
+        self._streams -= 1
+
+    async def _open(
+        self,
+        ctx: Context,
+        wanted: types.SubscriptionFilter,
+        bus: InMemorySubscriptionBus,
+        stack: ExitStack,
+    ) -> types.SubscriptionFilter:
+        """Fills the bus with what a stream wants to hear, and says what of it there is."""
+        hearer = _Hearer(
+            partial(self._offers.admits, ctx), lambda changed: bus.publish(changed.event)
+        )
+        self._hearers[bus] = hearer
+        stack.callback(self._hearers.pop, bus)
+        watched: dict[str, Watched] = {}
+
+        async def watch(uri: str) -> None:
+            try:
+                hear = partial(bus.publish, ResourceUpdated(uri))
+                watched[uri] = resource = await self._watch(ctx, uri, bus, hear)
+                stack.callback(self._watches.remove, resource, (bus, uri))
+            except MCPError as error:
+                _logger.debug("%s is not watched: %s", uri, error)
+
+        uris = list(dict.fromkeys(wanted.resource_subscriptions or ()))[:MOST_WATCHED]
+        with anyio.move_on_after(OPENING_SECONDS):
+            async with anyio.create_task_group() as group:
+                for uri in uris:
+                    group.start_soon(watch, uri)
+        return types.SubscriptionFilter(
+            tools_list_changed=wanted.tools_list_changed and "tools" in self.lists,
+            prompts_list_changed=wanted.prompts_list_changed and "prompts" in self.lists,
+            resources_list_changed=wanted.resources_list_changed and "resources" in self.lists,
+            resource_subscriptions=[uri for uri in uris if uri in watched],
+        )
+
+    async def _watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Watched:
+        session_id = self._offers.conversation(ctx)
+        failure: MCPError | None = None
+        for upstream, own in await self._resources.owners(ctx, uri):
+            resource = Watched(upstream, session_id, own)
+            try:
+                await self._watches.add(resource, (who, uri), hear)
+            except MCPError as error:
+                failure = failure or error
+            else:
+                return resource
+        raise failure or no_resource_at(uri, ctx)
+
+    def _client(self, ctx: Context) -> _Client:
+        """What is known of the client of a connection; forgotten when that ends."""
+        connection = ctx.session._connection  # noqa: SLF001  # the only way to what outlives a request
+        found = connection.state.get(_STATE)
+        if found is None:
+            found = connection.state[_STATE] = _Client(connection)
+            connection.exit_stack.callback(self._forget, found)
+        return found
+
+    def _forget(self, client: _Client) -> None:
+        self._hearers.pop(client, None)
+        for uri, watched in client.watched.items():
+            self._watches.remove(watched, (client, uri))
+
+
+class _Client:
+    """A client until 2025-11-25.
+
+    Attributes:
+        connection: The way to it.
+        watched: What it is told of, by the addresses it asked for.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.watched: dict[str, Watched] = {}
+
+    async def tell(self, changed: _List) -> None:
+        """Tells it that a list changed."""
+        await changed.notify(self.connection)

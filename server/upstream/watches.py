@@ -1,0 +1,237 @@
+"""Watches: resources of other servers that somebody wants to hear of when they change.
+
+Each is one subscription at a server, in the form of its protocol: `resources/subscribe` until
+2025-11-25, a stream of `subscriptions/listen` from 2026-07-28 on. It is there while anybody
+listens, and is made again when the connection was lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.shared.exceptions import MCPError
+
+from server.upstream.connection import Connection, Listener
+from server.upstream.failures import as_mcp_error
+from server.upstream.upstream import Upstream
+
+__all__ = ["Hear", "Watched", "Watches"]
+
+FIRST_DELAY = 1.0
+"""Seconds until a lost watch is tried again; each further try waits twice as long."""
+
+LONGEST_DELAY = 60.0
+PARTING_SECONDS = 5.0
+"""How long a server may take to agree to the end of a subscription."""
+
+Hear = Callable[[], Awaitable[None]]
+"""Is told that the resource may have changed."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A resource of another server in one conversation.
+
+    Attributes:
+        upstream: The server.
+        session_id: The conversation, over whose connection it is watched.
+        uri: What the server calls it.
+    """
+
+    upstream: Upstream
+    session_id: str
+    uri: str
+
+
+class Watches:
+    """Keeps resources watched while it is running."""
+
+    def __init__(self) -> None:
+        self._group: TaskGroup | None = None
+        self._open: dict[Watched, _Watch] = {}
+        self._ends: dict[Watched, anyio.Event] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[TaskGroup]:
+        """Has watches live in a task group of its own, and ends them at the end."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            yield group
+            self._group = None
+            group.cancel_scope.cancel()
+
+    async def add(self, resource: Watched, key: object, hear: Hear) -> None:
+        """Has somebody told when a resource may have changed, from the return on.
+
+        Args:
+            resource: What to watch.
+            key: Who is told; the same key again changes nothing.
+            hear: How.
+
+        Raises:
+            MCPError: If the server cannot be reached, or does not tell of changes.
+        """
+        watch = self._open.get(resource)
+        if watch is None:
+            if self._group is None:
+                raise MCPError(
+                    types.INTERNAL_ERROR, "Nothing can be watched: the server is ending."
+                )
+            watch = self._open[resource] = _Watch(resource)
+            self._group.start_soon(self._keep, watch, self._ends.get(resource))
+            self._ends[resource] = watch.ended
+        watch.listeners[key] = hear
+        try:
+            await watch.settled.wait()
+        except BaseException:
+            self.remove(resource, key)
+            raise
+        if watch.problem is not None:
+            raise watch.problem
+
+    def remove(self, resource: Watched, key: object) -> None:
+        """Tells somebody no more; the last one ends the subscription."""
+        watch = self._open.get(resource)
+        if watch is None:
+            return
+        watch.listeners.pop(key, None)
+        if not watch.listeners:
+            del self._open[resource]
+            watch.scope.cancel()
+
+    async def _keep(self, watch: _Watch, before: anyio.Event | None) -> None:
+        try:
+            with watch.scope:
+                if before is not None:  # else the server takes the end of that one for ours
+                    await before.wait()
+                await watch.keep()
+        finally:
+            if self._open.get(watch.resource) is watch:
+                del self._open[watch.resource]
+            if self._ends.get(watch.resource) is watch.ended:
+                del self._ends[watch.resource]
+            watch.ended.set()
+            watch.settled.set()
+
+
+class _Watch:
+    """One subscription.
+
+    Attributes:
+        resource: What is watched.
+        listeners: Who is told.
+        scope: Ends it.
+        settled: Set once it is known whether the server agreed.
+        ended: Set once it is there no more.
+        problem: Why the server did not agree.
+    """
+
+    def __init__(self, resource: Watched) -> None:
+        self.resource = resource
+        self.listeners: dict[object, Hear] = {}
+        self.scope = anyio.CancelScope()
+        self.settled = anyio.Event()
+        self.ended = anyio.Event()
+        self.problem: MCPError | None = None
+
+    async def keep(self) -> None:
+        """Subscribes, tells of changes, and subscribes again when the connection was lost."""
+        delay = FIRST_DELAY
+        while True:
+            try:
+                async with self._changes() as changes:
+                    if self.settled.is_set():
+                        await self._tell()  # nobody has said what changed meanwhile
+                    self.settled.set()
+                    delay = FIRST_DELAY
+                    async for _ in changes:
+                        await self._tell()
+            except Exception as error:  # noqa: BLE001  # whatever keeps a server from answering
+                failure = as_mcp_error(self.resource.upstream.name, error)
+                if not self.settled.is_set():
+                    self.problem = failure
+                    return
+                _logger.debug("%s is not watched now: %s", self.resource.uri, failure)
+            await anyio.sleep(delay)
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    async def _tell(self) -> None:
+        for hear in tuple(self.listeners.values()):
+            await hear()
+
+    @asynccontextmanager
+    async def _changes(self) -> AsyncIterator[AsyncIterator[object]]:
+        upstream, uri = self.resource.upstream, self.resource.uri
+        async with AsyncExitStack() as stack:
+            with anyio.fail_after(upstream.settings.timeout):
+                using = upstream.using(self.resource.session_id)
+                connection = await stack.enter_async_context(using)
+                watched = _listening if connection.is_modern else _subscribed
+                changes = await stack.enter_async_context(watched(connection, uri))
+            yield changes
+
+
+@asynccontextmanager
+async def _listening(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
+    """Changes of a resource of a server of 2026-07-28."""
+    async with connection.client.listen(resource_subscriptions=[uri]) as stream:
+        if not stream.honored.resource_subscriptions:
+            raise MCPError(types.INVALID_PARAMS, f"Its server does not tell when {uri} changes.")
+        yield stream
+
+
+@asynccontextmanager
+async def _subscribed(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
+    """Changes of a resource of a server until 2025-11-25."""
+    changed, changes = anyio.create_memory_object_stream[None](1)  # the next is as good as ten
+
+    def hear(notification: types.ServerNotification | None) -> None:
+        if notification is None:
+            changed.close()
+        elif _is_about(notification, uri):
+            with suppress(anyio.WouldBlock, anyio.ClosedResourceError):
+                changed.send_nowait(None)
+
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    with changed, changes, _heard(connection, hear):
+        await connection.session.send_request(request, types.EmptyResult)
+        try:
+            yield changes
+        finally:
+            await _unsubscribe(connection, uri)
+
+
+async def _unsubscribe(connection: Connection, uri: str) -> None:
+    if connection.closed.is_set():
+        return
+    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+    with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(MCPError):
+        await connection.session.send_request(request, types.EmptyResult)
+
+
+@contextmanager
+def _heard(connection: Connection, listener: Listener) -> Iterator[None]:
+    connection.listeners.add(listener)
+    try:
+        yield
+    finally:
+        connection.listeners.discard(listener)
+
+
+def _is_about(notification: types.ServerNotification, uri: str) -> bool:
+    """Whether a resource changed, or one beneath it, as servers may say."""
+    if not isinstance(notification, types.ResourceUpdatedNotification):
+        return False
+    changed = notification.params.uri
+    return changed == uri or changed.startswith(uri.rstrip("/") + "/")
