@@ -8,42 +8,50 @@ from typing import Any
 import mcp_types as types
 
 from server.gateway_settings import ServerSettings
-from server.upstream.naming import exposed_name
+from server.upstream.naming import SEPARATOR, exposed_name
+from server.upstream.schemas import rooted, sound
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 
-__all__ = ["Invoke", "to_spec"]
+__all__ = ["Invoke", "readable", "to_barred", "to_spec"]
 
 Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
 
 _ANYTHING = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE, Effect.EXTERNAL})
 
 
-def to_spec(
-    server: str,
-    tool: types.Tool,
-    settings: ServerSettings,
-    invoke: Invoke,
-    *,
-    barred: str = "",
-) -> ToolSpec:
+def readable(tool: types.Tool) -> types.Tool:
+    """The tool with schemas that every client can read; all else is as its server lists it.
+
+    A schema of results that are no objects is left out: clients before protocol 2026-07-28 would
+    refuse the whole list.
+    """
+    results = tool.output_schema
+    schemas = {
+        "input_schema": rooted(tool.input_schema),
+        "output_schema": rooted(results) if results and results.get("type") == "object" else None,
+    }
+    return tool.model_copy(update=schemas)
+
+
+def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Invoke) -> ToolSpec:
     """A tool of another server as one of ours.
 
     Args:
         server: Name of the server in the settings.
-        tool: Its definition, as the server lists it.
-        settings: Those of the server.
+        tool: Its definition, as `readable` returned it.
+        settings: Those of the server; only of a trusted one the annotations are believed.
         invoke: Calls it.
-        barred: Why it may not be called now.
     """
     name = exposed_name(server, tool.name)
+    title = tool.title or (tool.annotations and tool.annotations.title) or ""
     said = (tool.annotations if settings.trusted else None) or types.ToolAnnotations()
     reads = bool(said.read_only_hint)
     return ToolSpec(
         name=name,
-        title=tool.title or tool.name,
+        title=title or tool.name,
         description=tool.description or "",
-        input_schema=tool.input_schema,
+        input_schema=sound(tool.input_schema),
         output_schema=tool.output_schema,
         scope=ToolScope.MCP,
         effects=frozenset({Effect.READ}) if reads else _ANYTHING,
@@ -52,11 +60,40 @@ def to_spec(
         destructive=not reads and said.destructive_hint is not False,
         idempotent=bool(said.idempotent_hint),
         tags=(server,),
+        capabilities=(title,) if title else (),
         source=f"upstream:{server}",
         timeout=settings.timeout,
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
-        barred=barred,
+    )
+
+
+def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
+    """The same tool in quarantine: its names, and nothing else that its server says of it.
+
+    What is not there reaches no model on any path. A bare name that had to be changed is left out
+    with the rest: it may say more than a name does.
+
+    Args:
+        spec: The tool.
+        reason: Why nobody may call it until a person has looked at it; in words of ours.
+    """
+    kept = spec.name == f"{spec.server}{SEPARATOR}{spec.bare}"
+    return ToolSpec(
+        name=spec.name,
+        title=spec.name,
+        description=f"In quarantine: {reason}.",
+        input_schema={"type": "object"},
+        output_schema=None,
+        scope=ToolScope.MCP,
+        effects=_ANYTHING,
+        validate=_as_given,
+        invoke=spec.invoke,
+        destructive=True,
+        tags=spec.tags,
+        source=spec.source,
+        bare=spec.bare if kept else "",
+        barred=reason,
     )
 
 

@@ -1,0 +1,93 @@
+"""What a pin is over: all that a model or a policy goes by when it calls such a tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from hashlib import sha256
+from typing import Any
+
+import mcp_types as types
+
+__all__ = ["Definition", "difference", "lines"]
+
+_PINNED = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
+
+_SETS = frozenset({"enum", "required", "type"})
+"""Lists of JSON Schema without an order; servers that make them of hash sets list them in another
+one after each start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as its server defines it, in the one form that has one hash.
+
+    Icons, `_meta` and `execution` are no part of it: they reach no model and change no call, while
+    the addresses and versions in them change by themselves.
+
+    Attributes:
+        text: Canonical JSON: sorted keys, no spaces, ASCII.
+        sha256: Hexadecimal hash of the text.
+    """
+
+    text: str
+    sha256: str
+
+    @classmethod
+    def of(cls, tool: types.Tool) -> Definition:
+        """The definition of a tool.
+
+        Args:
+            tool: As `conversion.readable` returned it: what is handed on is what is pinned.
+        """
+        dumped = tool.model_dump(mode="json", by_alias=True, include=_PINNED, exclude_none=True)
+        text = json.dumps(_ordered(dumped), sort_keys=True, separators=(",", ":"))
+        return cls(text, sha256(text.encode()).hexdigest())
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What the text says."""
+        content: Mapping[str, Any] = json.loads(self.text)
+        return content
+
+
+def lines(content: Mapping[str, Any]) -> list[str]:
+    """A definition for people, one fact a line: `inputSchema.properties.path.type: "string"`.
+
+    Texts of several lines have a line for each, so that a change shows where it is.
+    """
+    return list(_lines(content, ""))
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What changed in a definition: lines that begin with "-" are gone, those with "+" are new."""
+    changed = unified_diff(lines(before), lines(after), lineterm="", n=0)
+    return [line for line in changed if not line.startswith(("---", "+++", "@@"))]
+
+
+def _lines(value: object, where: str) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _lines(each, f"{where}.{key}" if where else key)
+    elif isinstance(value, str) and "\n" in value:
+        for number, line in enumerate(value.split("\n"), start=1):
+            yield f"{where}, line {number}: {line}"
+    else:
+        yield f"{where}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _ordered(value: Any) -> Any:  # noqa: ANN401  # any part of a definition
+    if isinstance(value, list):
+        return [_ordered(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: sorted(each) if key in _SETS and _is_texts(each) else _ordered(each)
+        for key, each in value.items()
+    }
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

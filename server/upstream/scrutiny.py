@@ -1,0 +1,126 @@
+"""What in a definition is there to deceive whoever reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import mcp_types as types
+
+from server.upstream.confusables import is_mixed
+from server.upstream.hidden import hidden
+
+__all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]
+
+LONGEST_DEFINITION = 100_000
+"""Characters of a definition as JSON; the longest of 15,000 public ones has 15,000."""
+
+_AROUND = 40
+"""Characters shown on both sides of what was found."""
+
+_NAME = re.compile(
+    r"(?<![\w./-])(?:"
+    r"[A-Za-z][A-Za-z0-9-]*(?:_+[A-Za-z0-9-]+)+"  # create_issue
+    r"|[a-z][a-z0-9]{2,}(?:[A-Z][a-z0-9]*)+"  # createIssue, but no GitHub and no arXiv
+    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){2,}"  # create-new-issue, but no real-time
+    r")(?![\w/-])"
+    r"|(?<=`)[A-Za-z][\w-]*-[\w-]*(?=`)"
+)
+_CALLED = re.compile(
+    r"\b[Tt]he [`\"'“‘]?([A-Za-z]\w*)[`\"'”’]? tools?\b"  # noqa: RUF001  # people's quotation marks
+    r"|\b[Tt]ools? [`\"'“‘]([A-Za-z]\w*)[`\"'”’]"  # noqa: RUF001  # the same
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason to have a person look at a definition.
+
+    Attributes:
+        reason: What was found and where, in words of ours: models may read it.
+        shown: What it was found in, for people.
+    """
+
+    reason: str
+    shown: str
+
+
+def findings(tool: types.Tool, definition: str) -> list[Finding]:
+    """What is wrong with a definition, whatever other tools there are.
+
+    Args:
+        tool: The tool.
+        definition: Its definition as JSON.
+    """
+    found = [
+        Finding(f"its {part} has characters that are not seen ({_codes(odd)})", _around(text, odd))
+        for part, text in _texts(tool)
+        if (odd := hidden(text))
+    ]
+    if is_mixed(tool.name):
+        found.append(Finding("its name has letters that look like others", tool.name))
+    if len(definition) > LONGEST_DEFINITION:
+        found.append(Finding(f"its definition has {len(definition):,} characters", ""))
+    return found
+
+
+def mentions(tool: types.Tool) -> dict[str, str]:
+    """The words that may name a tool, in small letters, and the sentence that each stands in.
+
+    Words are such that are written as no others are, and those that are said to be tools; what the
+    tool itself calls an argument or a value is not.
+    """
+    own = {text.casefold() for _, text in _texts(tool) if not _is_prose(text)}
+    found: dict[str, str] = {}
+    for part, text in _texts(tool):
+        if part != "name" and _is_prose(text):
+            for word in _named(text):
+                if word.casefold() not in own:
+                    found.setdefault(word.casefold(), _around(text, [word]))
+    return found
+
+
+def _named(text: str) -> Iterator[str]:
+    yield from _NAME.findall(text)
+    for before, behind in _CALLED.findall(text):
+        yield before or behind
+
+
+def _texts(tool: types.Tool) -> Iterator[tuple[str, str]]:
+    """Each text of a definition, and in which part it is."""
+    yield "name", tool.name
+    yield "title", tool.title or ""
+    yield "description", tool.description or ""
+    yield "annotated title", (tool.annotations and tool.annotations.title) or ""
+    for part, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
+        for text in _within(schema):
+            yield f"{part} schema", text
+
+
+def _within(value: object) -> Iterator[str]:
+    """All texts in a part of a schema, names of properties too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from _within(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _within(each)
+
+
+def _is_prose(text: str) -> bool:
+    return " " in text
+
+
+def _codes(characters: list[str]) -> str:
+    codes = [f"U+{ord(each[0]):04X}" for each in characters]
+    return ", ".join(codes[:3]) + ", …" * (len(codes) > 3)  # noqa: PLR2004  # as cut before
+
+
+def _around(text: str, found: list[str]) -> str:
+    start = text.find(found[0])
+    end = start + len(found[0]) + _AROUND
+    return text[max(start - _AROUND, 0) : end]
