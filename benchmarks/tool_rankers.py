@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -79,6 +80,9 @@ class FastMCPSearch:
             BM25SearchTransform,
         )
 
+        logging.getLogger("mcp.shared.tool_name_validation").setLevel(
+            logging.ERROR
+        )  # sets have any
         self._transform = BM25SearchTransform(max_results=DEPTH)
         self._ids: dict[str, str] = {}
         self._tools = [self._tool(record) for record in records]

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from storage.catalog.uses import Use, Uses
 from storage.database import Database
+from storage.index.embedders.static import StaticEmbedder
 from storage.models import Identity
+from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord
 from tools.core.retrieval.learning import (
     MOST,
     MOST_TIMES,
@@ -132,7 +134,42 @@ def test_several_tools_for_one_question_share_nothing_away(learning: Learning) -
     assert boosts["chat"] == boosts["sheet"] == pytest.approx(MOST / 2)
 
 
-def test_questions_in_chinese_are_compared_by_their_characters(learning: Learning) -> None:
+def test_a_single_use_lifts_no_tool_above_one_that_fits_clearly_better(learning: Learning) -> None:
+    index = ToolIndex(embedders=())
+    index.add_tools(
+        [
+            ToolRecord(tool_id="chat", name="chat", description="Post figures to the team weekly"),
+            ToolRecord(tool_id="rotate", name="rotate", description="Rotate an image of the team"),
+        ]
+    )
+    learning.remember(ANN, ASKED, "rotate")
+    found = index.search(SearchQuery(query_text=ASKED), boosts=learning.boosts(ANN, ASKED))
+    assert [each.tool.tool_id for each in found] == ["chat", "rotate"]
+
+
+def test_a_tool_that_no_word_finds_is_found_for_what_it_served(learning: Learning) -> None:
+    index = ToolIndex(embedders=())
+    index.add_tool(ToolRecord(tool_id="chat", name="chat", description="Sends messages"))
+    assert index.search(SearchQuery(query_text=ASKED)) == []
+    learning.remember(ANN, ASKED, "chat")
+    found = index.search(SearchQuery(query_text=ASKED), boosts=learning.boosts(ANN, ASKED))
+    assert [each.tool.tool_id for each in found] == ["chat"]
+
+
+def test_questions_that_mean_the_same_are_alike_without_a_common_word(uses: Uses) -> None:
+    learning = Learning(uses, StaticEmbedder())
+    learning.remember(ANN, "email my colleague", "mail")
+    boosts = learning.boosts(ANN, "send messages to coworkers")
+    assert boosts["mail"] > 0
+    assert Learning(uses).boosts(ANN, "send messages to coworkers") == {}
+    assert learning.boosts(ANN, "resize a photograph") == {}
+
+
+@pytest.mark.parametrize("embedder", [None, StaticEmbedder()])
+def test_questions_in_chinese_are_compared_by_their_characters(
+    uses: Uses, embedder: StaticEmbedder | None
+) -> None:
+    learning = Learning(uses, embedder)
     learning.remember(ANN, "查询明天的天气", "weather")
     assert learning.boosts(ANN, "查询后天的天气")["weather"] > 0
     assert learning.boosts(ANN, "发送邮件") == {}
