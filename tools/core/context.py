@@ -13,6 +13,7 @@ from tools.core.approval import Approver
 from tools.core.errors import PermissionDeniedError
 from tools.core.files.sandbox import Sandbox
 from tools.core.first_use import first_use
+from tools.core.repetition import Repetition
 from tools.core.sampling import Sampler
 from tools.core.toolset import ToolSet
 
@@ -67,6 +68,7 @@ class RequestContext:
         approver: The way to the person at the client; None where the client cannot ask.
         tool_set: The tools that the caller may find and call; None means all.
         relay: The way to the client for other servers (scope mcp); only the server knows its form.
+        repetition: What calls that the tool makes came to, where its client makes its call again.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -85,6 +87,7 @@ class RequestContext:
     approver: Approver | None = field(default=None, kw_only=True)
     tool_set: ToolSet | None = field(default=None, kw_only=True)
     relay: object | None = field(default=None, kw_only=True)
+    repetition: Repetition | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:

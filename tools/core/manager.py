@@ -103,6 +103,13 @@ class SandboxToolManager:
         Returns:
             The tool's result with its text within the budget, or a ToolFailure.
         """
+        result, _ = await self._executed(name, arguments, context)
+        return result
+
+    async def _executed(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> tuple[ToolResult, bool]:
+        """The result of a call, and whether it is the last word: else the call comes again."""
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
         call = BegunCall(name, arguments, context)
@@ -116,7 +123,7 @@ class SandboxToolManager:
             result = ToolResult.failure(as_tool_error(error, name))
         finally:  # a cancelled call is written down too
             await self._close(call, permission, result, is_final=is_final)
-        return result
+        return result, is_final
 
     async def execute_batch(
         self, calls: Sequence[ToolCall], context: RequestContext
@@ -217,8 +224,18 @@ class SandboxToolManager:
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
+        repetition = context.repetition
+        if repetition is None:
+            async with turn.lent():
+                return await self.execute(name, arguments, context)
+        nested = repetition.begin(name, arguments, context.identity)
+        if (before := repetition.result_of(nested)) is not None:
+            return before
         async with turn.lent():
-            return await self.execute(name, arguments, context)
+            result, is_final = await self._executed(name, arguments, context)
+        if is_final:
+            repetition.finish(nested, result)
+        return result
 
     async def _side_by_side(
         self, calls: Sequence[ToolCall], context: RequestContext

@@ -16,6 +16,9 @@ __all__ = ["Turn", "Turns"]
 PARALLEL_READS = 16
 """Reads of one scope and source that run at the same time."""
 
+PARALLEL_UPSTREAM = 64
+"""Calls of one other server: it takes its own turns, and may ask a person in the middle of one."""
+
 
 class Turns:
     """Hands out turns in the order of asking, so that nobody starves.
@@ -32,9 +35,14 @@ class Turns:
         self._writes: defaultdict[tuple[ToolScope, str], anyio.Semaphore] = defaultdict(
             lambda: anyio.Semaphore(1)
         )
+        self._upstream: defaultdict[str, anyio.Semaphore] = defaultdict(
+            lambda: anyio.Semaphore(PARALLEL_UPSTREAM)
+        )
 
     def of(self, spec: ToolSpec) -> Turn:
         """The turn of one call of this tool; the call runs within `async with`."""
+        if spec.scope is ToolScope.MCP:
+            return Turn(self._upstream[spec.source])
         if Effect.WRITE in spec.effects:
             return Turn(self._writes[spec.scope, spec.source])
         return Turn(self._reads[spec.scope, spec.source])
