@@ -1,0 +1,218 @@
+"""What of the official conformance suite passes: a server directly, and behind two proxies.
+
+    python -m benchmarks.conformance --everything DIR [--node NODE] [--suite INDEX.JS] [--json]
+
+DIR is `examples/servers/everything-server` of the MCP SDK for Python (or MCP_EVERYTHING_SERVER says
+it): the server that the SDK itself is tested with, in both eras of the protocol. Toolcrib and
+FastMCP's proxy stand before it, each with nothing else behind. The suite is the npm package
+`@modelcontextprotocol/conformance`, which speaks HTTP and needs Node 22; without --suite (or
+MCP_CONFORMANCE_SUITE) `npx` fetches the version that --suite-version says. Only the scenarios that
+a revision of the specification requires are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+VERSION = "0.2.0-alpha.12"
+"""Of the suite: the one that knows both revisions."""
+
+START_SECONDS = 30.0
+SCENARIO_MS = 30_000
+
+PROXY = Path(__file__).with_name("servers") / "fast_proxy.py"
+
+_OUTCOME = re.compile(r"^(?P<indent> *)(?P<mark>[✓✗]) (?P<name>[\w-]+)[ :]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What passes of one revision.
+
+    Attributes:
+        server: What was asked.
+        revision: Whose requirements these are.
+        passed: Scenarios without a failed check.
+        total: All that the revision requires.
+        failed: The others.
+    """
+
+    server: str
+    revision: str
+    passed: int
+    total: int
+    failed: list[str]
+
+
+def main() -> None:
+    """Runs the benchmark that the command line asks for."""
+    parser = argparse.ArgumentParser(description="What of the conformance suite passes.")
+    environ = os.environ
+    parser.add_argument("--everything", default=environ.get("MCP_EVERYTHING_SERVER"), type=Path)
+    parser.add_argument("--node", default="node", help="Node 22 or later")
+    parser.add_argument("--suite", default=environ.get("MCP_CONFORMANCE_SUITE"))
+    parser.add_argument("--suite-version", default=VERSION, help="what npx fetches")
+    parser.add_argument("--server", action="append", choices=("direct", "toolcrib", "fastmcp"))
+    parser.add_argument("--revision", action="append", choices=REVISIONS)
+    parser.add_argument("--json", action="store_true", help="print one JSON array")
+    arguments = parser.parse_args()
+    if arguments.everything is None:
+        parser.error("--everything is needed: the folder of the SDK's everything-server.")
+    suite = [arguments.node, arguments.suite]
+    if arguments.suite is None:
+        npx = shutil.which("npx") or parser.error("--suite is needed where there is no npx.")
+        suite = [npx, "--yes", f"@modelcontextprotocol/conformance@{arguments.suite_version}"]
+    reports = measure(
+        arguments.everything,
+        suite,
+        arguments.server or ["direct", "toolcrib", "fastmcp"],
+        arguments.revision or REVISIONS,
+    )
+    if arguments.json:
+        print(json.dumps([asdict(report) for report in reports], indent=2))
+    else:
+        _print_table(reports)
+
+
+def measure(
+    everything: Path, suite: Sequence[str], servers: Sequence[str], revisions: Sequence[str]
+) -> list[Report]:
+    """Asks each server everything that each revision requires.
+
+    Args:
+        everything: Where the SDK's everything-server is.
+        suite: What starts the suite.
+        servers: Which of direct, toolcrib and fastmcp.
+        revisions: Of the specification.
+    """
+    reports = []
+    with tempfile.TemporaryDirectory(prefix="toolcrib-conformance-") as directory:
+        for server in servers:
+            with _served(server, everything, Path(directory)) as url:
+                reports += [run(server, suite, url, revision) for revision in revisions]
+    return reports
+
+
+def run(server: str, suite: Sequence[str], url: str, revision: str) -> Report:
+    """Asks one server everything that one revision requires."""
+    options = ["--url", url, "--requirements", revision, "--timeout", str(SCENARIO_MS)]
+    done = subprocess.run([*suite, "server", *options], capture_output=True, text=True, check=False)
+    return read_summary(server, revision, done.stdout)
+
+
+def read_summary(server: str, revision: str, output: str) -> Report:
+    """What the suite says at the end of its output.
+
+    The scenarios that it ran though the revision does not require them stand there once more,
+    indented.
+    """
+    _, found, summary = output.partition("=== SUMMARY ===")
+    if not found:
+        raise SystemExit(f"The suite gave no summary for {server}: {output[-2_000:]}")
+    outcomes = {each["name"]: each["mark"] for each in _OUTCOME.finditer(summary)}
+    extra = {each["name"] for each in _OUTCOME.finditer(summary) if each["indent"]}
+    failed = [name for name, mark in outcomes.items() if mark == "✗" and name not in extra]
+    total = len(outcomes) - len(extra)
+    return Report(server, revision, total - len(failed), total, failed)
+
+
+@contextmanager
+def _served(server: str, everything: Path, directory: Path) -> Iterator[str]:
+    """The address of the everything-server, or of a proxy before one."""
+    with ExitStack() as stack:
+        port = _free_port()
+        command = [sys.executable, "-m", "mcp_everything_server", "--port", str(port)]
+        stack.enter_context(_process(command, port, directory / "everything.log", cwd=everything))
+        url = f"http://localhost:{port}/mcp"
+        if server == "direct":
+            yield url
+            return
+        front = _free_port()
+        command, environ = _proxy(server, url, front, directory)
+        log = directory / f"{server}.log"
+        stack.enter_context(_process(command, front, log, environ=environ))
+        yield f"http://localhost:{front}/mcp"
+
+
+def _proxy(
+    server: str, url: str, port: int, directory: Path
+) -> tuple[list[str], Mapping[str, str]]:
+    if server == "fastmcp":
+        return [sys.executable, str(PROXY), url, str(port)], os.environ
+    root = directory / "root"
+    root.mkdir(exist_ok=True)
+    environ = {
+        **os.environ,
+        "TOOLCRIB_SERVERS": json.dumps({"every": {"url": url}}),
+        "TOOLCRIB_POLICY__ALLOW": "every__*",
+        "TOOLCRIB_SURFACE": '["lean", "server:every"]',
+        "TOOLCRIB_HTTP__PORT": str(port),
+        "TOOLCRIB_DATA_DIR": str(directory / "data"),
+        "TOOLCRIB_ROOT": str(root),
+    }
+    toolcrib = str(Path(sysconfig.get_path("scripts"), "toolcrib"))
+    return [toolcrib, "serve", "--transport", "http"], environ
+
+
+@contextmanager
+def _process(
+    command: Sequence[str],
+    port: int,
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Iterator[None]:
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        try:
+            _wait_for(process, port, log)
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise SystemExit(f"{process.args!r} does not listen: {log.read_text()[-2_000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _print_table(reports: Sequence[Report]) -> None:
+    print(f"{'server':10}{'revision':12}{'passed':>8}  what fails")
+    for one in reports:
+        score = f"{one.passed}/{one.total}"
+        print(f"{one.server:10}{one.revision:12}{score:>8}  {', '.join(one.failed) or 'nothing'}")
+
+
+if __name__ == "__main__":
+    main()
