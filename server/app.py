@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -34,7 +34,12 @@ from server.safety import (
 from server.sessions import Sessions
 from server.settings import Settings
 from server.surface import Surface
+from server.upstream.browsing import browse
+from server.upstream.desk import Desk
+from server.upstream.cached import Cached
 from server.upstream.gateway import Gateway
+from server.upstream.subscriptions import Subscriptions
+from server.upstream.transport import Transports
 from storage.library import Library
 from storage.models import Identity
 from tools.core.chat import ChatSampler
@@ -78,6 +83,8 @@ class App:
         machine: Processes and the web.
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
+        subscriptions: Tells clients what changes at other servers, while it is running.
+        desk: Takes what other servers ask to the clients.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
@@ -91,6 +98,8 @@ class App:
     machine: Machine
     functions: FunctionFiles
     gateway: Gateway
+    subscriptions: Subscriptions
+    desk: Desk
     identity: Identity
     sessions: Sessions
     server: Server[Any]
@@ -110,7 +119,10 @@ class App:
         """Runs the background work; entered once a process, around everything that is served."""
         self.library.indexer.start()
         try:
-            async with self.machine.running(), self.functions.running(), self.gateway.running():
+            async with AsyncExitStack() as stack:
+                parts = (self.machine, self.functions, self.gateway, self.subscriptions, self.desk)
+                for part in parts:
+                    await stack.enter_async_context(part.running())
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -163,13 +175,31 @@ def build(settings: Settings) -> App:
     )
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
-    gateway = Gateway(settings.servers, registry, sessions.own)
+    desk = Desk(sessions, identity)
+    gateway = Gateway(
+        settings.servers,
+        registry,
+        sessions.own,
+        transports=Transports(os.environ, proxy=settings.requests.proxy),
+        cached=Cached(library.catalog.listings) if settings.servers else None,
+        make_callbacks=desk.callbacks,
+        before_home=partial(desk.met, sessions.own),
+    )
 
     async def ready() -> None:
         await functions.loaded()
         await gateway.ready()
 
     resources = ContextResources(library, identity, holdings.sources)
+    browsing = browse(
+        gateway,
+        resources=resources,
+        prompts=Prompts(resources, registry, sessions, recording),
+        sessions=sessions,
+        identity=identity,
+        profiles=profiles,
+        lists=("prompts", "resources"),
+    )
     server = build_server(
         registry,
         manager,
@@ -178,12 +208,14 @@ def build(settings: Settings) -> App:
         instructions=INSTRUCTIONS,
         identity=identity,
         surface=surface,
-        resources=resources,
-        prompts=Prompts(resources, registry, sessions, recording),
+        resources=browsing.resources,
+        prompts=browsing.prompts,
         sessions=sessions,
         ready=ready,
         sampler=_sampler(settings),
         profiles=profiles,
+        subscriptions=browsing.subscriptions if gateway.upstreams else None,
+        desk=desk,
     )
     return App(
         settings=settings,
@@ -194,6 +226,8 @@ def build(settings: Settings) -> App:
         machine=machine,
         functions=functions,
         gateway=gateway,
+        subscriptions=browsing.subscriptions,
+        desk=desk,
         identity=identity,
         sessions=sessions,
         server=server,

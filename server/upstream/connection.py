@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from typing import Literal
 
 import anyio
 import mcp_types as types
 from anyio.abc import TaskGroup, TaskStatus
-from mcp import Client
+from mcp import Client, ClientSession
 from mcp.client.session import (
     ElicitationFnT,
     IncomingMessage,
@@ -18,11 +20,26 @@ from mcp.client.session import (
     SamplingFnT,
 )
 from mcp.client.session import MessageHandlerFnT as MessageHandler
-from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.gateway_settings import ServerSettings
+from server.upstream.causes import problem_of
+from server.upstream.link import Link
+from tools.core.errors import UpstreamError
 
-__all__ = ["Callbacks", "Connection", "Listener"]
+__all__ = ["Callbacks", "Connection", "Listener", "MakeCallbacks", "Mode"]
+
+LEAVE_SECONDS = 1.0
+"""How long taking leave of a server may take."""
+
+ENDING_SECONDS = 3.0
+"""How long it may take until the reason of an end is known."""
+
+_STAND_INS = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
+"""What the SDK says in the place of an answer of HTTP that is none of the protocol."""
+
+Mode = Literal["auto", "legacy"]
+"""Whether a server is asked which era it knows, or known to be of the older one."""
 
 Listener = Callable[[types.ServerNotification | None], None]
 """Is told a notification; None once the connection has closed."""
@@ -37,6 +54,9 @@ class Callbacks:
         roots: Answers which directories the client works in.
         logging: Takes log messages.
         message: Takes every notification.
+        sampling_capabilities: What else than plain sampling is possible.
+        handshake: Whether the server is asked for the older era first, in which it can ask and log
+            in the middle of a call.
     """
 
     elicitation: ElicitationFnT | None = None
@@ -44,34 +64,104 @@ class Callbacks:
     roots: ListRootsFnT | None = None
     logging: LoggingFnT | None = None
     message: MessageHandler | None = None
+    sampling_capabilities: types.SamplingCapability | None = None
+    handshake: bool = False
+
+    @property
+    def outdated(self) -> bool:
+        """Whether others would be made for the same conversation now."""
+        return False
+
+
+MakeCallbacks = Callable[[str, str], Callbacks]
+"""Makes those of one connection, of the server's name and the conversation's id."""
 
 
 class Connection:
     """One session with another server.
 
     Args:
-        settings: How it is reached.
+        server: Name of the server.
+        session_id: The conversation that it serves.
+        link: The way to the server.
         callbacks: What is done with what it asks and tells.
+        mode: How the era is found.
 
     Attributes:
-        listeners: Who is told each notification.
+        server: Name of the server.
+        session_id: The conversation that it serves.
+        callbacks: What is done with what it asks and tells.
+        listeners: Who is told each notification; it is in use as long as there is anybody.
+        observer: Is told too, and does not keep it in use.
         closed: Set once the session has ended.
+        problem: Why it ended; empty while it lives, and where we ended it.
+        last_used: When a call last ended; seconds that only grow.
     """
 
-    def __init__(self, settings: ServerSettings, callbacks: Callbacks) -> None:
-        self._settings = settings
-        self._callbacks = callbacks
+    def __init__(
+        self, server: str, session_id: str, link: Link, callbacks: Callbacks, mode: Mode
+    ) -> None:
+        self.server = server
+        self.session_id = session_id
+        self.callbacks = callbacks
+        self.listeners: set[Listener] = set()
+        self.observer: Listener | None = None
+        self.closed = anyio.Event()
+        self.problem = ""
+        self.last_used = self._began = time.monotonic()
+        self._link = link
+        self._mode = mode
         self._client: Client | None = None
         self._scope = anyio.CancelScope()
-        self.listeners: set[Listener] = set()
-        self.closed = anyio.Event()
+        self._users = 0
+        self._leaves = False
 
     @property
     def client(self) -> Client:
-        """The open session."""
+        """The open session, as the SDK's client has it."""
         if self._client is None:
             raise RuntimeError("A connection is used between open and close.")
         return self._client
+
+    @property
+    def session(self) -> ClientSession:
+        """The open session."""
+        return self.client.session
+
+    @property
+    def protocol_version(self) -> str:
+        """What both sides speak."""
+        return self.client.protocol_version
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether that is of the era without sessions."""
+        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used."""
+        return self._client is not None and not self._link.ended.is_set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody uses it now, or waits for what it tells."""
+        return self._users > 0 or bool(self.listeners)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the server has forgotten the session: what was asked, was not done."""
+        return self._link.is_forgotten
+
+    @property
+    def received(self) -> int:
+        """Bytes that came from the server so far."""
+        return self._link.received
+
+    @property
+    def lived(self) -> float:
+        """Seconds since it was made."""
+        return time.monotonic() - self._began
 
     async def open(self, group: TaskGroup) -> None:
         """Connects; the session then lives in a task of the group until it is closed.
@@ -79,12 +169,36 @@ class Connection:
         Raises:
             Exception: Whatever keeps it from being connected.
         """
-        with anyio.fail_after(self._settings.start_timeout):
-            await group.start(self._live)
+        await group.start(self._live)
 
     def close(self) -> None:
         """Ends the session; `closed` is set once it has ended."""
-        self._scope.cancel()
+        self._leaves = True
+        self._link.ended.set()
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[Connection]:
+        """Keeps it from being closed as idle, and tells why it ended meanwhile.
+
+        Raises:
+            UpstreamError: If it ends, or HTTP answers for the server.
+        """
+        self._users += 1
+        try:
+            yield self
+        except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                with anyio.move_on_after(ENDING_SECONDS):
+                    await self.closed.wait()
+                said = self.problem or "ended the connection"
+            elif error.error.message in _STAND_INS and (heard := await self._link.explain()):
+                said = heard
+            else:
+                raise
+            raise UpstreamError(f"The server {self.server!r} {said}.") from error
+        finally:
+            self._users -= 1
+            self.last_used = time.monotonic()
 
     async def _live(self, *, task_status: TaskStatus[None]) -> None:
         try:
@@ -92,43 +206,42 @@ class Connection:
                 async with AsyncExitStack() as stack:
                     self._client = await stack.enter_async_context(self._make_client())
                     task_status.started()
-                    await anyio.sleep_forever()
+                    await self._link.ended.wait()
+                    if not self._leaves:
+                        self.problem = await self._link.explain() or "ended the connection"
+                    self._scope.deadline = anyio.current_time() + LEAVE_SECONDS
+        except Exception as error:
+            if self._client is None:
+                raise
+            if not (self._leaves or self.problem):
+                self.problem = await problem_of(error, self._link)
         finally:
+            self._link.ended.set()
             self.closed.set()
             self._tell(None)
 
     async def _hear(self, message: IncomingMessage) -> None:
         if not isinstance(message, Exception):
             self._tell(message)
-        if self._callbacks.message is not None:
-            await self._callbacks.message(message)
+        if self.callbacks.message is not None:
+            await self.callbacks.message(message)
 
     def _tell(self, notification: types.ServerNotification | None) -> None:
-        for listener in tuple(self.listeners):
-            listener(notification)
+        for listener in (self.observer, *self.listeners):
+            if listener is not None:
+                listener(notification)
 
     def _make_client(self) -> Client:
-        asked = self._callbacks
+        asked = self.callbacks
         return Client(
-            _address(self._settings),
+            self._link,
+            mode=self._mode,
+            cache=None,  # what was listed is kept here, and never asked for twice
+            client_info=types.Implementation(name="toolcrib", version=version("toolcrib")),
             elicitation_callback=asked.elicitation,
             sampling_callback=asked.sampling,
+            sampling_capabilities=asked.sampling_capabilities,
             list_roots_callback=asked.roots,
             logging_callback=asked.logging,
             message_handler=self._hear,
         )
-
-
-def _address(settings: ServerSettings) -> Any:  # noqa: ANN401  # whatever Client takes
-    if settings.url:
-        return settings.url
-    return StdioServerParameters(
-        command=settings.command,
-        args=list(settings.args),
-        env=_plain(settings.env),
-        cwd=settings.cwd,
-    )
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: value.get_secret_value() for name, value in values.items()}

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
 from functools import partial
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
+from anyio.abc import TaskGroup
 
 from server.gateway_settings import ServerSettings
+from server.upstream.cached import Cached
 from server.upstream.calls import call
-from server.upstream.conversion import to_spec
-from server.upstream.listing import Listing
+from server.upstream.changes import Changes
+from server.upstream.connection import Callbacks, MakeCallbacks
+from server.upstream.conversion import readable, to_spec
+from server.upstream.listing import Kind, Listing
+from server.upstream.naming import SEPARATOR
+from server.upstream.opening import Opener
+from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
-from tools.core.errors import ToolError
+from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
-__all__ = ["Gateway"]
+__all__ = ["Gateway", "OnChange"]
 
 FIRST_WAIT = 10.0
 """Seconds that a list of tools waits for servers that never listed theirs before."""
 
+LEAVE_SECONDS = 2.5
+"""How long taking leave of all servers may take; programs are ended after that."""
+
+SWEEP_SECONDS = 60.0
+
+ASK_AGAIN_SECONDS = 60.0
+"""How long until a server is asked again that did not say what it offers."""
+
+AT_ONCE = 500
+"""Tools that are made before others get their turn on the event loop."""
+
+OnChange = Callable[[str, frozenset[Kind]], None]
+"""Is told which server offers something else, and what."""
+
 _logger = logging.getLogger("toolcrib")
+
+
+def _no_callbacks(_server: str, _session_id: str) -> Callbacks:
+    return Callbacks()
 
 
 class Gateway:
@@ -34,50 +62,221 @@ class Gateway:
         servers: Those of the settings.
         registry: Where their tools are kept.
         home: The conversation of this process, whose connections list what the servers offer.
+        transports: Makes the links to them.
+        cached: What they offered before; None keeps nothing.
+        make_callbacks: Makes what is done with what they ask and tell.
+        before_home: Awaited before they are connected to for this process itself.
 
     Attributes:
         upstreams: Each server that is enabled, by its name.
     """
 
-    def __init__(
-        self, servers: Mapping[str, ServerSettings], registry: ToolRegistry, home: str
+    def __init__(  # noqa: PLR0913  # what the composition root hands over
+        self,
+        servers: Mapping[str, ServerSettings],
+        registry: ToolRegistry,
+        home: str,
+        *,
+        transports: Transports,
+        cached: Cached | None = None,
+        make_callbacks: MakeCallbacks = _no_callbacks,
+        before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
     ) -> None:
         self.upstreams = {
-            name: Upstream(name, each) for name, each in servers.items() if each.enabled
+            name: Upstream(name, each, Opener(name, each, transports, make_callbacks), home)
+            for name, each in servers.items()
+            if each.enabled
         }
         self._registry = registry
-        self._home = home
+        self._transports = transports
+        self._cached = cached
+        self._before_home = before_home
+        self._listeners: list[OnChange] = []
+        self._made: dict[str, dict[str, tuple[types.Tool, ToolSpec]]] = {}
+        self._loaded = anyio.Event()
+        self._settled = {name: anyio.Event() for name in self.upstreams}
+        """Set once a server was listed, is known from before, or could not be reached."""
         self._listed = {name: anyio.Event() for name in self.upstreams}
+        """Set once a server was asked what it offers by this process."""
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Connects to the servers side by side, and ends the connections at the end."""
-        async with anyio.create_task_group() as group:
-            for upstream in self.upstreams.values():
-                upstream.run_in(group)
-                group.start_soon(self._keep_listed, upstream)
+    async def running(self, *, eager: bool = True) -> AsyncIterator[None]:
+        """Has the servers connected to, side by side, and the connections ended at the end.
+
+        Args:
+            eager: Whether that is done at once, but for the lazy ones; else each is connected to
+                when something of it is used.
+        """
+        if not self.upstreams:
             yield
-            group.cancel_scope.cancel()
+            return
+        try:
+            async with anyio.create_task_group() as group:
+                self._start(group, eager=eager)
+                yield
+                await self._leave()
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._transports.aclose()
+
+    def on_change(self, listener: OnChange) -> None:
+        """Has somebody told of each change, once the new listing is there."""
+        self._listeners.append(listener)
+
+    def listing_of(self, server: str) -> Listing | None:
+        """What a server offered when it was last asked; None if it never was, or is none."""
+        upstream = self.upstreams.get(server)
+        return None if upstream is None else upstream.listing
 
     async def ready(self) -> None:
-        """Waits until each server was listed or could not be reached, for ten seconds at most."""
+        """Waits until what each server offers is known, or that it cannot be; ten seconds at most.
+
+        What was known before counts, and lazy servers are not waited for.
+        """
+        if not self.upstreams:
+            return
         with anyio.move_on_after(FIRST_WAIT):
-            for listed in self._listed.values():
-                await listed.wait()
+            await self._loaded.wait()
+            for settled in self._settled.values():
+                await settled.wait()
 
-    async def _keep_listed(self, upstream: Upstream) -> None:
+    async def find(self, name: str) -> None:
+        """Sees to it that a tool is in the registry, if its server has it.
+
+        A server of which nothing is known is connected to for that; the one that the name begins
+        with, or where it begins with none, all.
+
+        Args:
+            name: What was called: `server__tool`, or a bare name.
+        """
+        if not self.upstreams:
+            return
+        await self._loaded.wait()
+        if self._registry.get(name) is not None:
+            return
+        named = self.upstreams.get(name.partition(SEPARATOR)[0]) if SEPARATOR in name else None
+        wanted = self.upstreams.values() if named is None else (named,)
+        with anyio.move_on_after(FIRST_WAIT):
+            async with anyio.create_task_group() as group:
+                for upstream in wanted:
+                    is_known = upstream.listing is not None and upstream is not named
+                    if not (is_known or self._listed[upstream.name].is_set()):
+                        group.start_soon(self._list_now, upstream)
+
+    def _start(self, group: TaskGroup, *, eager: bool) -> None:
+        for upstream in self.upstreams.values():
+            upstream.run_in(group)
+        group.start_soon(self._load)
+        for upstream in self.upstreams.values():
+            starts = eager and not upstream.settings.lazy
+            if not starts:
+                self._settled[upstream.name].set()
+            group.start_soon(partial(self._keep, upstream, starts=starts))
+        group.start_soon(self._sweep)
+
+    async def _leave(self) -> None:
+        with anyio.move_on_after(LEAVE_SECONDS, shield=True):
+            for upstream in self.upstreams.values():
+                upstream.close()
+            for upstream in self.upstreams.values():
+                await upstream.closed()
+
+    async def _load(self) -> None:
+        """Takes over what the servers offered before."""
         try:
-            listing = await upstream.refresh(self._home)
-            self._put(upstream, listing)
-        except ToolError as error:
-            _logger.warning("%s", error.message)
+            if self._cached is not None:
+                for upstream in self.upstreams.values():
+                    listing = await self._cached.get(upstream.name, upstream.settings)
+                    if listing is not None:
+                        await self._take(upstream, listing)
         finally:
-            self._listed[upstream.name].set()
+            self._loaded.set()
 
-    def _put(self, upstream: Upstream, listing: Listing) -> None:
-        specs = [self._spec(upstream, tool) for tool in listing.tools]
-        self._registry.replace_source(f"upstream:{upstream.name}", specs)
+    async def _keep(self, upstream: Upstream, *, starts: bool) -> None:
+        """Keeps what is known of a server up to date, as long as this runs."""
+        if starts:
+            await self._before_home()
+        await self._loaded.wait()
+        while True:
+            try:
+                connection = await upstream.next_connection(starts=starts)
+                changes = Changes(connection)
+                async with changes.heard():
+                    patience = math.inf
+                    while await changes.next(patience):
+                        known = await self._refresh(upstream)
+                        patience = math.inf if known else ASK_AGAIN_SECONDS
+            except UnavailableError as error:
+                _logger.warning("%s", error.message)
+            self._settled[upstream.name].set()
+            self._listed[upstream.name].set()
+            if starts:
+                await upstream.may_be_tried()
+
+    async def _list_now(self, upstream: Upstream) -> None:
+        """Connects to a server of which too little is known, so that it is asked what it offers."""
+        try:
+            await upstream.next_connection(starts=True)
+        except UnavailableError as error:
+            _logger.warning("%s", error.message)
+        else:
+            await self._listed[upstream.name].wait()
+
+    async def _refresh(self, upstream: Upstream) -> bool:
+        """Asks a server what it offers; whether it says so."""
+        listing = await upstream.refresh()
+        if listing is not None:
+            changed = await self._take(upstream, listing)
+            if changed and self._cached is not None:
+                await self._cached.put(upstream.name, upstream.settings, listing)
+        self._settled[upstream.name].set()
+        self._listed[upstream.name].set()
+        return listing is not None
+
+    async def _take(self, upstream: Upstream, listing: Listing) -> bool:
+        """Puts another listing in the place of the last, and tells; whether it is another."""
+        changed = listing.differs_from(upstream.listing)
+        upstream.listing = listing
+        self._settled[upstream.name].set()
+        if "tools" in changed:
+            specs = [each async for each in self._specs(upstream, listing.tools)]
+            self._registry.replace_source(f"upstream:{upstream.name}", specs)
+        if changed:
+            for listener in self._listeners:
+                listener(upstream.name, changed)
+        return bool(changed)
+
+    async def _specs(
+        self, upstream: Upstream, tools: Iterable[types.Tool]
+    ) -> AsyncIterator[ToolSpec]:
+        """The tools that the settings let through; those that have not changed are the same."""
+        before = self._made.get(upstream.name, {})
+        made = self._made[upstream.name] = {}
+        for position, tool in enumerate(tools):
+            if position % AT_ONCE == AT_ONCE - 1:
+                await anyio.lowlevel.checkpoint()
+            if not _is_allowed(tool.name, upstream.settings):
+                continue
+            earlier = before.get(tool.name)
+            if earlier is None or earlier[0] != tool:
+                earlier = tool, self._spec(upstream, tool)
+            made[tool.name] = earlier
+            yield earlier[1]
 
     def _spec(self, upstream: Upstream, tool: types.Tool) -> ToolSpec:
         invoke = partial(call, upstream, tool.name)
-        return to_spec(upstream.name, tool, upstream.settings, invoke)
+        return to_spec(upstream.name, readable(tool), upstream.settings, invoke)
+
+    async def _sweep(self) -> None:
+        while True:
+            await anyio.sleep(SWEEP_SECONDS)
+            for upstream in self.upstreams.values():
+                upstream.close_idle()
+
+
+def _is_allowed(name: str, settings: ServerSettings) -> bool:
+    """Whether the settings of a server let its tool of that name through."""
+    if any(fnmatchcase(name, each) for each in settings.deny):
+        return False
+    return not settings.allow or any(fnmatchcase(name, each) for each in settings.allow)

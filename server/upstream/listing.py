@@ -1,20 +1,38 @@
-"""Listings: what another server offers."""
+"""Listings: what another server offers, asked for page by page and within bounds."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal, TypeVar
 
+import anyio
 import mcp_types as types
-from mcp import Client
+from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Listing", "list_all"]
+from server.upstream.connection import Connection
+
+__all__ = ["KINDS", "Kind", "Listing", "list_all"]
 
 MOST_PAGES = 1_000
+MOST_ITEMS = 30_000
+"""Tools, or resources, or templates, or prompts that are taken of one server."""
+MOST_BYTES = 128 * 2**20
+"""Bytes of all pages together."""
+LONGEST_NAME = 256
+"""Characters; one that is longer is left out with what it names. Addresses are longer."""
+LONGEST_URI = 8_192
+LONGEST_DESCRIPTION = 20_000
+"""Characters of a description that are kept."""
+SECONDS = 120.0
+"""How long all pages together may take."""
+
+Kind = Literal["tools", "resources", "prompts"]
+KINDS: frozenset[Kind] = frozenset(("tools", "resources", "prompts"))
 
 PageT = TypeVar("PageT", bound=types.PaginatedResult)
+ItemT = TypeVar("ItemT", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
 
 _logger = logging.getLogger("toolcrib")
 
@@ -40,31 +58,127 @@ class Listing(BaseModel):
     instructions: str = ""
     server_info: types.Implementation | None = None
 
-
-async def list_all(client: Client) -> Listing:
-    """Asks a server for everything that it says it has."""
-    has = client.server_capabilities
-    tools = await _pages(client.list_tools) if has.tools else []
-    resources = await _pages(client.list_resources) if has.resources else []
-    templates = await _pages(client.list_resource_templates) if has.resources else []
-    prompts = await _pages(client.list_prompts) if has.prompts else []
-    return Listing(
-        tools=tuple(each for page in tools for each in page.tools),
-        resources=tuple(each for page in resources for each in page.resources),
-        templates=tuple(each for page in templates for each in page.resource_templates),
-        prompts=tuple(each for page in prompts for each in page.prompts),
-        instructions=client.instructions or "",
-        server_info=client.server_info,
-    )
+    def differs_from(self, other: Listing | None) -> frozenset[Kind]:
+        """What another listing has otherwise; all of it where there is none."""
+        if other is None:
+            return KINDS
+        pairs: Iterable[tuple[Kind, object, object]] = (
+            ("tools", self.tools, other.tools),
+            ("resources", self.resources, other.resources),
+            ("resources", self.templates, other.templates),
+            ("prompts", self.prompts, other.prompts),
+        )
+        return frozenset(kind for kind, mine, theirs in pairs if mine != theirs)
 
 
-async def _pages(fetch: Callable[..., Awaitable[PageT]]) -> list[PageT]:
-    pages: list[PageT] = []
-    cursor: str | None = None
-    for _ in range(MOST_PAGES):
-        arguments: dict[str, Any] = {"cache_mode": "refresh"}
-        pages.append(await fetch(cursor=cursor, **arguments))
-        cursor = pages[-1].next_cursor
-        if cursor is None:
-            break
-    return pages
+async def list_all(connection: Connection) -> Listing:
+    """Asks a server for everything that it says it has.
+
+    Raises:
+        MCPError: If it refuses, or ends.
+        TimeoutError: If it takes too long.
+        ValidationError: If it answers not as the protocol has it.
+    """
+    has = connection.client.server_capabilities
+    session = connection.session
+    pages = _Pages(connection)
+    with anyio.fail_after(SECONDS):
+        return Listing(
+            tools=await pages.all_of(session.list_tools, _tools, asks=bool(has.tools)),
+            resources=await pages.all_of(
+                session.list_resources, _resources, asks=bool(has.resources)
+            ),
+            templates=await pages.all_of(
+                session.list_resource_templates, _templates, asks=bool(has.resources)
+            ),
+            prompts=await pages.all_of(session.list_prompts, _prompts, asks=bool(has.prompts)),
+            instructions=(connection.client.instructions or "")[:LONGEST_DESCRIPTION],
+            server_info=connection.client.server_info,
+        )
+
+
+class _Pages:
+    """All pages of the lists of one server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._most = connection.received + MOST_BYTES
+
+    async def all_of(
+        self,
+        fetch: Callable[..., Awaitable[PageT]],
+        items_of: Callable[[PageT], Iterable[ItemT]],
+        *,
+        asks: bool,
+    ) -> tuple[ItemT, ...]:
+        """The sound items of one list, without doubles."""
+        found: dict[str, ItemT] = {}
+        cursor: str | None = None
+        seen: set[str] = set()
+        while asks:
+            params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
+            page = await self._page(fetch, params)
+            if page is None:
+                break
+            for item in items_of(page):
+                if len(name := _name(item)) <= _longest(item):
+                    found.setdefault(name, _bounded(item))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+            if cursor in seen or len(seen) >= MOST_PAGES:
+                self._warn("it never ends")
+                break
+            if len(found) > MOST_ITEMS or self._connection.received > self._most:
+                self._warn("it is too long")
+                break
+            seen.add(cursor)
+        return tuple(found.values())[:MOST_ITEMS]
+
+    async def _page(
+        self,
+        fetch: Callable[..., Awaitable[PageT]],
+        params: types.PaginatedRequestParams | None,
+    ) -> PageT | None:
+        try:
+            return await fetch(params=params)
+        except MCPError as error:
+            if error.code != types.METHOD_NOT_FOUND:
+                raise
+            return None  # a server may have tools of one kind and templates of none
+
+    def _warn(self, reason: str) -> None:
+        _logger.warning("The server %r: a list is cut, for %s.", self._connection.server, reason)
+
+
+def _tools(page: types.ListToolsResult) -> Iterable[types.Tool]:
+    return page.tools
+
+
+def _resources(page: types.ListResourcesResult) -> Iterable[types.Resource]:
+    return page.resources
+
+
+def _templates(page: types.ListResourceTemplatesResult) -> Iterable[types.ResourceTemplate]:
+    return page.resource_templates
+
+
+def _prompts(page: types.ListPromptsResult) -> Iterable[types.Prompt]:
+    return page.prompts
+
+
+def _name(item: ItemT) -> str:
+    if isinstance(item, types.Resource):
+        return str(item.uri)
+    return item.uri_template if isinstance(item, types.ResourceTemplate) else item.name
+
+
+def _longest(item: ItemT) -> int:
+    is_address = isinstance(item, types.Resource | types.ResourceTemplate)
+    return LONGEST_URI if is_address else LONGEST_NAME
+
+
+def _bounded(item: ItemT) -> ItemT:
+    if item.description is None or len(item.description) <= LONGEST_DESCRIPTION:
+        return item
+    return item.model_copy(update={"description": item.description[:LONGEST_DESCRIPTION]})

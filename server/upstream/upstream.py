@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import anyio
+import mcp_types as types
 from anyio.abc import TaskGroup
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
-from server.upstream.connection import Callbacks, Connection
+from server.upstream.causes import problem_of
+from server.upstream.connection import Connection
+from server.upstream.health import Backoff, Health, State
 from server.upstream.listing import Listing, list_all
-from tools.core.errors import UnavailableError
+from server.upstream.opening import Opener
+from tools.core.errors import ToolError, UnavailableError
 
 __all__ = ["Upstream"]
 
+MOST_CONNECTIONS = 50
+"""Connections to one server; those that were silent longest give way."""
+
+IDLE_SECONDS = 1_800.0
+"""Silence after which the connection of a conversation is closed."""
+
+AnswerT = TypeVar("AnswerT")
+
 _logger = logging.getLogger("toolcrib")
+
+
+class _Attempt:
+    """One try to open a connection, for which any number of callers wait."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.connection: Connection | None = None
+        self.problem = "is not run by this process any more"
 
 
 class Upstream:
@@ -23,22 +51,76 @@ class Upstream:
     Args:
         name: What the settings call it.
         settings: How it is reached.
+        opener: Opens connections to it.
+        home: The conversation of this process.
 
     Attributes:
         name: What the settings call it.
         settings: How it is reached.
-        listing: What it offered when it was last asked; None before.
-        problem: Why it cannot be reached; empty while it can.
+        listing: What it offered when it was last asked, maybe by an earlier process; None before.
     """
 
-    def __init__(self, name: str, settings: ServerSettings) -> None:
+    def __init__(self, name: str, settings: ServerSettings, opener: Opener, home: str) -> None:
         self.name = name
         self.settings = settings
         self.listing: Listing | None = None
-        self.problem = ""
+        self._opener = opener
+        self._home = home
+        self._health = Health()
+        self._backoff = Backoff()
         self._group: TaskGroup | None = None
         self._connections: dict[str, Connection] = {}
-        self._connecting = anyio.Lock()
+        self._attempts: dict[str, _Attempt] = {}
+        self._opened = anyio.Event()
+
+    @property
+    def state(self) -> State:
+        """Whether it can be used."""
+        return self._health.state
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be reached, as the rest of a sentence; empty while it can."""
+        return self._health.problem
+
+    @property
+    def since(self) -> float:
+        """When its state began; Unix seconds."""
+        return self._health.since
+
+    @property
+    def restarts(self) -> int:
+        """How often it was reached again after it had ended by itself."""
+        return self._health.restarts
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds until it is tried again; 0 when it may be now."""
+        return self._backoff.remaining
+
+    @property
+    def home(self) -> Connection | None:
+        """The connection that what it offers is listed by; None while there is none."""
+        for session_id in (self._home, *reversed(self._connections)):
+            found = self._connections.get(session_id)
+            if found is not None and found.is_open:
+                return found
+        return None
+
+    @property
+    def protocol_version(self) -> str:
+        """What it speaks; empty while it cannot be reached."""
+        return "" if self.home is None else self.home.protocol_version
+
+    @property
+    def capabilities(self) -> types.ServerCapabilities | None:
+        """What it can do; None while it cannot be reached."""
+        return None if self.home is None else self.home.client.server_capabilities
+
+    @property
+    def server_info(self) -> types.Implementation | None:
+        """Who it says it is."""
+        return None if self.listing is None else self.listing.server_info
 
     def run_in(self, group: TaskGroup) -> None:
         """Has its connections live in a task group from now on."""
@@ -48,35 +130,166 @@ class Upstream:
         """The connection of one conversation, which is opened where there is none.
 
         Raises:
-            UnavailableError: If the server cannot be reached; it says why and what to do.
+            UnavailableError: If the server cannot be reached; it says why and when it is tried
+                again.
         """
-        async with self._connecting:
-            found = self._connections.get(session_id)
-            if found is None or found.closed.is_set():
-                found = self._connections[session_id] = await self._opened()
-            return found
+        found = self._connections.get(session_id)
+        if found is not None and found.is_open:
+            if found.is_busy or not found.callbacks.outdated:
+                return found
+            found.close()
+            await found.closed.wait()
+        attempt = self._attempts.get(session_id)
+        if attempt is None:
+            attempt = self._attempts[session_id] = self._begun(session_id)
+        await attempt.done.wait()
+        if attempt.connection is None:
+            raise self._unavailable(attempt.problem)
+        return attempt.connection
 
-    async def refresh(self, session_id: str) -> Listing:
-        """Asks it what it offers.
+    @asynccontextmanager
+    async def using(self, session_id: str) -> AsyncIterator[Connection]:
+        """The connection of one conversation, for as long as it is used.
+
+        Raises:
+            UnavailableError: If the server cannot be reached.
+            UpstreamError: If the connection ends meanwhile; it says why.
+        """
+        connection = await self.connection(session_id)
+        async with connection.used():
+            yield connection
+
+    async def ask(
+        self, session_id: str, question: Callable[[Connection], Awaitable[AnswerT]]
+    ) -> AnswerT:
+        """Asks the server one thing; once more where it has forgotten the session.
+
+        Args:
+            session_id: The conversation that it is asked in.
+            question: Asks it.
+
+        Raises:
+            UnavailableError: If the server cannot be reached.
+            UpstreamError: If the connection ends meanwhile; it says why.
+        """
+        connection = await self.connection(session_id)
+        try:
+            async with connection.used():
+                return await question(connection)
+        except ToolError:
+            if not connection.is_forgotten:
+                raise
+        await connection.closed.wait()
+        async with self.using(session_id) as another:
+            return await question(another)
+
+    async def next_connection(self, *, starts: bool) -> Connection:
+        """A connection to list by, as soon as there is one.
+
+        Args:
+            starts: Whether it is opened for that; else somebody else has to.
 
         Raises:
             UnavailableError: If the server cannot be reached.
         """
-        connection = await self.connection(session_id)
-        self.listing = await list_all(connection.client)
-        return self.listing
+        if starts:
+            return await self.connection(self._home)
+        while (found := self.home) is None:
+            await self._opened.wait()
+            self._opened = anyio.Event()
+        return found
 
-    async def _opened(self) -> Connection:
+    async def refresh(self) -> Listing | None:
+        """Asks the server what it offers; None where it does not say, which is logged."""
+        connection = self.home
+        if connection is None:
+            return None
+        try:
+            async with connection.used():
+                return await list_all(connection)
+        except (MCPError, ToolError, TimeoutError, ValidationError) as error:
+            problem = await problem_of(error, None)
+            _logger.warning("The server %r does not say what it offers: it %s.", self.name, problem)
+            return None
+
+    async def may_be_tried(self) -> None:
+        """Returns when a server that cannot be reached may be tried again."""
+        await anyio.sleep(self.retry_in)
+
+    def close(self) -> None:
+        """Takes leave of the server, in every conversation."""
+        for connection in self._connections.values():
+            connection.close()
+
+    async def closed(self) -> None:
+        """Returns when no connection is left."""
+        for connection in tuple(self._connections.values()):
+            await connection.closed.wait()
+
+    def close_idle(self) -> None:
+        """Closes the connections of conversations that have ended, as far as anybody knows."""
+        for connection in self._idle():
+            if time.monotonic() - connection.last_used >= IDLE_SECONDS:
+                connection.close()
+
+    def _idle(self) -> list[Connection]:
+        """Connections that nobody needs now, the longest silent first."""
+        idle = [
+            each
+            for session_id, each in self._connections.items()
+            if session_id != self._home and not each.is_busy
+        ]
+        return sorted(idle, key=lambda each: each.last_used)
+
+    def _begun(self, session_id: str) -> _Attempt:
+        """A try to open a connection, which goes on whatever becomes of the caller."""
         if self._group is None:
             raise UnavailableError(f"The server {self.name!r} is not run by this process.")
-        connection = Connection(self.settings, Callbacks())
+        if self.retry_in:
+            raise self._unavailable(self.problem)
+        attempt = _Attempt()
+        self._group.start_soon(self._try, session_id, attempt, self._group)
+        return attempt
+
+    async def _try(self, session_id: str, attempt: _Attempt, group: TaskGroup) -> None:
+        if self.state is not State.UP:
+            self._health.note(State.STARTING)
         try:
-            await connection.open(self._group)
-        except Exception as error:
-            self.problem = str(error) or type(error).__name__
-            raise UnavailableError(
-                f"The server {self.name!r} cannot be reached: {self.problem}",
-                next_actions=["Ask the user to look at `toolcrib servers`."],
-            ) from error
-        self.problem = ""
-        return connection
+            connection = await self._opener.open(session_id, group)
+        except UnavailableError as error:
+            attempt.problem = error.message
+            self._backoff.failed()
+            self._health.note(State.DOWN, error.message)
+        else:
+            attempt.connection = self._connections[session_id] = connection
+            self._health.note(State.UP)
+            self._opened.set()
+            group.start_soon(self._watch, connection)
+            while len(self._connections) > MOST_CONNECTIONS and (idle := self._idle()):
+                del self._connections[idle[0].session_id]
+                idle[0].close()
+        finally:
+            del self._attempts[session_id]
+            attempt.done.set()
+
+    async def _watch(self, connection: Connection) -> None:
+        """Takes note of the end of a connection when it comes."""
+        await connection.closed.wait()
+        if self._connections.get(connection.session_id) is connection:
+            del self._connections[connection.session_id]
+        if not connection.problem:
+            return
+        if not connection.is_forgotten:
+            self._backoff.failed(connection.lived)
+        if self.home is None:
+            self._health.note(State.DOWN, connection.problem)
+        _logger.warning("The server %r %s.", self.name, connection.problem)
+
+    def _unavailable(self, problem: str) -> UnavailableError:
+        again = ""
+        if wait := self.retry_in:
+            again = f" It is tried again in {math.ceil(wait)} s."
+        return UnavailableError(
+            f"The server {self.name!r} {problem}.{again}",
+            next_actions=["Ask the user to look at `toolcrib servers`."],
+        )

@@ -40,17 +40,28 @@ _ATTEMPTS = 3
 
 
 class Launcher:
-    """Starts programs; close it with `aclose`."""
+    """Starts programs; close it with `aclose`.
 
-    def __init__(self) -> None:
+    Args:
+        privileged: Whether a program may gain privileges by what it executes, as one that the user
+            chose may (sudo, snap); Landlock confines none of these.
+    """
+
+    def __init__(self, *, privileged: bool = False) -> None:
+        self._privileged = privileged
         self._opening = threading.Lock()
         self._zygotes: dict[bool, ZygoteProcess] = {}
         """By whether Landlock confines what they start."""
         self._starting = anyio.Semaphore(_MOST_STARTING)
         self._running: set[Running] = set()
 
-    async def start(self, prepared: Prepared) -> Running:
+    async def start(self, prepared: Prepared, *, stdin: int | None = None) -> Running:
         """Starts a program; it runs when this returns, else nothing is left of it.
+
+        Args:
+            prepared: What is started.
+            stdin: A descriptor that is its standard input instead of what is prepared; the caller
+                closes it.
 
         Raises:
             NotFoundError: There is no such program, or no such directory.
@@ -62,7 +73,7 @@ class Launcher:
             order = packed_order(prepared)
             async with self._starting:
                 for _ in range(_ATTEMPTS):
-                    running = await self._attempt(prepared, order)
+                    running = await self._attempt(prepared, order, stdin)
                     if running is not None:
                         return running
             raise UnavailableError(  # noqa: TRY301  # cleaned up after as all others
@@ -84,7 +95,7 @@ class Launcher:
             for zygote in zygotes.values():
                 await anyio.to_thread.run_sync(zygote.close)
 
-    async def _attempt(self, prepared: Prepared, order: bytes) -> Running | None:
+    async def _attempt(self, prepared: Prepared, order: bytes, stdin: int | None) -> Running | None:
         """Hands an order over; None where nobody took it, because the zygote has ended."""
         confines = prepared.landlock is not None
         zygote = self._zygotes.get(confines)
@@ -100,6 +111,8 @@ class Launcher:
                 running, (control, *outputs) = self._connect(theirs)
                 failed.push_async_callback(running.aclose)
                 order_file, *inputs = files
+                if stdin is not None:
+                    inputs[0] = stdin
                 await zygote.hand_over([control, order_file, *outputs, *inputs])
             report = await running.started()
             if report is None:
@@ -137,7 +150,9 @@ class Launcher:
             if zygote is None or not zygote.is_alive():
                 if zygote is not None:
                     zygote.close()
-                zygote = self._zygotes[confines] = ZygoteProcess(confines=confines)
+                zygote = self._zygotes[confines] = ZygoteProcess(
+                    confines=confines, privileged=self._privileged
+                )
             return zygote
 
 

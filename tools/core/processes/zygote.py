@@ -29,20 +29,23 @@ _LASTING = 2
 _LINUX = hasattr(os, "O_PATH")
 
 
-def main(orders: int, *, confines: bool) -> None:
+def main(orders: int, *, confines: bool, privileged: bool = False) -> None:
     """Serves a launcher until it closes its socket.
 
     Args:
         orders: The descriptor of the Unix socket that orders come in by.
         confines: Whether Landlock confines the programs.
+        privileged: Whether what they execute may give them privileges.
     """
-    _prepare()
+    _prepare(privileged=privileged)
     os.set_inheritable(orders, False)  # noqa: FBT003  # the standard library has it so
     filter_program = _filter_program() if confines else None
-    _Zygote(socket.socket(fileno=orders), filter_program).run()
+    # Landlock keeps signals inside only where no privileges can be gained (landlock(7)).
+    alone = not privileged and landlock_abi() >= SCOPES_SIGNALS
+    _Zygote(socket.socket(fileno=orders), filter_program, alone=alone).run()
 
 
-def _prepare() -> None:
+def _prepare(*, privileged: bool) -> None:
     """What every process that is forked from here on starts with."""
     for number in signal.valid_signals():
         # What the server ignores (as nohup does) is not for the programs to ignore.
@@ -53,7 +56,8 @@ def _prepare() -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # a byte in the wakeup descriptor is enough
     if _LINUX:
-        privileges.forbid_new_privileges()
+        if not privileged:
+            privileges.forbid_new_privileges()
         privileges.hide_memory()
         privileges.become_subreaper()
     gc.freeze()  # the collector would copy pages that the forks share
@@ -68,7 +72,9 @@ def _filter_program() -> bytes:
 
 
 class _Zygote:
-    def __init__(self, orders: socket.socket, filter_program: bytes | None) -> None:
+    def __init__(
+        self, orders: socket.socket, filter_program: bytes | None, *, alone: bool
+    ) -> None:
         self._orders = orders
         self._news, self._news_of_supervisors = socket.socketpair()
         self._news.setblocking(False)  # noqa: FBT003  # the standard library has it so
@@ -77,7 +83,7 @@ class _Zygote:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
         self._filter = filter_program
-        self._alone = landlock_abi() >= SCOPES_SIGNALS
+        self._alone = alone
         self._lasting: set[int] = set()
         """Supervisors that serve one order after the other."""
         self._waiting: set[int] = set()

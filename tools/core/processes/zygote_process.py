@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[3]
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from tools.core.processes.zygote import main; "
-    "main(int(sys.argv[2]), confines=sys.argv[3] == 'confines')"
+    "main(int(sys.argv[2]), confines='confines' in sys.argv, privileged='privileged' in sys.argv)"
 )
 
 
@@ -31,13 +31,14 @@ class ZygoteProcess:
 
     Args:
         confines: Whether it starts programs that Landlock confines, or others.
+        privileged: Whether what they execute may give them privileges; none that is confined may.
 
     Raises:
         UnavailableError: It cannot be started.
     """
 
-    def __init__(self, *, confines: bool) -> None:
-        kind = "confines" if confines else "frees"
+    def __init__(self, *, confines: bool, privileged: bool = False) -> None:
+        kind = "confines" if confines else "privileged" if privileged else "frees"
         self._orders, theirs = socket.socketpair()
         self._orders.setblocking(False)  # noqa: FBT003  # the standard library has it so
         with theirs:

@@ -1,0 +1,39 @@
+"""Causes: why another server cannot be reached, in one sentence."""
+
+from __future__ import annotations
+
+from mcp.shared.exceptions import MCPError
+
+from server.upstream.link import Link
+from tools.core.errors import ToolError
+
+__all__ = ["problem_of"]
+
+LONGEST = 1_000
+"""Characters of a reason that somebody else gives."""
+
+
+async def problem_of(error: BaseException, link: Link | None) -> str:
+    """What is told of a failure: what the server itself did, or else the exception.
+
+    Args:
+        error: What was raised; of a group the first that is no consequence of another.
+        link: The way to the server, where there was one.
+
+    Returns:
+        The rest of a sentence that begins with the name of the server.
+    """
+    cause = _first(error)
+    if isinstance(cause, ToolError):
+        return cause.message.rstrip(".")
+    if link is not None and (known := await link.explain()):
+        return known
+    if isinstance(cause, MCPError):
+        return f"refused: {cause.error.message[:LONGEST]}"
+    return f"failed: {str(cause)[:LONGEST] or type(cause).__name__}"
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

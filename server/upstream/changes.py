@@ -1,0 +1,101 @@
+"""Changes: when a server has to be asked anew what it offers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp_types as types
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.exceptions import MCPError
+
+from server.upstream.connection import Connection
+
+__all__ = ["Changes"]
+
+SETTLE_SECONDS = 0.2
+"""How long is waited for more changes after the first, which often come in rows."""
+
+SHARE = 5
+"""How many times as long as the last listing took passes until the next one at least."""
+
+_LISTS = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
+
+
+class Changes:
+    """Tells when to ask the server of a connection what it offers: first at once.
+
+    Args:
+        connection: The connection.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._happened = anyio.Event()
+        self._asked_at = 0.0
+
+    @asynccontextmanager
+    async def heard(self) -> AsyncIterator[None]:
+        """Listens to the server meanwhile."""
+        self._connection.observer = self._hear
+        try:
+            async with anyio.create_task_group() as group:
+                if self._connection.is_modern:
+                    group.start_soon(self._listen)
+                yield
+                group.cancel_scope.cancel()
+        finally:
+            self._connection.observer = None
+
+    async def next(self, patience: float = math.inf) -> bool:
+        """Whether to ask, as soon as it is known; False once the connection has closed.
+
+        Args:
+            patience: Seconds after which to ask anyway.
+        """
+        if not self._asked_at:
+            self._asked_at = time.monotonic()
+            return self._connection.is_open
+        took = time.monotonic() - self._asked_at
+        with anyio.move_on_after(patience):
+            await self._happened.wait()
+        with anyio.move_on_after(SETTLE_SECONDS + SHARE * took):
+            await self._connection.closed.wait()
+        self._happened = anyio.Event()
+        self._asked_at = time.monotonic()
+        return self._connection.is_open
+
+    def _hear(self, notification: types.ServerNotification | None) -> None:
+        if notification is None or isinstance(notification, _LISTS):
+            self._happened.set()
+
+    async def _listen(self) -> None:
+        """Asks a server of the modern era to tell what changes, as long as the connection is open.
+
+        What it tells reaches the listeners of the connection too; what is missed while its stream
+        is lost may be anything.
+        """
+        has = self._connection.client.server_capabilities
+        while self._connection.is_open:
+            try:
+                async with self._connection.client.listen(
+                    tools_list_changed=has.tools is not None,
+                    prompts_list_changed=has.prompts is not None,
+                    resources_list_changed=has.resources is not None,
+                ) as subscription:
+                    async for _ in subscription:
+                        self._happened.set()
+            except SubscriptionLost:
+                await anyio.sleep(1)
+                self._happened.set()
+            except (MCPError, TimeoutError):  # it does not know how, or it has ended
+                return
+            else:
+                return

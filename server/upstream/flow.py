@@ -1,0 +1,116 @@
+"""Flow: what a program writes, line by line, and no faster than is fair to everybody else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+
+import anyio
+
+from server.visible import visible
+
+__all__ = ["Flow", "Tail", "lines_of"]
+
+PIECE = 65_536
+"""Bytes that are read at once, as many as a pipe holds."""
+
+_logger = logging.getLogger("toolcrib.servers")
+
+
+async def lines_of(descriptor: int, most: int) -> AsyncIterator[bytes | None]:
+    """The lines that come out of a pipe until everybody has closed it.
+
+    Args:
+        descriptor: Its end, which does not block.
+        most: Bytes of a line; None stands for one that has more.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        await anyio.wait_readable(descriptor)
+        try:
+            data = os.read(descriptor, PIECE)
+        except BlockingIOError:
+            continue
+        if not data:
+            break
+        first, *others = data.split(b"\n")
+        pieces.append(first)
+        size += len(first)
+        for other in others:
+            yield b"".join(pieces) if size <= most else None
+            pieces, size = [other], len(other)
+        if size > most:
+            pieces.clear()
+    if size:
+        yield b"".join(pieces) if size <= most else None
+
+
+class Flow:
+    """Lets so many pass at once and so many a second: a flood waits, the rest does not notice.
+
+    Args:
+        burst: How many may pass at once.
+        a_second: How many may pass for long.
+    """
+
+    def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
+        self._burst = float(burst)
+        self._rate = a_second
+        self._left = self._burst
+        self._then = time.monotonic()
+
+    def passes(self) -> bool:
+        """Whether one more may pass now."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
+        self._then = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    async def next(self) -> None:
+        """Returns when one more may pass."""
+        while not self.passes():  # noqa: ASYNC110  # time is what is waited for
+            await anyio.sleep(100 / self._rate)
+
+
+class Tail:
+    """What a program says beside the protocol: into the log, and the last lines kept.
+
+    Args:
+        server: Name of the server.
+
+    Attributes:
+        last: The last lines.
+        flow: How fast it may go on.
+    """
+
+    KEPT = 5
+    LONGEST = 500
+    """Characters of a line that are shown."""
+
+    def __init__(self, server: str) -> None:
+        self.last: deque[str] = deque(maxlen=self.KEPT)
+        self.flow = Flow(burst=4_000, a_second=4_000)
+        self._server = server
+        self._logged = Flow(burst=200, a_second=20)
+        self._left_out = 0
+
+    def take(self, line: bytes) -> None:
+        """Takes a line; when they come too fast the log counts them."""
+        text = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())[: self.LONGEST]
+        if not text:
+            return
+        self.last.append(text)
+        if not self._logged.passes():
+            self._left_out += 1
+            return
+        if self._left_out:
+            _logger.warning("[%s] %d lines are left out here", self._server, self._left_out)
+            self._left_out = 0
+        _logger.info("[%s] %s", self._server, text)

@@ -1,0 +1,202 @@
+"""Links over HTTP: Streamable HTTP, and SSE as older servers have it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import responses
+
+import httpx2
+from mcp.client._transport import TransportStreams  # of public signatures
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+
+from server.upstream.link import MOST_BYTES, Link
+
+__all__ = ["Endpoint", "HttpLink"]
+
+CONNECT_SECONDS = 15.0
+WRITE_SECONDS = 60.0
+
+NOT_STREAMABLE = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+)
+"""What a server of the older transport answers to the first request of the newer one, as the
+protocol's "Backwards Compatibility" has it."""
+
+_KEPT_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+"""So that the end of a silent peer is noticed, whose streams may be silent for hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server listens.
+
+    Attributes:
+        url: Its address.
+        headers: What each request carries.
+        tls: Which certificates are believed.
+        proxy: URL of the proxy that asks it; empty for none.
+    """
+
+    url: str
+    headers: Mapping[str, str]
+    tls: ssl.SSLContext
+    proxy: str = ""
+
+
+class HttpLink(Link):
+    """A server that is asked over HTTP.
+
+    Args:
+        endpoint: Where it listens.
+        sse: Whether it speaks the older transport.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, sse: bool = False) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._sse = sse
+        self._problem = ""
+        self._status = 0
+
+    @property
+    def is_not_streamable(self) -> bool:
+        """Whether it answered as servers do that know only the older transport."""
+        return self._status in NOT_STREAMABLE
+
+    async def explain(self) -> str:
+        """Why requests failed, as far as HTTP tells."""
+        return self._problem
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[TransportStreams]:
+        """Opens the streams; nothing is sent before there is a message."""
+        url = self._endpoint.url
+        async with AsyncExitStack() as stack:
+            if self._sse:
+                transport = sse_client(url, httpx_client_factory=self._client)
+            else:
+                client = await stack.enter_async_context(self._client())
+                transport = streamable_http_client(
+                    url, http_client=client, max_sse_event_size=MOST_BYTES
+                )
+            yield await stack.enter_async_context(transport)
+
+    def note_answer(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        """Takes note of how a request was answered."""
+        status = response.status_code
+        if status < HTTPStatus.BAD_REQUEST:
+            if request.method == "POST":
+                self._status, self._problem = 0, ""
+            return
+        if request.method == "POST":
+            self._status, self._problem = status, _meaning(status)
+        if status == HTTPStatus.NOT_FOUND and MCP_SESSION_ID in request.headers:
+            self.is_forgotten = True
+            self._problem = "has forgotten the session"
+            self.ended.set()
+
+    def note_failure(self, error: httpx2.TransportError) -> None:
+        """Takes note of a request that got no answer: there is no server any more."""
+        self._problem = _failure(error, self._endpoint)
+        self.ended.set()
+
+    def _client(
+        self, headers: object = None, timeout: object = None, auth: object = None
+    ) -> httpx2.AsyncClient:
+        """A client as an `McpHttpClientFactory` makes it; what is right for all servers is here."""
+        del headers, timeout, auth
+        endpoint = self._endpoint
+        transport = httpx2.AsyncHTTPTransport(
+            verify=endpoint.tls,
+            trust_env=False,
+            proxy=endpoint.proxy or None,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=10),
+            socket_options=_KEPT_ALIVE,
+        )
+        return httpx2.AsyncClient(
+            headers={"accept-encoding": "identity", **endpoint.headers},
+            transport=_Observed(transport, self),
+            # A call has its own deadline, and a stream may be silent for as long as it likes.
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=None, write=WRITE_SECONDS, pool=None),
+            trust_env=False,
+        )
+
+
+class _Observed(httpx2.AsyncBaseTransport):
+    """Requests whose answers are noted, and bounded in size."""
+
+    def __init__(self, transport: httpx2.AsyncBaseTransport, link: HttpLink) -> None:
+        self._transport = transport
+        self._link = link
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await self._transport.handle_async_request(request)
+        except httpx2.TransportError as error:
+            self._link.note_failure(error)
+            raise
+        self._link.note_answer(request, response)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx2.DecodingError("it compresses what nobody asked it to", request=request)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101  # of an asynchronous transport
+        is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
+        most = None if is_stream else MOST_BYTES  # the SDK bounds each event
+        response.stream = _Counted(response.stream, self._link, most)
+        return response
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The body of an answer, of so many bytes at most."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, link: HttpLink, most: int | None) -> None:
+        self._stream = stream
+        self._link = link
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            self._link.received += len(piece)
+            if self._most is not None and size > self._most:
+                raise httpx2.ReadError(f"its answer has more than {MOST_BYTES >> 20} MB")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _meaning(status: int) -> str:
+    match status:
+        case HTTPStatus.UNAUTHORIZED:
+            return "answered 401: its token is wrong or missing"
+        case HTTPStatus.FORBIDDEN:
+            return "answered 403: its token does not allow that"
+        case HTTPStatus.NOT_FOUND:
+            return "answered 404: no MCP server is at that URL"
+    return f"answered {status} {responses.get(status, '')}".strip()
+
+
+def _failure(error: httpx2.TransportError, endpoint: Endpoint) -> str:
+    url = httpx2.URL(endpoint.url)
+    where = f"{url.host}:{url.port}" if url.port else url.host
+    way = " by the proxy of requests.proxy" if endpoint.proxy else ""
+    if isinstance(error, httpx2.TimeoutException):
+        return f"did not answer at {where}{way}"
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"has no valid certificate at {where}: {cause.verify_message}"
+    reason = str(error) or type(error).__name__
+    return f"cannot be reached at {where}{way}: {reason}"

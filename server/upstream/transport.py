@@ -1,0 +1,107 @@
+"""Transports: the links to the servers of the settings, as these want them."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+from pydantic import SecretStr
+
+from server.gateway_settings import ServerSettings
+from server.upstream.expansion import expand
+from server.upstream.flow import Tail
+from server.upstream.http_link import Endpoint, HttpLink
+from server.upstream.link import Link
+
+if TYPE_CHECKING:
+    from tools.core.processes.launcher import Launcher
+
+__all__ = ["Transports"]
+
+
+class Transports:
+    """Makes links; close it with `aclose`.
+
+    Args:
+        environ: The variables that settings may name.
+        proxy: URL of the proxy that asks servers on other machines; empty for none.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, proxy: str = "") -> None:
+        self._environ = environ
+        self._proxy = proxy
+        self._launcher: Launcher | None = None
+
+    async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
+        """A new link to a server.
+
+        Args:
+            name: What the settings call it.
+            settings: Those of the server.
+            sse: Whether it is asked the older way over HTTP.
+
+        Raises:
+            UnavailableError: If the settings name a variable that is not set.
+        """
+        if settings.url:
+            return HttpLink(await self._endpoint(settings), sse=sse)
+        return self._program(name, settings)
+
+    async def aclose(self) -> None:
+        """Ends every program that is left."""
+        if self._launcher is not None:
+            await self._launcher.aclose()
+
+    def _program(self, name: str, settings: ServerSettings) -> Link:
+        from server.upstream.stdio_link import Program, StdioLink  # noqa: PLC0415  # on first use
+        from tools.core.processes.launcher import Launcher  # noqa: PLC0415  # the same
+
+        if self._launcher is None:
+            self._launcher = Launcher(privileged=True)
+        program = Program(
+            expand(settings.command, self._environ, "command"),
+            [expand(each, self._environ, "args") for each in settings.args],
+            self._secrets(settings.env, "env"),
+            settings.cwd or Path.cwd(),
+        )
+        return StdioLink(program, self._launcher, Tail(name))
+
+    async def _endpoint(self, settings: ServerSettings) -> Endpoint:
+        headers = self._secrets(settings.headers, "headers")
+        token = expand(settings.token.get_secret_value(), self._environ, "token")
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        url = expand(settings.url, self._environ, "url")
+        proxy = "" if _is_local(url) else self._proxy
+        if "_tls" not in vars(self):
+            await anyio.to_thread.run_sync(lambda: self._tls)  # reads all certificates
+        return Endpoint(url, headers, self._tls, proxy)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        import httpx2  # noqa: PLC0415  # imported on first use
+
+        return httpx2.create_ssl_context()
+
+    def _secrets(self, values: Mapping[str, SecretStr], where: str) -> dict[str, str]:
+        return {
+            name: expand(value.get_secret_value(), self._environ, f"{where}.{name}")
+            for name, value in values.items()
+        }
+
+
+def _is_local(url: str) -> bool:
+    """Whether an address is one of this machine, which no proxy reaches."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
