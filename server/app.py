@@ -34,9 +34,10 @@ from server.safety import (
 from server.sessions import Sessions
 from server.settings import Settings
 from server.surface import Surface
+from server.upstream.admission import Admission
 from server.upstream.browsing import browse
-from server.upstream.desk import Desk
 from server.upstream.cached import Cached
+from server.upstream.desk import Desk
 from server.upstream.gateway import Gateway
 from server.upstream.subscriptions import Subscriptions
 from server.upstream.transport import Transports
@@ -148,6 +149,24 @@ def build(settings: Settings) -> App:
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     machine = make_machine(settings, os.environ)
+    identity = Identity(**settings.identity.model_dump())
+    sessions = Sessions()
+    desk = Desk(sessions, identity)
+    gateway = Gateway(
+        settings.servers,
+        registry,
+        sessions.own,
+        admission=Admission(registry, library.catalog.pins, settings.servers),
+        transports=Transports(os.environ, proxy=settings.requests.proxy),
+        cached=Cached(library.catalog.listings) if settings.servers else None,
+        make_callbacks=desk.callbacks,
+        before_home=partial(desk.met, sessions.own),
+    )
+
+    async def find(name: str) -> None:
+        await functions.refresh()
+        await gateway.find(name)
+
     manager = SandboxToolManager(
         registry,
         sandbox=make_sandbox(settings, settings.root),
@@ -162,7 +181,7 @@ def build(settings: Settings) -> App:
         holdings=holdings,
         recording=recording,
         audit=make_audit(settings),
-        find_more=functions.refresh,
+        find_more=find,
     )
     personal = SandboxToolManager(
         registry,
@@ -171,19 +190,7 @@ def build(settings: Settings) -> App:
         permissions=None,
         text_budget=settings.limits.text_budget,
         holdings=holdings,
-        find_more=functions.refresh,
-    )
-    identity = Identity(**settings.identity.model_dump())
-    sessions = Sessions()
-    desk = Desk(sessions, identity)
-    gateway = Gateway(
-        settings.servers,
-        registry,
-        sessions.own,
-        transports=Transports(os.environ, proxy=settings.requests.proxy),
-        cached=Cached(library.catalog.listings) if settings.servers else None,
-        make_callbacks=desk.callbacks,
-        before_home=partial(desk.met, sessions.own),
+        find_more=find,
     )
 
     async def ready() -> None:

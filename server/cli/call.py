@@ -55,7 +55,11 @@ async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
     from server.cli.asking import terminal_approver  # noqa: PLC0415  # on first use
 
     context = replace(app.context, approver=terminal_approver())
-    async with app.machine.running(), app.functions.running(watch=False):
+    async with (
+        app.machine.running(),
+        app.functions.running(watch=False),
+        app.gateway.running(eager=False),
+    ):
         if app.registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
         return await app.manager.execute(name, given, context)

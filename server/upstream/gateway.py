@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from fnmatch import fnmatchcase
 from functools import partial
 
 import anyio
 import anyio.lowlevel
-import mcp_types as types
 from anyio.abc import TaskGroup
 
 from server.gateway_settings import ServerSettings
+from server.upstream.admission import Admission
 from server.upstream.cached import Cached
 from server.upstream.calls import call
 from server.upstream.changes import Changes
 from server.upstream.connection import Callbacks, MakeCallbacks
-from server.upstream.conversion import readable, to_spec
 from server.upstream.listing import Kind, Listing
 from server.upstream.naming import SEPARATOR
 from server.upstream.opening import Opener
@@ -27,7 +25,6 @@ from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
 from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolSpec
 
 __all__ = ["Gateway", "OnChange"]
 
@@ -41,9 +38,6 @@ SWEEP_SECONDS = 60.0
 
 ASK_AGAIN_SECONDS = 60.0
 """How long until a server is asked again that did not say what it offers."""
-
-AT_ONCE = 500
-"""Tools that are made before others get their turn on the event loop."""
 
 OnChange = Callable[[str, frozenset[Kind]], None]
 """Is told which server offers something else, and what."""
@@ -62,6 +56,7 @@ class Gateway:
         servers: Those of the settings.
         registry: Where their tools are kept.
         home: The conversation of this process, whose connections list what the servers offer.
+        admission: Takes their tools into the registry.
         transports: Makes the links to them.
         cached: What they offered before; None keeps nothing.
         make_callbacks: Makes what is done with what they ask and tell.
@@ -77,6 +72,7 @@ class Gateway:
         registry: ToolRegistry,
         home: str,
         *,
+        admission: Admission,
         transports: Transports,
         cached: Cached | None = None,
         make_callbacks: MakeCallbacks = _no_callbacks,
@@ -88,11 +84,12 @@ class Gateway:
             if each.enabled
         }
         self._registry = registry
+        self._admission = admission
         self._transports = transports
         self._cached = cached
         self._before_home = before_home
         self._listeners: list[OnChange] = []
-        self._made: dict[str, dict[str, tuple[types.Tool, ToolSpec]]] = {}
+        self._runs = False
         self._loaded = anyio.Event()
         self._settled = {name: anyio.Event() for name in self.upstreams}
         """Set once a server was listed, is known from before, or could not be reached."""
@@ -113,6 +110,7 @@ class Gateway:
         try:
             async with anyio.create_task_group() as group:
                 self._start(group, eager=eager)
+                self._runs = True
                 yield
                 await self._leave()
                 group.cancel_scope.cancel()
@@ -134,7 +132,7 @@ class Gateway:
 
         What was known before counts, and lazy servers are not waited for.
         """
-        if not self.upstreams:
+        if not self._runs:
             return
         with anyio.move_on_after(FIRST_WAIT):
             await self._loaded.wait()
@@ -150,7 +148,7 @@ class Gateway:
         Args:
             name: What was called: `server__tool`, or a bare name.
         """
-        if not self.upstreams:
+        if not self._runs:
             return
         await self._loaded.wait()
         if self._registry.get(name) is not None:
@@ -174,6 +172,7 @@ class Gateway:
                 self._settled[upstream.name].set()
             group.start_soon(partial(self._keep, upstream, starts=starts))
         group.start_soon(self._sweep)
+        group.start_soon(self._admission.watch)
 
     async def _leave(self) -> None:
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):
@@ -240,43 +239,15 @@ class Gateway:
         upstream.listing = listing
         self._settled[upstream.name].set()
         if "tools" in changed:
-            specs = [each async for each in self._specs(upstream, listing.tools)]
-            self._registry.replace_source(f"upstream:{upstream.name}", specs)
+            invoke = partial(partial, call, upstream)  # by the name that the server has for a tool
+            await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         if changed:
             for listener in self._listeners:
                 listener(upstream.name, changed)
         return bool(changed)
-
-    async def _specs(
-        self, upstream: Upstream, tools: Iterable[types.Tool]
-    ) -> AsyncIterator[ToolSpec]:
-        """The tools that the settings let through; those that have not changed are the same."""
-        before = self._made.get(upstream.name, {})
-        made = self._made[upstream.name] = {}
-        for position, tool in enumerate(tools):
-            if position % AT_ONCE == AT_ONCE - 1:
-                await anyio.lowlevel.checkpoint()
-            if not _is_allowed(tool.name, upstream.settings):
-                continue
-            earlier = before.get(tool.name)
-            if earlier is None or earlier[0] != tool:
-                earlier = tool, self._spec(upstream, tool)
-            made[tool.name] = earlier
-            yield earlier[1]
-
-    def _spec(self, upstream: Upstream, tool: types.Tool) -> ToolSpec:
-        invoke = partial(call, upstream, tool.name)
-        return to_spec(upstream.name, readable(tool), upstream.settings, invoke)
 
     async def _sweep(self) -> None:
         while True:
             await anyio.sleep(SWEEP_SECONDS)
             for upstream in self.upstreams.values():
                 upstream.close_idle()
-
-
-def _is_allowed(name: str, settings: ServerSettings) -> bool:
-    """Whether the settings of a server let its tool of that name through."""
-    if any(fnmatchcase(name, each) for each in settings.deny):
-        return False
-    return not settings.allow or any(fnmatchcase(name, each) for each in settings.allow)

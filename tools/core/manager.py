@@ -58,7 +58,7 @@ class SandboxToolManager:
         holdings: The sources and directories that the settings name.
         recording: Records each call; None records none.
         audit: Writes down each call; None writes none.
-        find_more: Awaited when no tool has the called name, for those that came to be just now.
+        find_more: Awaited with a name that no tool has, for those that came to be just now.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SandboxToolManager:
         holdings: Holdings | None = None,
         recording: Recording | None = None,
         audit: Audit | None = None,
-        find_more: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+        find_more: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
@@ -163,8 +163,8 @@ class SandboxToolManager:
         permission: Permission,
     ) -> ToolResult:
         """The steps of a call, in their order."""
-        if self._registry.get(name) is None:
-            await self._find_more()
+        if self._find_more is not None and self._registry.get(name) is None:
+            await self._find_more(name)
         spec = self._registry.find(name)
         _check_admitted(spec, context)
         checked = spec.validate(arguments)

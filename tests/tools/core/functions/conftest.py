@@ -99,7 +99,7 @@ def serve(tmp_path: Path) -> Serve:
             sandbox=Sandbox(root),
             library=library,
             permissions=None,
-            find_more=files.refresh,
+            find_more=lambda _name: files.refresh(),
         )
         try:
             async with files.running():
