@@ -30,7 +30,6 @@ from pathlib import Path
 from benchmarks.retrieval import ndcg, recall
 from benchmarks.tool_rankers import (
     EVERYTHING,
-    FASTMCP,
     RANKERS,
     Indexed,
     Ranker,
@@ -41,11 +40,8 @@ from benchmarks.tool_sets import ToolSet, read_sets
 from storage.catalog.analyses import Analyses
 from storage.database import Database
 
-SLOW = 20
-"""Queries that FastMCP is asked at scale: one takes a second there."""
-
 AT_SCALE = 200
-"""Queries that the others are asked."""
+"""Queries that are asked of a large catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +145,7 @@ def at_scale(sets: Sequence[ToolSet], size: int, database: Database) -> Iterator
     random.Random(7).shuffle(texts)  # noqa: S311  # the same order each time
     for name in RANKERS:
         ranker = make_ranker(name, records, Analyses(database))
-        _, seconds = ask(ranker, texts[: SLOW if name == FASTMCP else AT_SCALE])
+        _, seconds = ask(ranker, texts[:AT_SCALE])
         told: dict[str, float] = {}
         if isinstance(ranker, Indexed):
             adding, removing = changed(ranker.index, records)
