@@ -13,31 +13,38 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from server.auth import speaker_of
+from server.auth import Speaker, speaker_of
+from server.capabilities import CribServer
 from server.elicitation import approver_of
 from server.listed import ToolLists
 from server.profiles import Profiles
-from server.prompts import Prompts
-from server.resources import ContextResources
+from server.prompts import PromptHandlers
+from server.resources import ResourceHandlers
 from server.rounds import Round
 from server.sampling import sampler_of
 from server.sessions import Sessions
 from server.surface import Surface
+from server.upstream.desk import Desk
 from server.upstream.relay import Relay
+from server.upstream.subscriptions import Subscriptions
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
-from tools.core.errors import InternalError
+from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
 from tools.core.media import Media
 from tools.core.registry import ToolRegistry
+from tools.core.repetition import Repetition
 from tools.core.sampling import Sampler
 from tools.core.spec import ToolResult
 
 __all__ = ["build_server"]
 
 LIST_TTL_MS = 3_600_000
-"""How long a client may keep the list of tools; it is fixed while the server runs."""
+"""How long a client may keep a list that is fixed while the server runs."""
+
+CHANGING_TTL_MS = 60_000
+"""How long it may keep one that changes with other servers, if it does not listen to changes."""
 
 Context = ServerRequestContext[Any, Any]
 
@@ -51,12 +58,14 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     instructions: str,
     identity: Identity,
     surface: Surface,
-    resources: ContextResources,
-    prompts: Prompts,
+    resources: ResourceHandlers,
+    prompts: PromptHandlers,
     sessions: Sessions,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
     profiles: Profiles | None = None,
+    subscriptions: Subscriptions | None = None,
+    desk: Desk | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -70,24 +79,28 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         instructions: What a model should know of the server as a whole.
         identity: Whose calls these are where no token says it.
         surface: Which tools are listed.
-        resources: The stored context that clients can browse.
+        resources: What clients can browse.
         prompts: What people can start a conversation with.
         sessions: Tells which conversation a request belongs to.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
         profiles: What single clients may find and call.
+        subscriptions: Tells of changes; None where nothing changes but by what clients do.
+        desk: Takes what other servers ask to the client.
     """
+    desk = desk or Desk(sessions, identity)
     profiles = profiles or Profiles({})
     lists = ToolLists(registry, surface, ready)
-    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, sampler)
-    return Server(
+    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, desk, sampler)
+    changing = () if subscriptions is None else subscriptions.lists
+    server = CribServer(
         name,
         version=version,
         instructions=instructions,
         cache_hints={
-            "tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private" if profiles else "public"),
-            "prompts/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
-            "resources/templates/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="public"),
+            "tools/list": _hint("tools" in changing, profiles),
+            "prompts/list": _hint("prompts" in changing, profiles),
+            "resources/templates/list": _hint("resources" in changing, profiles),
         },
         get_tool_input_schema=bridge.input_schema,
         on_list_tools=bridge.list_tools,
@@ -98,6 +111,18 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get_prompt,
         on_completion=prompts.complete,
+    )
+    server.changing = changing
+    desk.register(server)
+    if subscriptions is not None:
+        subscriptions.register(server)
+    return server
+
+
+def _hint(changes: bool, profiles: Profiles) -> CacheHint:
+    return CacheHint(
+        ttl_ms=CHANGING_TTL_MS if changes else LIST_TTL_MS,
+        scope="private" if profiles else "public",
     )
 
 
@@ -112,6 +137,7 @@ class _ToolBridge:
         lists: ToolLists,
         profiles: Profiles,
         sessions: Sessions,
+        desk: Desk,
         sampler: Sampler | None,
     ) -> None:
         self._registry = registry
@@ -120,6 +146,7 @@ class _ToolBridge:
         self._lists = lists
         self._profiles = profiles
         self._sessions = sessions
+        self._desk = desk
         self._sampler = sampler
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -147,27 +174,46 @@ class _ToolBridge:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
-        profile = self._profiles.of(ctx)
         this_round = Round(params)
+        called = params.name, params.arguments or {}
+        try:
+            relay = self._desk.relay(ctx, this_round, speaker.identity, called)
+        except UnavailableError as error:
+            return _call_result(ToolResult.failure(error))
+        context = self._context(ctx, speaker, relay)
+        try:
+            result = await self._manager.execute(*called, context)
+            return _answer(result, relay)
+        finally:
+            relay.end()
+
+    def _context(self, ctx: Context, speaker: Speaker, relay: Relay) -> RequestContext:
+        profile = self._profiles.of(ctx)
         conversation = self._sessions.of(ctx, speaker.identity)
-        context = RequestContext(
+        return RequestContext(
             speaker.identity,
             _progress_reporter(ctx),
             tool_set=None if profile is None else profile.tool_set,
             bound=speaker.bound,
-            sampler=sampler_of(ctx, this_round) or self._sampler,
-            approver=approver_of(ctx, this_round),
+            sampler=sampler_of(ctx, relay.this_round) or self._sampler,
+            approver=approver_of(ctx, relay.this_round),
             session_id=conversation.session_id,
             client=conversation.client,
-            relay=Relay(ctx, this_round),
+            relay=relay,
+            repetition=Repetition(relay.stay.finished) if relay.is_modern else None,
         )
-        result = await self._manager.execute(params.name, params.arguments or {}, context)
-        if this_round.awaited is not None:
-            return this_round.awaited
-        try:
-            return _call_result(result)
-        except InternalError as error:
-            return _call_result(ToolResult.failure(error))
+
+
+def _answer(result: ToolResult, relay: Relay) -> types.CallToolResult | types.InputRequiredResult:
+    awaited = relay.awaited()
+    if awaited is not None:
+        return awaited
+    if relay.this_round.refusal is not None:
+        raise relay.this_round.refusal
+    try:
+        return _call_result(result)
+    except InternalError as error:
+        return _call_result(ToolResult.failure(error))
 
 
 def _call_result(result: ToolResult) -> types.CallToolResult:

@@ -8,8 +8,12 @@ What comes back could be changed by the client: it names questions of ours and p
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 
 __all__ = ["Round"]
 
@@ -24,32 +28,78 @@ class Round:
         answers: What the client answered, by the keys of the questions.
         state: What the tool handed over when it asked.
         tickets: The questions to the person that belong to this call.
+        stay: Names what is kept here of earlier rounds; empty where nothing is.
+        upstream: What other servers handed over when they asked, by the calls that they asked in.
+        refusal: The error with which the call is answered, where the client acts on it itself.
     """
 
-    def __init__(self, params: types.CallToolRequestParams) -> None:
+    def __init__(self, params: types.InputResponseRequestParams) -> None:
+        said = _parsed(params.request_state or "")
         self.answers = params.input_responses or {}
-        self.state, self.tickets = _parse(params.request_state or "")
+        self.state = str(said.get("state", ""))
+        self.tickets = [each for each in _listed(said.get("tickets")) if isinstance(each, str)]
+        self.stay = _text(said.get("stay"))
+        self.upstream = _texts(said.get("upstream"))
+        self.refusal: MCPError | None = None
         self._requests: dict[str, types.InputRequest] = {}
+        self._calls: Counter[str] = Counter()
 
     def ask(self, key: str, request: types.InputRequest) -> None:
         """Puts a question under a key."""
         self._requests[key] = request
+
+    def answers_to(self, prefix: str) -> types.InputResponses | None:
+        """The answers under keys that begin so, by the rest of their keys; None if none came."""
+        found = {
+            key.removeprefix(prefix): answer
+            for key, answer in self.answers.items()
+            if key.startswith(prefix)
+        }
+        return found or None
+
+    def name_of(self, digest: str) -> str:
+        """Names a call within this one; the same in each round that makes the same calls."""
+        self._calls[digest] += 1
+        return f"{digest}.{self._calls[digest]}"
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self._requests)
 
     @property
     def awaited(self) -> types.InputRequiredResult | None:
         """What the client is to answer before it makes the call again; None if nothing."""
         if not self._requests:
             return None
-        said = {"state": self.state, "tickets": self.tickets}
-        state = json.dumps(said) if self.state or self.tickets else None
-        return types.InputRequiredResult(input_requests=self._requests, request_state=state)
+        said = {
+            "state": self.state,
+            "tickets": self.tickets,
+            "stay": self.stay,
+            "upstream": self.upstream,
+        }
+        state = json.dumps({key: value for key, value in said.items() if value})
+        return types.InputRequiredResult(
+            input_requests=self._requests, request_state=state if len(state) > len("{}") else None
+        )
 
 
-def _parse(text: str) -> tuple[str, list[str]]:
+def _parsed(text: str) -> dict[str, Any]:
     try:
         said = json.loads(text or "{}")
-        state, tickets = said.get("state", ""), said.get("tickets", [])
-    except (ValueError, AttributeError, RecursionError):
-        return "", []
-    wanted = tickets if isinstance(tickets, list) else []
-    return str(state), [ticket for ticket in wanted if isinstance(ticket, str)]
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> dict[str, str]:
+    pairs = value.items() if isinstance(value, Mapping) else ()
+    return {key: each for key, each in pairs if isinstance(each, str)}

@@ -1,0 +1,270 @@
+"""Parked calls: their server waits for an answer, and their client has to make the call again.
+
+A server of the older protocols asks in the middle of its call; a client of protocol 2026-07-28 is
+asked by ending the call, and makes it again with the answers. Meanwhile the call goes on here. What
+the client brings back names it, by a number that nobody guesses; it counts only for the very same
+call of the same person in the same conversation, and what else comes back is the answers alone.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.server.context import ServerRequestContext
+
+from server.rounds import Round
+from server.upstream.patience import Patience
+from server.upstream.ways import fits
+from storage.models import Identity
+from tools.core.context import ProgressReporter
+from tools.core.errors import UnavailableError
+from tools.core.spec import ToolResult
+
+__all__ = ["ParkedCall", "ParkedCalls", "Stay"]
+
+MOST = 16
+"""Calls of one person that may wait at once; the one that waits longest gives way."""
+
+RETURN_SECONDS = 600.0
+"""How long a client may take to come back, as long as a person may think."""
+
+OutcomeT = TypeVar("OutcomeT")
+
+
+class ParkedCall(Generic[OutcomeT]):
+    """A call that goes on while its client is away; the way to that client as well.
+
+    Args:
+        ctx: The request that began it.
+        patience: Stands still while a question is open.
+
+    Attributes:
+        ctx: The request that waits for it now; None while the client is away.
+        capabilities: What the client can be asked.
+    """
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
+        self.ctx: ServerRequestContext[Any, Any] | None = ctx
+        self.capabilities = ctx.session.client_capabilities
+        self._patience = patience
+        self._scope = anyio.CancelScope()
+        self._open: dict[str, _OpenQuestion] = {}
+        self._changed = anyio.Event()
+        self._asked = 0
+        self._report: ProgressReporter | None = None
+        self._outcome: OutcomeT | None = None
+        self._error: Exception | None = None
+
+    async def run(self, work: Callable[[], Awaitable[OutcomeT]]) -> None:
+        """Does the work; what comes of it is kept for whoever waits."""
+        with self._scope:
+            try:
+                self._outcome = await work()
+            except Exception as error:  # noqa: BLE001  # it is raised where the call is awaited
+                self._error = error
+        if self._scope.cancelled_caught:
+            self._error = UnavailableError("The call was given up.")
+        self._changed.set()
+
+    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        """What the client answers when it comes back."""
+        self._asked += 1
+        key, question = str(self._asked), _OpenQuestion(request)
+        self._open[key] = question
+        self._changed.set()
+        try:
+            with self._patience.paused():
+                await question.answered.wait()
+        finally:
+            self._open.pop(key, None)
+        return question.answer or _NO_ANSWER
+
+    async def report(self, done: float, total: float | None, message: str | None) -> None:
+        """Tells the request that waits how far the call is."""
+        if self._report is not None:
+            await self._report(done, total, message)
+
+    async def result(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        report: ProgressReporter,
+        prefix: str,
+        this_round: Round,
+    ) -> OutcomeT | None:
+        """What comes of the call; None if the client is asked first, and has to come back.
+
+        Args:
+            ctx: The request that waits.
+            report: Its way to hear how far the call is.
+            prefix: Before the keys of the questions.
+            this_round: What came with the request, and where the questions are put.
+        """
+        self.ctx, self._report = ctx, report
+        self._take(prefix, this_round)
+        try:
+            while True:
+                if self._error is not None:
+                    raise self._error
+                if self._outcome is not None:
+                    return self._outcome
+                waiting = {key: each for key, each in self._open.items() if not each.is_answered}
+                if waiting:
+                    for key, each in waiting.items():
+                        this_round.ask(prefix + key, each.request)
+                    return None
+                self._changed = anyio.Event()
+                await self._changed.wait()
+        except anyio.get_cancelled_exc_class():
+            self.cancel()
+            raise
+        finally:
+            self.ctx = self._report = None
+
+    def cancel(self) -> None:
+        """Gives it up, which its server is told."""
+        self._scope.cancel()
+
+    def _take(self, prefix: str, this_round: Round) -> None:
+        for key, question in self._open.items():
+            answer = this_round.answers.get(prefix + key)
+            if answer is not None:
+                question.close(answer if fits(question.request, answer) else _NO_ANSWER)
+
+
+class _OpenQuestion:
+    """A question that waits for its answer."""
+
+    def __init__(self, request: types.InputRequest) -> None:
+        self.request = request
+        self.answered = anyio.Event()
+        self.answer: types.InputResponse | types.ErrorData | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.answer is not None
+
+    def close(self, answer: types.InputResponse | types.ErrorData) -> None:
+        self.answer = answer
+        self.answered.set()
+
+
+_NO_ANSWER = types.ErrorData(
+    code=types.INTERNAL_ERROR, message="The client answered with what is no answer to this."
+)
+
+
+class Stay:
+    """What is kept of a call until its client makes it again.
+
+    Args:
+        identity: Whose call it is.
+        digest: What it is bound to: the call, and the conversation.
+
+    Attributes:
+        calls: The calls of other servers that go on, by their names within it.
+        finished: What calls that it made came to; they are not made twice.
+    """
+
+    def __init__(self, identity: Identity, digest: str) -> None:
+        self.identity = identity
+        self.digest = digest
+        self.calls: dict[str, ParkedCall[Any]] = {}
+        self.finished: dict[str, ToolResult] = {}
+        self.waiting = anyio.CancelScope()
+
+    def end(self) -> None:
+        """Gives up whatever of it goes on."""
+        for each in self.calls.values():
+            each.cancel()
+        self.calls.clear()
+
+
+class ParkedCalls:
+    """Keeps calls whose clients have to come back.
+
+    Args:
+        seconds: How long one may take to.
+    """
+
+    def __init__(self, seconds: float = RETURN_SECONDS) -> None:
+        self._seconds = seconds
+        self._group: TaskGroup | None = None
+        self._stays: OrderedDict[str, Stay] = OrderedDict()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has calls go on; at the end they are given up."""
+        async with anyio.create_task_group() as group:
+            self._group = group
+            yield
+            self._group = None
+            group.cancel_scope.cancel()
+
+    def start(self, call: ParkedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
+        """Begins a call.
+
+        Raises:
+            UnavailableError: If nothing is run by this process any more.
+        """
+        self._running.start_soon(call.run, work)
+
+    def stay(self, name: str, identity: Identity, digest: str) -> Stay:
+        """What was kept of a call, or what may be kept of one that is new.
+
+        Args:
+            name: What the client brought back; empty for a call that is new.
+            identity: Whose call it is.
+            digest: What it is bound to.
+
+        Raises:
+            UnavailableError: If nothing of that name is kept of this very call.
+        """
+        if not name:
+            return Stay(identity, digest)
+        found = self._stays.get(name)
+        if found is None or (found.identity, found.digest) != (identity, digest):
+            raise UnavailableError(
+                "These answers come too late: the call that asked for them was given up, or"
+                " Toolcrib was started anew. What it had done until then is done.",
+                next_actions=["Look at what it did, then make the call again, without answers."],
+            )
+        del self._stays[name]
+        found.waiting.cancel()
+        return found
+
+    def keep(self, stay: Stay) -> str:
+        """Keeps it until the client comes back or its time is over; returns its name."""
+        if not (stay.calls or stay.finished):
+            return ""
+        own = [name for name, each in self._stays.items() if each.identity == stay.identity]
+        for name in own[: len(own) - MOST + 1]:
+            self._drop(name)
+        name = secrets.token_urlsafe(16)
+        self._stays[name] = stay
+        stay.waiting = anyio.CancelScope()
+        self._running.start_soon(self._expire, name, stay)
+        return name
+
+    @property
+    def _running(self) -> TaskGroup:
+        if self._group is None:
+            raise UnavailableError("No call can wait for answers now: Toolcrib is ending.")
+        return self._group
+
+    async def _expire(self, name: str, stay: Stay) -> None:
+        with stay.waiting:
+            await anyio.sleep(self._seconds)
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        dropped = self._stays.pop(name, None)
+        if dropped is not None:
+            dropped.waiting.cancel()
+            dropped.end()

@@ -1,0 +1,173 @@
+"""Questions: what the server of a connection asks and logs, taken to the client it is meant for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
+from mcp.server.context import ServerRequestContext
+
+from server.upstream.connection import Callbacks
+from server.upstream.counterparts import Abilities, Counterpart
+from server.upstream.logs import MOST_AT_ONCE, hears, is_heard, named
+from server.upstream.presenting import UnshowableError, completed_id, presented
+from server.upstream.ways import Way, can_ask, sent
+
+__all__ = ["Questions"]
+
+ROOTS_SECONDS = 10.0
+"""How long a client may take to say which directories it works in, outside of a call."""
+
+
+_NO_ANSWER = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer is of another kind.")
+
+
+class Questions(Callbacks):
+    """Answers what the server of one connection asks, by asking the client of its conversation.
+
+    Args:
+        server: Name of the server in the settings.
+        made_for: What the client can be asked: no more is declared to the server.
+        counterpart: Tells what is known of that client now.
+    """
+
+    def __init__(
+        self, server: str, made_for: Abilities, counterpart: Callable[[], Counterpart | None]
+    ) -> None:
+        self.server = server
+        self.handshake = made_for.handshake
+        self.logging = self._log
+        self.message = self._hear
+        if made_for.elicitation:
+            self.elicitation = self._elicit
+        if made_for.sampling:
+            self.sampling = self._sample
+            if made_for.sampling_tools:
+                self.sampling_capabilities = types.SamplingCapability(
+                    tools=types.SamplingToolsCapability()
+                )
+        if made_for.roots:
+            self.roots = self._list_roots
+        self.level: types.LoggingLevel | None = None
+        self._made_for = made_for
+        self._counterpart = counterpart
+        self._ways: list[Way] = []
+        self._telling = 0
+        self._wants_roots: ClientSession | None = None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the client can be asked something else than what the server was told."""
+        now = self._counterpart()
+        return now is not None and now.abilities != self._made_for
+
+    @contextmanager
+    def during(self, way: Way) -> Iterator[None]:
+        """Has a request be one that the server may ask in, while it works on it."""
+        self._ways.append(way)
+        try:
+            yield
+        finally:
+            self._ways.remove(way)
+
+    async def roots_changed(self) -> None:
+        """Tells the server, if it asked for them, that the client works in other directories."""
+        if self._wants_roots is not None:
+            await self._wants_roots.send_notification(types.RootsListChangedNotification())
+
+    async def _elicit(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the SDK's signature
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        answer = await self._asked(types.ElicitRequest(params=params))
+        return answer if isinstance(answer, types.ElicitResult | types.ErrorData) else _NO_ANSWER
+
+    async def _sample(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the same
+        params: types.CreateMessageRequestParams,
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        answer = await self._asked(types.CreateMessageRequest(params=params))
+        kinds = types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData
+        return answer if isinstance(answer, kinds) else _NO_ANSWER
+
+    async def _list_roots(
+        self, context: ClientRequestContext
+    ) -> types.ListRootsResult | types.ErrorData:
+        self._wants_roots = context.session
+        answer = await self._asked(types.ListRootsRequest())
+        return answer if isinstance(answer, types.ListRootsResult | types.ErrorData) else _NO_ANSWER
+
+    async def _asked(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        try:
+            shown = presented(self.server, request)
+        except UnshowableError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
+        # A question does not say which request it belongs to. All that are under way here are of
+        # one conversation, so it reaches the right client whichever is taken; the newest has most
+        # probably caused it, and its client has waited shortest.
+        way = next(
+            (each for each in reversed(self._ways) if can_ask(each.capabilities, request)), None
+        )
+        if way is not None:
+            return await way.ask(shown)
+        known = self._counterpart()
+        if isinstance(request, types.ListRootsRequest) and known is not None and known.session:
+            return await sent(known.session, shown, seconds=ROOTS_SECONDS)
+        return types.ErrorData(
+            code=types.INVALID_REQUEST,
+            message="No request is under way whose client can be asked this.",
+        )
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        known = self._counterpart()
+        floor = None if known is None else known.level
+        ctx = self._newest_request()
+        message = named(self.server, params)
+        if ctx is not None and hears(ctx, params.level, floor):
+            await self._tell(ctx, message)
+        elif ctx is None and known is not None and is_heard(params.level, floor):
+            await self._tell_outside(known, message)
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        if not isinstance(message, types.ElicitCompleteNotification):
+            return
+        told = types.ElicitCompleteNotification(
+            params=types.ElicitCompleteNotificationParams(
+                elicitation_id=completed_id(self.server, message.params.elicitation_id)
+            )
+        )
+        ctx, known = self._newest_request(), self._counterpart()
+        if known is None or not known.abilities.handshake:
+            return  # protocol 2026-07-28 has no such notification
+        if ctx is not None:
+            await self._tell(ctx, told)
+        else:
+            await self._tell_outside(known, told)
+
+    def _newest_request(self) -> ServerRequestContext[Any, Any] | None:
+        return next((each.ctx for each in reversed(self._ways) if each.ctx is not None), None)
+
+    async def _tell(
+        self, ctx: ServerRequestContext[Any, Any], message: types.ServerNotification
+    ) -> None:
+        if self._telling >= MOST_AT_ONCE:
+            return
+        self._telling += 1
+        try:
+            await ctx.session.send_notification(message, ctx.request_id)
+        finally:
+            self._telling -= 1
+
+    async def _tell_outside(self, known: Counterpart, message: types.ServerNotification) -> None:
+        if known.session is None or self._telling >= MOST_AT_ONCE:
+            return
+        self._telling += 1
+        try:
+            await known.session.send_notification(message)
+        finally:
+            self._telling -= 1

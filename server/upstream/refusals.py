@@ -1,0 +1,54 @@
+"""Refusals: errors of the protocol with which another server answers a call."""
+
+from __future__ import annotations
+
+import json
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from server.wire import utf8_text
+from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
+
+__all__ = ["FOR_THE_CLIENT", "no_result", "refusal"]
+
+FOR_THE_CLIENT = frozenset(
+    {types.URL_ELICITATION_REQUIRED, types.MISSING_REQUIRED_CLIENT_CAPABILITY}
+)
+"""Errors that clients act on themselves: they reach the client as they are."""
+
+LONGEST = 2_000
+"""Characters of what a server says of its refusal."""
+
+LONGEST_DATA = 500
+
+
+def refusal(server: str, error: MCPError) -> ToolError:
+    """The failure of a call that a server refused.
+
+    Args:
+        server: Its name.
+        error: What it answered.
+    """
+    said = utf8_text(error.error.message[:LONGEST]).rstrip(".")
+    if error.error.data not in (None, ""):
+        data = json.dumps(error.error.data, ensure_ascii=False, default=str)
+        said += f" {utf8_text(data[:LONGEST_DATA])}"
+    if error.code == types.INVALID_PARAMS:
+        return InvalidArgumentsError(f"The server {server!r} does not take this: {said}.")
+    return UpstreamError(f"The server {server!r} refused: {said} (error {error.code}).")
+
+
+def no_result(server: str, error: ValidationError) -> ToolError:
+    """The failure of a call that was answered with what is no result.
+
+    Args:
+        server: Its name.
+        error: What is wrong with the answer.
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))[:LONGEST_DATA]
+    return UpstreamError(
+        f"The server {server!r} answered with what is no result of a tool: {where}: {first['msg']}."
+    )

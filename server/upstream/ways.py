@@ -1,0 +1,131 @@
+"""Ways: how the client of a request is asked what another server wants to know."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import ValidationError
+
+from server.upstream.patience import Patience
+
+__all__ = ["ANSWER_SECONDS", "BackChannel", "Way", "answer_type", "can_ask", "fits", "sent"]
+
+ANSWER_SECONDS = 600.0
+"""How long a person may think."""
+
+
+class Way(Protocol):
+    """The way to the client of one request.
+
+    Attributes:
+        capabilities: What the client can be asked.
+        ctx: The request; None while its client has to make it again.
+    """
+
+    @property
+    def capabilities(self) -> types.ClientCapabilities | None: ...  # noqa: D102  # told above
+    @property
+    def ctx(self) -> ServerRequestContext[Any, Any] | None: ...  # noqa: D102  # the same
+
+    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        """What the client answers; an error if it does not."""
+
+
+class BackChannel:
+    """Asks in the middle of the request (protocols until 2025-11-25).
+
+    Args:
+        ctx: The request.
+        patience: Stands still meanwhile.
+    """
+
+    def __init__(self, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
+        able = ctx.session.can_send_request
+        self.capabilities = ctx.session.client_capabilities if able else None
+        self.ctx = ctx
+        self._patience = patience
+
+    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+        """What the client answers; an error if it does not."""
+        with self._patience.paused():
+            return await sent(self.ctx.session, request, related=self.ctx.request_id)
+
+
+async def sent(
+    session: ServerSession,
+    request: types.InputRequest,
+    *,
+    related: types.RequestId | None = None,
+    seconds: float = ANSWER_SECONDS,
+) -> types.InputResponse | types.ErrorData:
+    """Sends a question to a client of the older protocols.
+
+    Args:
+        session: Its session.
+        request: The question.
+        related: The request that it belongs to, where it belongs to one.
+        seconds: How long is waited for the answer.
+    """
+    try:
+        return await session.send_request(
+            request,
+            answer_type(request),
+            request_read_timeout_seconds=seconds,
+            metadata=ServerMessageMetadata(related_request_id=related),
+        )
+    except MCPError as error:
+        return error.error
+    except ValidationError:
+        return types.ErrorData(
+            code=types.INTERNAL_ERROR, message="The client's answer is none to this question."
+        )
+
+
+def answer_type(request: types.InputRequest) -> type[Any]:
+    """What an answer to a question is."""
+    match request:
+        case types.ElicitRequest():
+            return types.ElicitResult
+        case types.ListRootsRequest():
+            return types.ListRootsResult
+        case types.CreateMessageRequest(params=params) if params.tools or params.tool_choice:
+            return types.CreateMessageResultWithTools
+        case _:
+            return types.CreateMessageResult
+
+
+def fits(request: types.InputRequest, answer: types.InputResponse) -> bool:
+    """Whether an answer is of the kind that was asked for."""
+    if isinstance(request, types.CreateMessageRequest):
+        return isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools)
+    return isinstance(answer, answer_type(request))
+
+
+def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:
+    """Whether a client says that it can be asked a question."""
+    if capabilities is None:
+        return False
+    match request:
+        case types.ListRootsRequest():
+            return capabilities.roots is not None
+        case types.CreateMessageRequest(params=params):
+            offered = capabilities.sampling
+            wants_tools = bool(params.tools or params.tool_choice)
+            return offered is not None and (offered.tools is not None or not wants_tools)
+        case _:
+            return _can_elicit(capabilities.elicitation, request.params)
+
+
+def _can_elicit(
+    offered: types.ElicitationCapability | None, params: types.ElicitRequestParams
+) -> bool:
+    if offered is None:
+        return False
+    if isinstance(params, types.ElicitRequestURLParams):
+        return offered.url is not None
+    return offered.form is not None or offered.url is None  # none named means forms (2025-06-18)

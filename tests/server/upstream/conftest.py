@@ -1,0 +1,81 @@
+"""The real server with another one behind it, that runs as a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from server.app import App, build
+from server.gateway_settings import ServerSettings
+from server.safety_settings import PolicySettings
+from server.settings import Settings
+
+TOY = Path(__file__).with_name("toy_upstream.py")
+
+
+class Journal:
+    """What the other server told of itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def lines(self) -> list[str]:
+        return self.path.read_text("utf-8").splitlines() if self.path.exists() else []
+
+    async def tells(self, line: str) -> None:
+        """Waits until it has told that."""
+        with anyio.fail_after(20):
+            while line not in self.lines:  # noqa: ASYNC110  # another process writes it
+                await anyio.sleep(0.005)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def app_of(tmp_path: Path, journal: Journal) -> Callable[..., AbstractAsyncContextManager[App]]:
+    """Runs the server with the toy behind it, as `toy`."""
+
+    @asynccontextmanager
+    async def make(
+        era: str = "handshake", *, allow: tuple[str, ...] = ("*",), **settings: Any
+    ) -> AsyncIterator[App]:
+        (tmp_path / "root").mkdir(exist_ok=True)
+        toy = ServerSettings(
+            command=sys.executable,
+            args=(str(TOY), era),
+            env={"TOY_JOURNAL": str(journal.path)},  # type: ignore[dict-item]  # it becomes a secret
+            **settings,
+        )
+        app = build(
+            Settings(
+                data_dir=tmp_path / "data",
+                root=tmp_path / "root",
+                policy=PolicySettings(allow=allow),
+                servers={"toy": toy},
+            )
+        )
+        async with app.running():
+            yield app
+
+    return make
+
+
+@pytest.fixture
+def client_of() -> Callable[..., Client]:
+    """Makes a client of a running server, in memory."""
+
+    def make(app: App, era: str = "legacy", **can: Any) -> Client:
+        return Client(app.server, mode="legacy" if era == "legacy" else "2026-07-28", **can)
+
+    return make
