@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         tags=(server,),
         capabilities=(title,) if title else (),
         source=f"upstream:{server}",
-        timeout=settings.timeout,
+        timeout=math.inf,  # a call keeps the time itself: it stands still while somebody is asked
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
     )
