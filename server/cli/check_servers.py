@@ -64,15 +64,14 @@ def _check_variables(server: ServerSettings) -> None:
 
     from server.upstream.expansion import expand  # noqa: PLC0415  # the same
 
-    secrets = {"token": server.token}
-    secrets |= {f"env.{name}": value for name, value in server.env.items()}
-    secrets |= {f"headers.{name}": value for name, value in server.headers.items()}
-    values = {where: value.get_secret_value() for where, value in secrets.items()}
-    texts = [server.command, *server.args, server.url, str(server.cwd or ""), *values.values()]
-    left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", "\n".join(texts))
-    if left:
-        raise ValueError(f"Nothing stands for {left[0]} here: write what is meant in its place.")
+    values = {"command": server.command, "url": server.url}
+    values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
+    values |= {f"env.{name}": each.get_secret_value() for name, each in server.env.items()}
+    values |= {f"headers.{name}": each.get_secret_value() for name, each in server.headers.items()}
     for where, text in values.items():
+        left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
+        if left:
+            raise ValueError(f"Nothing stands for {left[0]} in its {where}: write what is meant.")
         expand(text, os.environ, where)
 
 
@@ -84,14 +83,22 @@ def _reached(server: ServerSettings) -> str:
     """
     from urllib.parse import urlsplit  # noqa: PLC0415  # imported on first use
 
-    address = urlsplit(server.url)
+    address = urlsplit(_expanded(server.url))
     if not address.hostname or address.port == 0:  # reading the port checks it too
-        raise ValueError(f"The url {server.url!r} names no host, or no port that there is.")
+        raise ValueError(f"Its url {server.url!r} names no host, or no port that there is.")
     seen = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
     secret = server.headers or server.token.get_secret_value()
     if secret and address.scheme == "http" and not _is_here(address.hostname):
         return f"{seen}; its token or headers are sent unencrypted: use https"
     return seen
+
+
+def _expanded(text: str) -> str:
+    import os  # noqa: PLC0415  # imported on first use
+
+    from server.upstream.expansion import expand  # noqa: PLC0415  # the same
+
+    return expand(text, os.environ, "address")
 
 
 def _is_here(host: str) -> bool:
@@ -114,16 +121,17 @@ def _started(server: ServerSettings) -> str:
 
     if server.cwd is not None and not server.cwd.is_dir():
         raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is no directory.")
-    if os.sep in server.command:
-        path = Path(server.cwd or "", Path(server.command).expanduser()).absolute()
+    command = _expanded(server.command)
+    if os.sep in command:
+        path = Path(server.cwd or "", Path(command).expanduser()).absolute()
         if not os.access(path, os.X_OK) or path.is_dir():
             raise FileNotFoundError(f"Its command {str(path)!r} is no program.")
         return str(path)
     given = server.env.get("PATH")
-    found = shutil.which(server.command, path=given.get_secret_value() if given else None)
+    found = shutil.which(command, path=given.get_secret_value() if given else None)
     if found is None:
         raise FileNotFoundError(
-            f"The command {server.command!r} was not found: install it, or name it by its path."
+            f"Its command {command!r} was not found: install it, or name it by its path."
         )
     if given is None and str(Path(found).parent) not in EVERYBODYS_PATH:
         return f"{found}; where a client with a window starts Toolcrib, write this path as command"

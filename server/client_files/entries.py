@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ _TRANSPORTS = {
     "sse": "sse",
 }
 """What clients call how a server speaks, without case, blanks and separators."""
+
+_HTTP = re.compile(r"https?://\S+$", re.IGNORECASE)
 
 _OF_NO_MEANING = frozenset(
     {
@@ -157,13 +160,18 @@ class _Entry:
         given = self._take_text("cwd")
         if not given:
             return str(self.named.project or "")
-        folder = self._replaced(given, "cwd")
+        folder = self.placeholders.replaced(given, "cwd", variables=False)
         if folder.startswith(("~", "$")):
             return folder
         return str((self.named.project or self.named.file.parent) / folder)
 
     def _reached(self, url: str, kind: str) -> dict[str, Any]:
-        fields: dict[str, Any] = {"url": self._replaced(url, "url")}
+        address = self._replaced(url, "url")
+        if not _HTTP.match(address):  # the settings want to see it, so defaults are written out
+            address = self.placeholders.replaced(url, "url", variables=False)
+        if not _HTTP.match(address):
+            raise ForeignEntryError(f"its url {url!r} is no http or https address")
+        fields: dict[str, Any] = {"url": address}
         if kind == "sse":
             fields["transport"] = "sse"
         variable = self._take_text("bearer_token_env_var")
@@ -257,8 +265,7 @@ class _Entry:
 
     def _variables(self, given: object, field: str) -> dict[str, str]:
         return {
-            name: self.placeholders.replaced(value, f"{field}.{name}", variables=True)
-            for name, value in self._texts(given)
+            name: self._replaced(value, f"{field}.{name}") for name, value in self._texts(given)
         }
 
     def _texts(self, given: object) -> Iterator[tuple[str, str]]:

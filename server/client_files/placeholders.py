@@ -33,13 +33,13 @@ class Placeholders:
         self.unknown: dict[str, str] = {}
         self.defaults: list[str] = []
 
-    def replaced(self, text: str, field: str, *, variables: bool = False) -> str:
+    def replaced(self, text: str, field: str, *, variables: bool = True) -> str:
         """A text whose placeholders are ours: `${NAME}` and `${NAME:-default}`.
 
         Args:
             text: As the client has it.
             field: Where it stands, for people.
-            variables: Whether Toolcrib reads variables there, as in env and headers.
+            variables: Whether Toolcrib reads variables there.
         """
         if self._bare_variables:
             text = _BARE.sub(r"${\1}", text)

@@ -67,8 +67,12 @@ def test_a_path_is_taken_from_the_server_s_directory(work: Path, program: Path) 
         ({"command": "sh", "env": {"A": "x${NO_SUCH}"}}, "env.A names the variable NO_SUCH"),
         ({"url": "https://h/", "token": "${NO_SUCH}"}, "token names the variable NO_SUCH"),
         ({"url": "https://h/", "headers": {"K": "${NO_SUCH}"}}, "headers.K names the variable"),
-        ({"command": "sh", "args": ["--key=${input:key}"]}, "Nothing stands for ${input:key} here"),
+        (
+            {"command": "sh", "args": ["--key=${input:key}"]},
+            "Nothing stands for ${input:key} in its args",
+        ),
         ({"command": "sh", "args": ["${workspaceFolder}/x"]}, "Nothing stands for ${workspaceF"),
+        ({"command": "${NO_SUCH}/x"}, "command names the variable NO_SUCH"),
         ({"url": "http://:80/"}, "names no host"),
         ({"url": "http://h:99999/"}, "Port out of range"),
         ({"url": "http://127.0.0.1:8765/mcp"}, "This is Toolcrib itself"),

@@ -178,7 +178,7 @@ def test_claude_code_keeps_servers_for_all_projects_and_for_each(
     put(work / ".mcp.json", {"mcpServers": {"shared": {"type": "sse", "url": "https://h/${P:-s}"}}})
     assert cli("import", "servers", "--from", "claude-code").code == 0
     assert servers(settings) == {
-        "shared": {"url": "https://h/s", "transport": "sse", "enabled": False},
+        "shared": {"url": "https://h/${P:-s}", "transport": "sse", "enabled": False},
         "local": {"command": "l", "cwd": str(work)},
         "user": {"command": "u", "enabled": False},
         "other": {"command": "o", "cwd": "/elsewhere"},
@@ -196,7 +196,7 @@ VSCODE = """{
       "envFile": "${workspaceFolder}/.env",
     },
     "remote": {"type": "http", "url": "https://h/mcp", "headers": {"X-Key": "${input:api-key}"}},
-    "asks": {"command": "x", "args": ["--key=${input:api-key}"]}, /* the last */
+    "asks": {"command": "x", "args": ["--key=${input:api-key}", "${command:pick}"]}, /* last */
   },
 }"""
 
@@ -216,13 +216,13 @@ def test_vs_code_s_comments_and_placeholders_are_understood(
         "remote": {"url": "https://h/mcp", "headers": {"X-Key": "${API_KEY}"}},
         "asks": {
             "command": "x",
-            "args": ["--key=${input:api-key}"],
+            "args": ["--key=${API_KEY}", "${command:pick}"],
             "cwd": str(work),
             "enabled": False,
         },
     }
     assert "asks (not enabled)" in ended.out
-    assert "fill in ${input:api-key} in args" in ended.out
+    assert "fill in ${command:pick} in args" in ended.out
     assert f"the variables in {work}/.env are not read" in ended.out
     assert "# To do: VS Code asked for 'api-key': set the variable API_KEY" in settings.read_text()
 
@@ -361,21 +361,23 @@ def test_what_cannot_be_taken_over_is_told_and_the_rest_is(
         "list": ["npx"],
         "args": {"command": "x", "args": "-y z"},
         "url": {"url": "not one"},
+        "late": {"url": "${BASE}/mcp"},
         "half": {"command": "x", "args": ["\ud800"]},
         "nested": {"command": "x", "env": {"A": {}}},
-        "fine": EVERYTHING,
+        "fine": {"url": "${BASE:-https://h}/mcp"},
     }
     put(work / "mine.json", {"mcpServers": entries})
     ended = cli("import", "servers", "--from", "mine.json", "--json")
     told = json.loads(ended.out)
     reasons = {each["from"]: each["reason"] for each in told["left_out"]}
     assert ended.code == 0
-    assert list(servers(settings)) == ["fine"]
+    assert servers(settings) == {"fine": {"url": "https://h/mcp"}}
     assert reasons["socket"] == "it speaks 'ws'; Toolcrib speaks stdio, Streamable HTTP and sse"
     assert reasons["empty"] == "it has neither a command nor a url"
     assert reasons["list"] == "no table of a command or a url stands there"
     assert reasons["args"] == "its args are no list"
-    assert reasons["url"].startswith("its url: ")
+    assert reasons["url"] == "its url 'not one' is no http or https address"
+    assert reasons["late"] == "its url '${BASE}/mcp' is no http or https address"
     assert reasons["half"] == "it has half a character in it"
     assert reasons["nested"] == "its A holds something that is no text"
 
