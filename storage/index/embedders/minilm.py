@@ -160,6 +160,8 @@ def _load() -> tuple[Any, Any]:
     tokenizer.no_padding()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # warnings about the machine are no business of the user's
+    # Threads that wait for work by spinning would hold the processor that whoever asked needs next.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return tokenizer, session
 

@@ -35,7 +35,7 @@ class StaticEmbedder:
 
     model_id = "wordllama-l2-supercat-256"
     cjk = False
-    floor = 0.4
+    floor = 0.25
 
     def __init__(self) -> None:
         self._model = FirstUse(_load, "The static embedder")

@@ -29,11 +29,13 @@ class Nearness:
 
     Attributes:
         weight: What it counts beside other embedders.
-        cosines: Of each tool.
+        floor: Cosine below which two texts have nothing to do with each other.
+        cosines: Of each tool; 0 at most of one whose vector is to come.
         known: Which tools have a vector; None where all have.
     """
 
     weight: float
+    floor: float
     cosines: Floats
     known: Bools | None
 

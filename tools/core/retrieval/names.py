@@ -21,9 +21,9 @@ MIN_PREFIX = 2
 MIN_PREFIX_INSIDE = 4
 """Letters that it must have inside a longer query, written as an identifier."""
 
-_QUOTE = "[`\"'\u2018\u201c]"
-_WORD = re.compile(rf"{_QUOTE}?\w(?:[\w.:-]*\w)?")
-_IDENTIFIER = re.compile(rf"[^\W\d_][_.:-]|[_.:-][^\W\d_]|[a-z0-9][A-Z]|[^\W\d_]\d|^{_QUOTE}")
+_WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
+_JOINED = re.compile(r"[^\W\d]\w*(?:_|[.:]+)\w")
+_IDENTIFIER = re.compile(rf"{_JOINED.pattern}|[a-z][A-Z]|[^\W\d_]-?\d|[^\W\d]-[^\W\d]|^[`\"']")
 _SERVER = re.compile(r"^.*(?:__|[.:])")
 
 
@@ -52,12 +52,20 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
+    """A word of a query, as it is written and as names are compared."""
+
     text: str
     key: str
 
     @property
     def is_identifier(self) -> bool:
+        """Whether it is hardly a word of a sentence; `to-do` and `mp3` may be."""
         return _IDENTIFIER.search(self.text) is not None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it can only be a name: `create_issue`, `github.create`."""
+        return _JOINED.search(self.text) is not None
 
     @property
     def is_telling(self) -> bool:
@@ -92,7 +100,7 @@ class Names:
         Written as an identifier, in quotes or in several words, a name is clearly meant; a word of
         a sentence that happens to be one ("search", "now") is only where nothing else is asked.
         """
-        words = [_Word(text, _key(text)) for text in _WORD.findall(query)]
+        words = [_Word(found[0], _key(found[0])) for found in _WORD.finditer(query)]
         mentions = Mentions()
         rest = [word for word in words if word.is_telling]
         alone: list[str] = []
@@ -136,7 +144,7 @@ class Names:
         if len(whole) >= MIN_PREFIX:
             yield from self._beginning(whole)
         for word in words:
-            if word.is_identifier and len(word.key) >= MIN_PREFIX_INSIDE:
+            if word.is_joined and len(word.key) >= MIN_PREFIX_INSIDE:
                 yield from self._beginning(word.key)
 
     def _beginning(self, prefix: str) -> Iterator[int]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Inquiry", "best_first", "score"]
 
+SIDE = 0.5
+"""Share of the embedder's floor that the other tools must reach, where the nearest is above it."""
+
 FIRST = 64
 """Tools that are put in order before more are asked for."""
 
@@ -47,8 +50,10 @@ def score(
 ) -> Floats:
     """The score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
 
-    The best tool has the share of the query's words that it covers, or its cosine between the
-    embedder's floor and 1, whichever is more; the others have less in proportion.
+    A tool fits that has one of the words. Without any it does where some tool is nearer to the
+    query than two texts are that have nothing in common, and it is not far from that itself: of
+    nonsense nothing is near. The best tool scores what share of the words it covers, or the place
+    of the greatest cosine between the floor and 1, whichever is more; the others in proportion.
 
     Args:
         inquiry: The query.
@@ -60,18 +65,22 @@ def score(
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
-    texts = _evidence(inquiry, postings, size, None if allowed is None else slots)
-    whole = texts[0]
-    fits = whole.words > 0
-    for part, near in zip((part for part, _ in inquiry.meanings), whole.nearness, strict=True):
-        fits |= near.cosines >= part.embedder.floor
+    whole, *clauses = _evidence(inquiry, postings, size, None if allowed is None else slots)
     fused = fuse(whole)
-    add_clauses(fused, texts[1:])
+    add_clauses(fused, clauses)
+    fits = whole.words > 0
+    nearest = 0.0
+    if whole.nearness:
+        main = max(whole.nearness, key=lambda each: each.weight)
+        nearest = (float(main.cosines.max(initial=0.0)) - main.floor) / (1 - main.floor)
+        if nearest > 0:
+            fits |= main.cosines >= main.floor * SIDE
     fused[~fits] = 0.0
     scores = np.zeros(size, dtype=np.float32)
-    if len(fused) and fused.max() > 0:
+    if fused.max(initial=0.0) > 0:
         best = int(fused.argmax())
-        scores[slots] = fused * (_strength(inquiry, whole, best) / fused[best])
+        strength = max(nearest, coverage(float(whole.words[best]), whole.most))
+        scores[slots] = fused * (strength / fused[best])
     for slot, boost in boosts.items():
         if allowed is None or slot in allowed:
             scores[slot] += boost
@@ -97,19 +106,23 @@ def _evidence(
     inquiry: Inquiry, postings: Postings, size: int, allowed: Ints | None
 ) -> list[Evidence]:
     """What the query and each of its clauses tell of the allowed tools."""
-    known = [(part.weight, *part.cosines(rows, size)) for part, rows in inquiry.meanings]
+    known = [
+        (part.weight, part.embedder.floor, *part.cosines(rows, size))
+        for part, rows in inquiry.meanings
+    ]
     evidence: list[Evidence] = []
     for row, terms in enumerate(inquiry.terms):
         words = postings.scores(terms, size)
         nearness = [
-            Nearness(weight, cosines[row], None if filled.all() else filled)
-            for weight, cosines, filled in known
+            Nearness(weight, floor, cosines[row], filled)
+            for weight, floor, cosines, filled in known
         ]
         if allowed is not None:
             words = words[allowed]
             nearness = [
                 Nearness(
                     each.weight,
+                    each.floor,
                     each.cosines[allowed],
                     None if each.known is None else each.known[allowed],
                 )
@@ -117,12 +130,3 @@ def _evidence(
             ]
         evidence.append(Evidence(words, sum(map(postings.idf, terms)), nearness))
     return evidence
-
-
-def _strength(inquiry: Inquiry, whole: Evidence, best: int) -> float:
-    """How well the best tool fits, taken by itself."""
-    strength = coverage(float(whole.words[best]), whole.most)
-    for (part, _), near in zip(inquiry.meanings, whole.nearness, strict=True):
-        floor = part.embedder.floor
-        strength = max(strength, (float(near.cosines[best]) - floor) / (1 - floor))
-    return strength

@@ -26,6 +26,10 @@ READY_SHARE = 0.5
 """Share of the tools that must have a vector before it counts how near the query is to them."""
 
 
+MIN_ROWS = 256
+"""Slots that a table has room for at first."""
+
+
 class SpanEmbedder(Embedder, Protocol):
     """An embedder that also tells what the parts of a query mean."""
 
@@ -61,62 +65,59 @@ class DensePart:
         self.text = text
         self.unseen: deque[int] = deque()
         self.missing: deque[int] = deque()
-        self._filled = bytearray()  # by slot
-        self._count = 0
-        self._matrix: Vectors | None = None
+        self._filled: set[int] = set()
+        self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros where none is known
 
     def expect(self, slot: int) -> None:
-        """Makes room for a tool, whose vector is to come."""
-        if slot >= len(self._filled):
-            self._filled.extend(bytes(slot + 1 - len(self._filled)))
+        """Notes a tool whose vector is to come."""
         self.unseen.append(slot)
 
     def lacks(self, slot: int) -> bool:
         """Whether the vector of a tool is still to come."""
-        return not self._filled[slot]
+        return slot not in self._filled
 
     def drop(self, slot: int) -> None:
-        """Forgets the vector of a slot."""
-        if slot < len(self._filled):
-            self._count -= self._filled[slot]
-            self._filled[slot] = 0
+        """Forgets the vector of a slot, if it has one."""
+        if slot in self._filled and self._table is not None:
+            self._filled.discard(slot)
+            for rows in self._table:
+                rows[slot] = 0
 
     def put(self, slots: Sequence[int], vectors: Vectors) -> None:
         """Takes the vectors of some slots."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
-
         if not slots:
             return
-        if self._matrix is None:
-            self._matrix = np.zeros((len(self._filled), vectors.shape[1]), dtype=np.float32)
-        if len(self._filled) > len(self._matrix):
-            grown = np.zeros((len(self._filled) * 5 // 4, vectors.shape[1]), dtype=np.float32)
-            grown[: len(self._matrix)] = self._matrix
-            self._matrix = grown
-        self._matrix[list(slots)] = vectors
-        for slot in slots:
-            self._count += not self._filled[slot]
-            self._filled[slot] = 1
+        rows = list(slots)
+        matrix, known = self._reserved(max(rows) + 1, vectors.shape[1])
+        matrix[rows] = vectors
+        known[rows] = True
+        self._filled.update(rows)
 
     def share(self, tools: int) -> float:
         """The share of so many tools that have a vector."""
-        return self._count / tools if tools else 1.0
+        return len(self._filled) / tools if tools else 1.0
 
     def is_ready(self, tools: int) -> bool:
         """Whether enough of so many tools have a vector for cosines to be compared."""
-        return self._matrix is not None and self.share(tools) >= READY_SHARE
+        return self._table is not None and self.share(tools) >= READY_SHARE
 
-    def cosines(self, queries: Vectors, size: int) -> tuple[Vectors, Bools]:
-        """Cosines of each query and each slot below `size`, and which slots have a vector."""
+    def cosines(self, queries: Vectors, size: int) -> tuple[Vectors, Bools | None]:
+        """Cosines of each query and each slot below `size`, and which are known; None for all."""
+        matrix, known = self._reserved(size, queries.shape[1])
+        found: Vectors = queries @ matrix[:size].T
+        return found, None if len(self._filled) == size else known[:size]
+
+    def _reserved(self, size: int, dimensions: int) -> tuple[Vectors, Bools]:
+        """The table with room for so many slots, and for some more where it had to grow."""
         import numpy as np  # noqa: PLC0415  # imported on first use
 
-        found = np.zeros((len(queries), size), dtype=np.float32)
-        known = np.zeros(size, dtype=np.bool_)
-        if self._matrix is not None:
-            reach = min(size, len(self._matrix))
-            np.matmul(queries, self._matrix[:reach].T, out=found[:, :reach])
-            known[:reach] = np.frombuffer(bytes(self._filled[:reach]), dtype=np.bool_)
-        return found, known
+        if self._table is None:
+            self._table = np.zeros((0, dimensions), np.float32), np.zeros(0, np.bool_)
+        matrix, known = self._table
+        if size > len(matrix):
+            more = max(size * 5 // 4, MIN_ROWS) - len(matrix)
+            self._table = np.pad(matrix, ((0, more), (0, 0))), np.pad(known, (0, more))
+        return self._table
 
 
 def bundled_parts(minilm: SpanEmbedder | None = None) -> tuple[DensePart, DensePart]:
