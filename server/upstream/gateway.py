@@ -237,10 +237,10 @@ class Gateway:
         """Puts another listing in the place of the last, and tells; whether it is another."""
         changed = listing.differs_from(upstream.listing)
         upstream.listing = listing
-        self._settled[upstream.name].set()
         if "tools" in changed:
             invoke = partial(partial, call, upstream)  # by the name that the server has for a tool
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
+        self._settled[upstream.name].set()
         if changed:
             for listener in self._listeners:
                 listener(upstream.name, changed)

@@ -1,0 +1,234 @@
+"""Other servers that are programs: they start, fail, end and are started again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from server.upstream.health import State
+from tools.core.errors import UnavailableError, UpstreamError
+
+pytestmark = pytest.mark.anyio
+
+
+def _runs(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_the_tools_of_a_server_are_there_and_answer(frail: Any, gateway_of: Any) -> None:
+    async with gateway_of(toy=frail().settings()) as running:
+        assert running.names == ["toy__crash", "toy__echo"]
+        assert await running.call("toy", "echo", "hello") == "hello"
+        assert running["toy"].state is State.UP
+        assert running["toy"].protocol_version == "2025-11-25"
+        assert running["toy"].server_info.name == "frail"
+
+
+async def test_a_crash_fails_the_call_with_its_reason_and_the_server_is_started_again(
+    frail: Any, gateway_of: Any, until: Any
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings()) as running:
+        with pytest.raises(UpstreamError, match=r"'toy' exited with code 7; .*the last words"):
+            await running.call("toy", "crash")
+        await until(lambda: running["toy"].restarts == 1)
+        assert await running.call("toy", "echo", "back") == "back"
+    assert len(toy.pids) == 2
+
+
+async def test_the_end_of_a_server_is_noticed_without_a_call(
+    frail: Any, gateway_of: Any, until: Any
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings(lazy=True)) as running:
+        await running.call("toy", "echo")
+        os.kill(toy.pids[0], signal.SIGKILL)
+        await until(lambda: running["toy"].state is State.DOWN)
+        assert running["toy"].problem == "was ended by SIGKILL"
+
+
+async def test_a_command_that_there_is_not_is_named(frail: Any, gateway_of: Any) -> None:
+    settings = frail().settings(command="no-such-command-here")
+    async with gateway_of(toy=settings) as running:
+        with pytest.raises(UnavailableError, match="'no-such-command-here' was not found"):
+            await running.call("toy", "echo")
+
+
+async def test_a_server_that_ends_at_its_start_is_down_with_its_last_lines(
+    frail: Any, gateway_of: Any
+) -> None:
+    toy = frail(exits=3)
+    async with gateway_of(toy=toy.settings()) as running:
+        with pytest.raises(UnavailableError, match=r"code 3; .*no token was given.*tried again in"):
+            await running.call("toy", "echo")
+        assert running["toy"].state is State.DOWN
+        assert running.names == []
+
+
+async def test_a_server_that_never_answers_holds_up_no_other(frail: Any, gateway_of: Any) -> None:
+    silent = frail("silent", silent=True, stubborn=True)
+    servers = {"silent": silent.settings(start_timeout=600, lazy=True), "toy": frail().settings()}
+    async with gateway_of(**servers) as running, anyio.create_task_group() as group:
+        group.start_soon(running.call, "silent", "echo")
+        assert await running.call("toy", "echo", "here") == "here"
+        assert running["silent"].state is State.STARTING
+        group.cancel_scope.cancel()
+    assert not any(map(_runs, silent.pids))
+
+
+async def test_a_server_that_is_too_slow_to_start_is_down(frail: Any, gateway_of: Any) -> None:
+    async with gateway_of(toy=frail(silent=True).settings(start_timeout=0.3)) as running:
+        with pytest.raises(UnavailableError, match=r"did not answer within 0.3 s"):
+            await running.call("toy", "echo")
+
+
+async def test_a_server_that_ends_on_a_message_of_the_newer_era_is_asked_the_older_way(
+    frail: Any, gateway_of: Any
+) -> None:
+    toy = frail(ends_on_discover=True)
+    async with gateway_of(toy=toy.settings()) as running:
+        assert await running.call("toy", "echo", "old") == "old"
+        assert await running.call("toy", "echo", session_id="another") == "echo"
+    assert len(toy.pids) == 3  # what worked is tried first
+
+
+@pytest.mark.parametrize("tool", ["malformed", "wrong"])
+async def test_an_answer_that_is_none_fails_its_call_alone(
+    tool: str, frail: Any, gateway_of: Any
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings()) as running:
+        with pytest.raises(MCPError, match="no message of the protocol"):
+            await running.call("toy", tool)
+        assert await running.call("toy", "echo", "fine") == "fine"
+    assert len(toy.pids) == 1
+
+
+async def test_what_else_a_server_prints_is_no_matter(frail: Any, gateway_of: Any) -> None:
+    junk = 'Listening…\n{"level": 30, "msg": "ready"}\n\n[1, 2]\n\x00\x01'
+    async with gateway_of(toy=frail(junk=junk).settings()) as running:
+        assert await running.call("toy", "echo", "fine") == "fine"
+
+
+async def test_a_message_beyond_all_bounds_ends_the_connection(frail: Any, gateway_of: Any) -> None:
+    async with gateway_of(toy=frail().settings()) as running:
+        with pytest.raises(UpstreamError, match="message of more than 32 MB"):
+            await running.call("toy", "huge")
+
+
+async def test_a_flood_of_one_server_drowns_no_other(frail: Any, gateway_of: Any) -> None:
+    servers = {"flood": frail("flood").settings(), "toy": frail().settings()}
+    async with gateway_of(**servers) as running, anyio.create_task_group() as group:
+        group.start_soon(running.call, "flood", "flood")
+        for number in range(100):
+            assert await running.call("toy", "echo", str(number)) == str(number)
+        group.cancel_scope.cancel()
+
+
+async def test_nothing_of_a_server_is_left(frail: Any, gateway_of: Any) -> None:
+    toy = frail(stubborn=True)
+    async with gateway_of(toy=toy.settings()) as running:
+        left = int(await running.call("toy", "leave"))
+        assert _runs(left)
+    assert not any(map(_runs, [left, *toy.pids]))
+
+
+async def test_a_server_ends_with_us_however_we_end(frail: Any, until: Any, tmp_path: Path) -> None:
+    toy = frail(stubborn=True)
+    settings = toy.settings().model_dump(include={"command", "args"})
+    script = f"""
+import anyio
+from server.gateway_settings import ServerSettings
+from server.upstream.transport import Transports
+async def main():
+    link = await Transports({{}}).link("toy", ServerSettings(**{settings!r}))
+    async with link:
+        await anyio.sleep_forever()
+anyio.run(main)
+"""
+    us = subprocess.Popen([sys.executable, "-c", script])
+    await until(lambda: toy.pids)
+    us.kill()
+    us.wait()
+    await until(lambda: not _runs(toy.pids[0]))
+
+
+async def test_each_conversation_has_a_server_of_its_own(frail: Any, gateway_of: Any) -> None:
+    async with gateway_of(toy=frail().settings()) as running:
+        await running.call("toy", "keep", "mine", session_id="ann")
+        assert await running.call("toy", "keep", "yours", session_id="bob") == "yours"
+        assert await running.call("toy", "keep", "too", session_id="ann") == "mine too"
+
+
+async def test_conversations_that_are_silent_are_closed_but_not_our_own(
+    frail: Any, gateway_of: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = frail()
+    async with gateway_of(toy=toy.settings()) as running:
+        await running.call("toy", "echo", session_id="ann")
+        monkeypatch.setattr("server.upstream.upstream.IDLE_SECONDS", 0.0)
+        running["toy"].close_idle()
+        home, ann = toy.pids
+        await until(lambda: not _runs(ann))
+        assert _runs(home)
+        assert running["toy"].state is State.UP
+
+
+async def test_so_many_conversations_are_kept(
+    frail: Any, gateway_of: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.upstream.upstream.MOST_CONNECTIONS", 2)
+    toy = frail()
+    async with gateway_of(toy=toy.settings()) as running:
+        for session_id in ("ann", "bob"):
+            await running.call("toy", "echo", session_id=session_id)
+        _home, ann, bob = toy.pids
+        await until(lambda: not _runs(ann))
+        assert _runs(bob)
+
+
+async def test_variables_of_the_environment_are_filled_in(frail: Any, gateway_of: Any) -> None:
+    given = {"KEY": "${SECRET}", "OTHER": "${MISSING:-default}"}
+    settings = frail().settings(env=given)
+    environ = {**os.environ, "SECRET": "s3cret"}
+    async with gateway_of(environ=environ, toy=settings) as running:
+        assert await running.call("toy", "variable", "KEY") == "s3cret"
+        assert await running.call("toy", "variable", "OTHER") == "default"
+
+
+async def test_only_what_is_safe_is_inherited(
+    frail: Any, gateway_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET", "not yours")
+    async with gateway_of(toy=frail().settings()) as running:
+        assert await running.call("toy", "variable", "AWS_SECRET") == ""
+        assert await running.call("toy", "variable", "PATH") == os.environ["PATH"]
+
+
+async def test_a_variable_that_is_not_set_is_named(frail: Any, gateway_of: Any) -> None:
+    settings = frail().settings(env={"KEY": "${NOWHERE_SET}"})
+    async with gateway_of(toy=settings) as running:
+        with pytest.raises(UnavailableError, match=r"env\.KEY names the variable NOWHERE_SET"):
+            await running.call("toy", "echo")
+
+
+async def test_what_a_server_says_beside_the_protocol_is_logged_and_steers_no_terminal(
+    frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolcrib")
+    async with gateway_of(toy=frail().settings()) as running:
+        await running.call("toy", "say", "\x1b[31mred")
+        await until(lambda: "[toy] ␛[31mred" in caplog.text)
