@@ -8,14 +8,22 @@ What comes back could be changed by the client: it names questions of ours and p
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 __all__ = ["Round"]
+
+_OURS = re.compile("[0-9a-f]{32}")
+"""Keys that our own questions have: those of other servers never look so."""
+
+_MEMBERS = 2
+"""Of what another server handed over."""
 
 
 class Round:
@@ -29,8 +37,11 @@ class Round:
         state: What the tool handed over when it asked.
         tickets: The questions to the person that belong to this call.
         stay: Names what is kept here of earlier rounds; empty where nothing is.
-        upstream: What other servers handed over when they asked, by the calls that they asked in.
+        handed: What other servers handed over when they asked, by the calls that they asked in.
         refusal: The error with which the call is answered, where the client acts on it itself.
+
+    Raises:
+        MCPError: If the state is none that was given out here.
     """
 
     def __init__(self, params: types.InputResponseRequestParams) -> None:
@@ -39,7 +50,7 @@ class Round:
         self.state = str(said.get("state", ""))
         self.tickets = [each for each in _listed(said.get("tickets")) if isinstance(each, str)]
         self.stay = _text(said.get("stay"))
-        self.upstream = _texts(said.get("upstream"))
+        self.handed = {name: _Handed.of(each) for name, each in _pairs(said.get("upstream"))}
         self.refusal: MCPError | None = None
         self._requests: dict[str, types.InputRequest] = {}
         self._calls: Counter[str] = Counter()
@@ -48,14 +59,32 @@ class Round:
         """Puts a question under a key."""
         self._requests[key] = request
 
-    def answers_to(self, prefix: str) -> types.InputResponses | None:
-        """The answers under keys that begin so, by the rest of their keys; None if none came."""
-        found = {
-            key.removeprefix(prefix): answer
-            for key, answer in self.answers.items()
-            if key.startswith(prefix)
+    def pass_on(
+        self, call: str, asked: Mapping[str, types.InputRequest], state: str | None
+    ) -> None:
+        """Puts what another server asks, under its own keys where they are free.
+
+        Args:
+            call: Names the call that it asks in.
+            asked: Its questions.
+            state: What it hands over.
+        """
+        handed = self.handed[call] = _Handed(state, {})
+        for key, request in asked.items():
+            is_free = key not in self._requests and not _OURS.fullmatch(key)
+            shown = key if is_free else f"{call}:{key}"
+            handed.keys[shown] = key
+            self.ask(shown, request)
+
+    def take(self, call: str) -> tuple[types.InputResponses | None, str | None]:
+        """The answers to what another server asked, and what it handed over; of a new call None."""
+        handed = self.handed.pop(call, None)
+        if handed is None:
+            return None, None
+        answers = {
+            own: self.answers[shown] for shown, own in handed.keys.items() if shown in self.answers
         }
-        return found or None
+        return answers or None, handed.state
 
     def name_of(self, digest: str) -> str:
         """Names a call within this one; the same in each round that makes the same calls."""
@@ -76,7 +105,7 @@ class Round:
             "state": self.state,
             "tickets": self.tickets,
             "stay": self.stay,
-            "upstream": self.upstream,
+            "upstream": {name: [each.state, each.keys] for name, each in self.handed.items()},
         }
         state = json.dumps({key: value for key, value in said.items() if value})
         return types.InputRequiredResult(
@@ -84,12 +113,33 @@ class Round:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """What another server handed over.
+
+    Attributes:
+        state: Its own state.
+        keys: Its keys of its questions, by those that the client has.
+    """
+
+    state: str | None
+    keys: dict[str, str]
+
+    @classmethod
+    def of(cls, said: object) -> _Handed:
+        state, keys = said if isinstance(said, list) and len(said) == _MEMBERS else (None, {})
+        texts = {key: each for key, each in _pairs(keys) if isinstance(each, str)}
+        return cls(state if isinstance(state, str) else None, texts)
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         said = json.loads(text or "{}")
     except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        said = None
+    if not isinstance(said, dict):
+        raise MCPError(types.INVALID_PARAMS, "The request state is not as it was given out.")
+    return said
 
 
 def _listed(value: object) -> list[object]:
@@ -100,6 +150,5 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _texts(value: object) -> dict[str, str]:
-    pairs = value.items() if isinstance(value, Mapping) else ()
-    return {key: each for key, each in pairs if isinstance(each, str)}
+def _pairs(value: object) -> list[tuple[str, object]]:
+    return list(value.items()) if isinstance(value, Mapping) else []

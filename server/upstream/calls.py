@@ -17,7 +17,7 @@ from server.upstream.parked import ParkedCall
 from server.upstream.patience import Patience
 from server.upstream.presenting import UnshowableError, presented
 from server.upstream.questions import Questions
-from server.upstream.refusals import FOR_THE_CLIENT, no_result, refusal
+from server.upstream.refusals import is_for_client, no_result, refusal
 from server.upstream.relay import Relay
 from server.upstream.sending import Answer, Outgoing
 from server.upstream.upstream import Upstream
@@ -74,7 +74,7 @@ async def call(
             outgoing = Outgoing(own_name, arguments, relay.meta, report, relay.level)
             answer = await made.at_once(outgoing, relay)
     except MCPError as error:
-        if relay is not None and error.code in FOR_THE_CLIENT:
+        if relay is not None and is_for_client(error):
             relay.this_round.refusal = error
         raise refusal(upstream.name, error) from error
     except ValidationError as error:
@@ -117,22 +117,18 @@ class _Call:
             parked = relay.stay.calls[name] = ParkedCall(relay.ctx, self._patience)
             report = parked.report if relay.wants_progress else None
             outgoing = Outgoing(own_name, arguments, relay.meta, report, relay.level)
-            send = partial(
-                self._send, outgoing, this_round.answers_to(prefix), this_round.upstream.get(name)
-            )
+            send = partial(self._send, outgoing, *this_round.take(name))
             talk = partial(self._talk, parked, send)
             relay.parked.start(parked, partial(self._in_time, talk))
         answer = await parked.result(relay.ctx, self._context.report_progress, prefix, this_round)
         if answer is not None:
             del relay.stay.calls[name]
-            this_round.upstream.pop(name, None)
         if isinstance(answer, types.CallToolResult):
             return answer
         if answer is not None:
-            for key, request in (answer.input_requests or {}).items():
-                this_round.ask(prefix + key, self._presented(parked, request))
-            if answer.request_state is not None:
-                this_round.upstream[name] = answer.request_state
+            asked = (answer.input_requests or {}).items()
+            shown = {key: self._presented(parked, request) for key, request in asked}
+            this_round.pass_on(name, shown, answer.request_state)
         raise AnswersAwaitedError(f"The server {self._upstream.name!r} has to be answered first.")
 
     async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:

@@ -11,17 +11,22 @@ from pydantic import ValidationError
 from server.wire import utf8_text
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 
-__all__ = ["FOR_THE_CLIENT", "no_result", "refusal"]
+__all__ = ["is_for_client", "no_result", "refusal"]
 
 FOR_THE_CLIENT = frozenset(
     {types.URL_ELICITATION_REQUIRED, types.MISSING_REQUIRED_CLIENT_CAPABILITY}
 )
-"""Errors that clients act on themselves: they reach the client as they are."""
+"""Errors that clients act on themselves."""
 
 LONGEST = 2_000
 """Characters of what a server says of its refusal."""
 
 LONGEST_DATA = 500
+
+
+def is_for_client(error: MCPError) -> bool:
+    """Whether clients act on an error themselves: then it reaches the client as it is."""
+    return error.code in FOR_THE_CLIENT or _is_of_state(error)
 
 
 def refusal(server: str, error: MCPError) -> ToolError:
@@ -52,3 +57,10 @@ def no_result(server: str, error: ValidationError) -> ToolError:
     return UpstreamError(
         f"The server {server!r} answered with what is no result of a tool: {where}: {first['msg']}."
     )
+
+
+def _is_of_state(error: MCPError) -> bool:
+    """Whether a server refuses the state that came back, as the SDK's servers say it."""
+    data = error.error.data
+    said = data.get("reason") if isinstance(data, dict) else None
+    return error.code == types.INVALID_PARAMS and said == "invalid_request_state"

@@ -17,6 +17,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolResult,
     CreateMessageRequestParams,
@@ -367,7 +368,16 @@ async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("state", ["", "{", "[]", "null", '{"tickets": 5}', '{"tickets": [[1]]}'])
+@pytest.mark.parametrize("state", ["{", "[]", "null"])
+async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, state: str) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
+        with pytest.raises(MCPError, match="not as it was given out"):
+            await round_of(client, "a lathe", request_state=state)
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("state", ["", '{"tickets": 5}', '{"tickets": [[1]]}', '{"upstream": 1}'])
 async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
         yes = ElicitResult(action="accept", content={"answer": "once"})
