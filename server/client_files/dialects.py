@@ -140,9 +140,12 @@ def files_of(dialect: Dialect, project: Path) -> tuple[list[ClientFile], list[st
         expanded = os.path.expanduser(pattern.format(**_folders()))  # noqa: PTH111  # a text yet
         looked_at.append(expanded)
         places.extend((path, None) for path in _matching(expanded))
-    there = {path.resolve(): (path, of) for path, of in reversed(places) if path.is_file()}
-    found = [ClientFile(path, dialect, of) for path, of in reversed(there.values())]
-    return found, looked_at
+    found: dict[Path, ClientFile] = {}
+    for path, of in places:
+        if path.is_file():  # in the home directory, a project's file may be the user's
+            owner = None if path.resolve() in found else of
+            found[path.resolve()] = ClientFile(path, dialect, owner)
+    return list(found.values()), looked_at
 
 
 def dialect_of(path: Path, document: Mapping[str, Any]) -> Dialect:

@@ -159,6 +159,15 @@ def test_the_project_s_own_file_wins_and_its_servers_start_in_its_folder(
     assert f"another of that name comes from {work / '.cursor/mcp.json'}" in ended.out
 
 
+def test_in_the_home_directory_the_user_s_file_is_no_project_s(
+    cli: Command, home: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(home / ".cursor/mcp.json", {"mcpServers": {"a": {"command": "u"}}})
+    monkeypatch.chdir(home)
+    assert cli("import", "servers", "--from", "cursor").code == 0
+    assert servers(settings) == {"a": {"command": "u"}}
+
+
 def test_claude_code_keeps_servers_for_all_projects_and_for_each(
     cli: Command, home: Path, work: Path, settings: Path
 ) -> None:
