@@ -27,6 +27,7 @@ COMMANDS = (
     "index",
     "search",
     "delete",
+    "servers",
     "approvals",
     "policy",
     "log",

@@ -1,0 +1,133 @@
+"""`toolcrib servers`: how other MCP servers fare, and which of their tools wait for a look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from server.cli.inspection import Inspected
+    from server.gateway_settings import ServerSettings
+
+__all__ = ["Action", "servers"]
+
+LONGEST = 100
+"""Characters that are shown of what starts a server."""
+
+
+class Action(StrEnum):
+    """What is done."""
+
+    LIST = "list"
+    REVIEW = "review"
+    APPROVE = "approve"
+
+
+def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
+    action: Annotated[
+        Action,
+        typer.Argument(
+            help="list: all servers; review: what is in quarantine, and why; approve: accept the "
+            "definitions that are shown."
+        ),
+    ] = Action.LIST,
+    name: Annotated[str, typer.Argument(help="The server, as the settings call it.")] = "",
+    tools: Annotated[
+        list[str] | None, typer.Argument(help="The tools to approve, by either of their names.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Approve all that is in quarantine there.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Connect to the other servers of the settings, and look at what they offer."""
+    import anyio  # noqa: PLC0415  # `--help` does not wait for it
+
+    from server.cli.inspection import inspection  # noqa: PLC0415  # the same
+    from server.cli.quarantine import approve, check_person, review  # noqa: PLC0415  # the same
+    from server.settings_sources import load  # noqa: PLC0415  # the same
+
+    settings = load({"data_dir": data_dir}, config_file=config)
+    if action is not Action.LIST and name not in settings.servers:
+        known = ", ".join(settings.servers) or "none"
+        typer.echo(f"{name!r} is no server of the settings; there are: {known}.", err=True)
+        raise typer.Exit(1)
+    if action is Action.APPROVE:
+        check_person()
+    with inspection(settings) as inspect:
+        match action:
+            case Action.LIST:
+                seen = anyio.run(inspect.all)
+                shown = [_facts(each, settings.servers[each.server]) for each in seen]
+                typer.echo(_as_json(shown) if as_json else _as_text(shown))
+            case Action.REVIEW:
+                review(anyio.run(inspect.one, name), inspect.pins)
+            case Action.APPROVE:
+                approve(anyio.run(inspect.one, name), inspect.pins, tools or [], every=every)
+
+
+def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
+    """What is known of a server."""
+    listing = seen.surveyed.listing
+    counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None}
+    if listing is not None:
+        counts = {
+            "tools": len(listing.tools),
+            "resources": len(listing.resources) + len(listing.templates),
+            "prompts": len(listing.prompts),
+        }
+    return {
+        "name": seen.server,
+        "reached_by": _way(settings),
+        "state": str(seen.surveyed.state),
+        "problem": seen.surveyed.problem,
+        **counts,
+        "quarantined": [each.exposed for each in seen.quarantined],
+    }
+
+
+def _way(settings: ServerSettings) -> str:
+    """How a server is reached, without what may be secret."""
+    from urllib.parse import urlsplit  # noqa: PLC0415  # imported on first use
+
+    from tools.core.redact import redacted_text  # noqa: PLC0415  # the same
+
+    if settings.command:
+        return redacted_text(" ".join((settings.command, *settings.args)), LONGEST)
+    address = urlsplit(settings.url)
+    host = address.netloc.rpartition("@")[2]
+    return redacted_text(f"{address.scheme}://{host}{address.path}", LONGEST)
+
+
+def _as_json(shown: list[dict[str, Any]]) -> str:
+    return json.dumps({"servers": shown}, indent=2, ensure_ascii=False)
+
+
+def _as_text(shown: list[dict[str, Any]]) -> str:
+    if not shown:
+        return "The settings name no other server: see [servers.NAME] in the documentation."
+    return "\n".join(line for facts in shown for line in _lines(facts))
+
+
+def _lines(facts: Mapping[str, Any]) -> list[str]:
+    from server.visible import visible  # noqa: PLC0415  # imported on first use
+
+    name, quarantined = facts["name"], facts["quarantined"]
+    lines = [f"{name}  {facts['state']}  {visible(facts['reached_by'])}"]
+    if facts["problem"]:
+        lines.append(f"    It {visible(facts['problem'])}.")
+    if facts["tools"] is not None:
+        kinds = ("tools", "resources", "prompts")
+        offers = ", ".join(f"{facts[kind]} {kind}" for kind in kinds)
+        lines.append(f"    {offers}{' when it was last asked' * (facts['state'] != 'up')}")
+    if quarantined:
+        lines.append(f"    {len(quarantined)} in quarantine: toolcrib servers review {name}")
+    return lines

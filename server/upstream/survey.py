@@ -1,0 +1,106 @@
+"""A survey: every server asked once what it offers, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from server.gateway_settings import ServerSettings
+from server.upstream.cached import Cached
+from server.upstream.connection import Callbacks
+from server.upstream.health import State
+from server.upstream.listing import Listing, list_all
+from server.upstream.opening import Opener
+from server.upstream.transport import Transports
+from tools.core.errors import ToolError
+
+__all__ = ["Surveyed", "survey"]
+
+LEAVE_SECONDS = 2.5
+"""How long taking leave of all servers may take."""
+
+_SESSION = "survey"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What became known of one server.
+
+    Attributes:
+        state: Whether it could be used; one that is not enabled is off.
+        problem: Why it could not, as the rest of a sentence; empty where it could.
+        listing: What it offers, or offered when it was last asked; None if it never answered.
+    """
+
+    state: State
+    problem: str
+    listing: Listing | None
+
+
+async def survey(
+    servers: Mapping[str, ServerSettings], transports: Transports, cached: Cached
+) -> dict[str, Surveyed]:
+    """Connects to each server that is enabled, and takes leave of it again.
+
+    Args:
+        servers: Those of the settings.
+        transports: Makes the links to them; they are closed at the end.
+        cached: What they offered before.
+
+    Returns:
+        What became known, in the order of the settings; each had its `start_timeout`.
+    """
+    found: dict[str, Surveyed] = {}
+    try:
+        async with anyio.create_task_group() as homes:
+            async with anyio.create_task_group() as group:
+                for name, settings in servers.items():
+                    group.start_soon(_look, name, settings, transports, cached, homes, found)
+            homes.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await transports.aclose()
+    return {name: found[name] for name in servers}
+
+
+async def _look(  # noqa: PLR0913, PLR0917  # what the survey knows
+    name: str,
+    settings: ServerSettings,
+    transports: Transports,
+    cached: Cached,
+    homes: TaskGroup,
+    found: dict[str, Surveyed],
+) -> None:
+    before = await cached.get(name, settings)
+    if not settings.enabled:
+        found[name] = Surveyed(State.OFF, "", before)
+        return
+    opener = Opener(name, settings, transports, lambda _server, _session: Callbacks())
+    try:
+        with anyio.fail_after(settings.start_timeout):
+            listing = await _ask(opener, homes)
+    except TimeoutError:
+        problem = f"did not answer within {settings.start_timeout:g} s"
+        found[name] = Surveyed(State.DOWN, problem, before)
+    except ToolError as error:
+        found[name] = Surveyed(State.DOWN, error.message, before)
+    except (MCPError, ValidationError) as error:
+        found[name] = Surveyed(State.DOWN, f"answers what it should not: {error}", before)
+    else:
+        found[name] = Surveyed(State.UP, "", listing)
+
+
+async def _ask(opener: Opener, homes: TaskGroup) -> Listing:
+    connection = await opener.open(_SESSION, homes)
+    try:
+        async with connection.used():
+            return await list_all(connection)
+    finally:
+        connection.close()
+        with anyio.move_on_after(LEAVE_SECONDS, shield=True):
+            await connection.closed.wait()

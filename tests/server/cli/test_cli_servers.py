@@ -1,0 +1,218 @@
+"""`toolcrib servers`, on real servers over stdio and at a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from server.upstream.vetting import Vetting
+from storage.catalog.pins import Pins
+from storage.database import Database
+
+Command = Callable[..., Any]
+
+SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"
+
+
+def a_tool(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+@dataclass
+class Upstream:
+    """Another server in the settings, called `toy`."""
+
+    file: Path
+    data_dir: Path
+
+    def lists(self, *tools: dict[str, Any]) -> None:
+        self.file.write_text(json.dumps(tools))
+
+    def accepted(self) -> dict[str, bool]:
+        """The tools with a pin, and whether a person made it."""
+        with closing(Database(self.data_dir / "toolcrib.db")) as database:
+            return {tool: pin.approved for tool, pin in Pins(database).of("toy").items()}
+
+
+@pytest.fixture
+def toy(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Upstream:
+    file = tmp_path / "tools.json"
+    toy = {"command": sys.executable, "args": [str(SERVER), str(file)]}
+    gone = {"command": str(tmp_path / "gone"), "args": ["--api-key", "sk-1234567890abcdef"]}
+    off = {"url": "https://ann:geheim@mail.example/mcp?key=geheim", "enabled": False}
+    monkeypatch.setenv("TOOLCRIB_SERVERS", json.dumps({"toy": toy, "gone": gone, "off": off}))
+    upstream = Upstream(file, tmp_path / "data")
+    upstream.lists(a_tool("add", "Adds."), a_tool("sub", "Subtracts.\x1b[2J\u200b"))
+    return upstream
+
+
+def pin(toy: Upstream, name: str, description: str) -> None:
+    """Has a definition trusted, as a server does that sees it first."""
+    with closing(Database(toy.data_dir / "toolcrib.db")) as database:
+        vetting = Vetting(["toy"], Pins(database))
+        vetting.put("toy", [types.Tool.model_validate(a_tool(name, description))], ())
+        vetting.judge("toy", trusts=True)
+
+
+@contextmanager
+def terminal(
+    *arguments: str, typed: str, before: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """What a real terminal shows when the command runs in it and this is typed at each question."""
+    keyboard, screen = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from server.cli import main; main()", "servers", *arguments],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        start_new_session=True,
+    )
+    os.close(screen)
+    shown = b""
+    asked = 0
+    try:
+        while True:
+            try:
+                shown += os.read(keyboard, 4096)
+            except OSError:  # the other end is closed
+                break
+            if shown.count(b"[y/N]") > asked:
+                asked += 1
+                before()
+                os.write(keyboard, typed.encode())
+        process.wait()
+        yield shown.decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(keyboard)
+
+
+def test_each_server_is_connected_to(cli: Command, toy: Upstream) -> None:
+    ended = cli("servers")
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("toy  up  ")
+    assert "    2 tools, 0 resources, 0 prompts" in lines
+    assert "    1 in quarantine: toolcrib servers review toy" in lines
+    assert any(line.startswith("gone  down  ") for line in lines)
+    assert "off  off  https://mail.example/mcp" in lines
+
+
+def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
+    ended = cli("servers")
+    assert "geheim" not in ended.out
+    assert "sk-1234567890abcdef" not in ended.out
+
+
+def test_the_list_is_there_as_json(cli: Command, toy: Upstream) -> None:
+    first, second, third = json.loads(cli("servers", "--json").out)["servers"]
+    assert first.pop("reached_by").startswith(f"{sys.executable} {SERVER}")
+    assert first == {
+        "name": "toy",
+        "state": "up",
+        "problem": "",
+        "tools": 2,
+        "resources": 0,
+        "prompts": 0,
+        "quarantined": ["toy__sub"],
+    }
+    assert (second["name"], second["state"], second["tools"]) == ("gone", "down", None)
+    assert "gone" in second["problem"]
+    assert (third["name"], third["state"], third["problem"]) == ("off", "off", "")
+
+
+def test_looking_accepts_nothing(cli: Command, toy: Upstream) -> None:
+    cli("servers")
+    cli("servers", "review", "toy")
+    assert toy.accepted() == {}
+
+
+def test_without_servers_the_way_to_them_is_said(cli: Command, work: Path) -> None:
+    ended = cli("servers")
+    assert ended.code == 0
+    assert "[servers.NAME]" in ended.out
+
+
+def test_what_is_hidden_is_shown_with_marks(cli: Command, toy: Upstream) -> None:
+    out = cli("servers", "review", "toy").out
+    assert "toy__sub" in out
+    assert "its description has characters that are not seen (U+001B, U+200B)" in out
+    assert "Subtracts.␛[2J<U+200B>" in out
+    assert "toy__add" not in out
+    assert "\x1b" not in out
+    assert "\u200b" not in out
+
+
+def test_what_changed_is_shown(cli: Command, toy: Upstream) -> None:
+    toy.lists(a_tool("add", "Adds."))
+    pin(toy, "add", "Adds numbers.\nQuickly.")
+    out = cli("servers", "review", "toy").out
+    assert "its definition changed after it was accepted" in out
+    assert "    -description, line 2: Quickly." in out
+    assert '    +description: "Adds."' in out
+    assert "inputSchema" not in out
+
+
+def test_a_server_that_is_down_is_reviewed_by_what_it_offered_last(
+    cli: Command, toy: Upstream
+) -> None:
+    ended = cli("servers", "review", "gone")
+    assert ended.code == 0
+    assert "Nothing of gone is in quarantine." in ended.out
+
+
+def test_a_server_that_there_is_not_is_refused(cli: Command, toy: Upstream) -> None:
+    ended = cli("servers", "review", "tOy")
+    assert ended.code == 1
+    assert "'tOy' is no server of the settings; there are: toy, gone, off." in ended.err
+
+
+def test_without_a_terminal_nothing_is_approved(cli: Command, toy: Upstream) -> None:
+    ended = cli("servers", "approve", "toy", "--all")
+    assert ended.code == 1
+    assert "at a terminal, by a person" in ended.err
+    assert not (toy.data_dir / "toolcrib.db").exists()
+
+
+@pytest.mark.parametrize("tool", ["toy__sub", "--all"])
+def test_a_tool_is_approved_at_a_terminal(toy: Upstream, tool: str) -> None:
+    with terminal("approve", "toy", tool, typed="y\n") as shown:
+        assert "Subtracts.␛[2J<U+200B>" in shown
+        assert "toy__sub may be used." in shown
+    assert toy.accepted() == {"sub": True}
+
+
+def test_a_tool_is_not_approved_by_looking_at_it(toy: Upstream) -> None:
+    with terminal("approve", "toy", "sub", typed="n\n") as shown:
+        assert "Accept this definition of toy__sub?" in shown
+    assert toy.accepted() == {}
+
+
+@pytest.mark.parametrize("tools", [[], ["sub", "add"]])
+def test_what_is_not_in_quarantine_is_not_approved(toy: Upstream, tools: list[str]) -> None:
+    with terminal("approve", "toy", *tools, typed="y\n") as shown:
+        assert "there is: toy__sub" in shown.replace("\r\n", " ")
+    assert toy.accepted() == {}
+
+
+def test_what_changes_while_it_is_shown_is_not_approved(cli: Command, toy: Upstream) -> None:
+    def change() -> None:
+        toy.lists(a_tool("sub", "Subtracts.\x1b[2J\u200b And more."))
+
+    with terminal("approve", "toy", "sub", typed="y\n", before=change):
+        assert toy.accepted() == {"sub": True}
+    out = cli("servers", "review", "toy").out
+    assert "its definition changed after it was accepted" in out
+    assert "And more." in out
