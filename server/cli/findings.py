@@ -41,7 +41,7 @@ def show(finding: Finding) -> None:
 
     mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
     row = Table.grid(padding=(0, 2))
-    row.add_column(width=14)
+    row.add_column(min_width=14)
     row.add_column(width=5)
     row.add_column(overflow="fold")
     row.add_row(Text(finding.subject), Text(mark, style), Text(finding.detail))

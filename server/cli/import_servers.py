@@ -23,6 +23,7 @@ from server.settings import SettingsError
 from server.settings_file import IMPORTED, ServerTable, SettingsFile
 from server.settings_sources import load
 from server.visible import visible
+from tools.core.redact import redacted_text
 
 __all__ = ["Wanted", "import_servers"]
 
@@ -258,13 +259,10 @@ def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool)
 
 def _told_of(taken: _Taken, *, with_file: bool) -> Iterator[str]:
     fields = taken.translation.fields
-    address = fields.get("url", "").partition("?")[0] or " ".join(
-        (fields.get("command", ""), *fields.get("args", ()))
-    )
-    if len(address) > LONGEST_SHOWN:
-        address = f"{address[:LONGEST_SHOWN]}…"
+    address = fields.get("url", "").partition("?")[0]
+    started = " ".join((fields.get("command", ""), *fields.get("args", ())))
     off = "" if fields.get("enabled", True) else " (not enabled)"
-    yield f"  {taken.name}{off}: {address}"
+    yield f"  {taken.name}{off}: {redacted_text(address or started, LONGEST_SHOWN)}"
     if taken.name != taken.named.name:
         yield f"    was called {taken.named.name!r}"
     if with_file:

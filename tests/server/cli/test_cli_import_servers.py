@@ -485,6 +485,15 @@ def test_names_from_outside_do_not_steer_the_terminal_or_the_settings(
     assert list(servers(settings)) == ["a-31m-servers-evil-command-x"]
 
 
+def test_secrets_are_written_and_not_shown(cli: Command, work: Path, settings: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    entry = {"command": "x", "args": [f"--token={secret}"], "env": {"KEY": secret}}
+    put(work / "mine.json", {"mcpServers": {"a": entry}})
+    ended = cli("import", "servers", "--from", "mine.json")
+    assert secret not in ended.out
+    assert servers(settings) == {"a": entry}
+
+
 def test_the_options_of_servers_go_with_servers(cli: Command, work: Path) -> None:
     assert cli("import", "notes", "--dry-run").code == 2
     assert cli("import", "notes", "--from", "cursor").code == 2
