@@ -53,7 +53,7 @@ class StaticEmbedder:
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for row, encoding in zip(rows, encodings, strict=True):
             if encoding.ids:
-                row[:] = table[encoding.ids].mean(axis=0)
+                row[:] = table[encoding.ids].mean(axis=0, dtype=np.float32)
         return unit_rows(rows, len(texts), self.model_id)
 
     def embed_query(self, text: str) -> Vectors:

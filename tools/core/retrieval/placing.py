@@ -44,12 +44,21 @@ def placed(
     for slot, value in islice(_unseen(_ordered(scores, mentions, name), duplicates, seen), count):
         least = min(least, value)
         chosen.append((slot, least))
-    passing = (max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots)
-    missed = list(_unseen(((slot, float(scores[slot])) for slot in passing), duplicates, seen))
-    if len(chosen) == count and missed:  # names in passing get the last places, half at most
-        missed = [(slot, min(value, least)) for slot, value in missed[: count // 2]]
-        chosen[count - len(missed) :] = missed
-    return chosen
+    passing = [max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots]
+    missed = _unseen(
+        ((slot, min(least, float(scores[slot]))) for slot in passing), duplicates, seen
+    )
+    return _with_last(chosen, list(missed), set(passing)) if len(chosen) == count else chosen
+
+
+def _with_last(
+    chosen: list[tuple[int, float]], missed: list[tuple[int, float]], stay: set[int]
+) -> list[tuple[int, float]]:
+    """Gives the last places, half of all at most, to others; some of those there have to stay."""
+    spare = [slot for slot, _ in chosen if slot not in stay]
+    missed = missed[: min(len(chosen) // 2, len(spare))]
+    leaving = set(spare[len(spare) - len(missed) :])
+    return [*(place for place in chosen if place[0] not in leaving), *missed]
 
 
 def _ordered(

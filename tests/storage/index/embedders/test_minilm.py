@@ -106,3 +106,20 @@ def test_a_missing_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(StorageUnavailableError, match=r"model\.onnx") as error:
         MiniLMEmbedder().embed_query("heron")
     assert "Reinstall" in error.value.suggestions[0]
+
+
+def test_a_span_means_what_it_means_within_the_whole(minilm: MiniLMEmbedder) -> None:
+    text = "send an email to Ann, then tell me whether it will rain in Rome"
+    whole, first, second = minilm.embed_spans(text, [(0, 20), (27, len(text))])
+    assert float(whole @ minilm.embed_query(text)) > SAME
+    mail, weather = minilm.embed_passages(["mail to a person", "the weather forecast"])
+    assert float(first @ mail) > float(second @ mail) + 0.1
+    assert float(second @ weather) > float(first @ weather) + 0.1
+
+
+def test_a_span_that_is_not_read_has_the_vector_of_the_whole(minilm: MiniLMEmbedder) -> None:
+    text = "heron " * 300
+    whole, late, none = minilm.embed_spans(text, [(len(text) - 6, len(text)), (0, 0)])
+    assert np.array_equal(whole, late)
+    assert np.array_equal(whole, none)
+    assert minilm.embed_spans("", []).shape == (1, DIMENSIONS)
