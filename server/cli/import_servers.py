@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -127,7 +128,7 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
 def _files(source: str) -> list[ClientFile]:
     dialect = DIALECTS.get(source)
     if dialect is not None:
-        files, looked_at = files_of(dialect, Path.cwd())
+        files, looked_at = files_of(dialect, Path.cwd(), os.environ)
         if not files:
             raise SettingsError(
                 f"{dialect.title} has no configuration here. Looked for: {', '.join(looked_at)}."

@@ -124,12 +124,15 @@ ANY = Dialect(
 """That of a file which looks like no client's in particular."""
 
 
-def files_of(dialect: Dialect, project: Path) -> tuple[list[ClientFile], list[str]]:
+def files_of(
+    dialect: Dialect, project: Path, environ: Mapping[str, str]
+) -> tuple[list[ClientFile], list[str]]:
     """The files of a client that are there, those of the project first as they win there.
 
     Args:
         dialect: The client.
         project: The folder whose own files count.
+        environ: The environment, which may say that clients keep theirs elsewhere.
 
     Returns:
         The files, and every place that was looked at.
@@ -137,7 +140,7 @@ def files_of(dialect: Dialect, project: Path) -> tuple[list[ClientFile], list[st
     places: list[tuple[Path, Path | None]] = [(project / name, project) for name in dialect.project]
     looked_at = [str(path) for path, _ in places]
     for pattern in dialect.user:
-        expanded = os.path.expanduser(pattern.format(**_folders()))  # noqa: PTH111  # a text yet
+        expanded = os.path.expanduser(pattern.format(**_folders(environ)))  # noqa: PTH111  # a text yet
         looked_at.append(expanded)
         places.extend((path, None) for path in _matching(expanded))
     found: dict[Path, ClientFile] = {}
@@ -171,12 +174,12 @@ def _matching(pattern: str) -> Iterator[Path]:
     yield from sorted(Path(parent).glob(f"*/{rest}")) if star else [Path(pattern)]
 
 
-def _folders() -> dict[str, str]:
-    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+def _folders(environ: Mapping[str, str]) -> dict[str, str]:
+    config = environ.get("XDG_CONFIG_HOME") or "~/.config"
     mac = sys.platform == "darwin"
     return {
         "config": "~/.config" if mac else config,
         "support": "~/Library/Application Support" if mac else config,
-        "claude": os.environ.get("CLAUDE_CONFIG_DIR") or "~",
-        "codex": os.environ.get("CODEX_HOME") or "~/.codex",
+        "claude": environ.get("CLAUDE_CONFIG_DIR") or "~",
+        "codex": environ.get("CODEX_HOME") or "~/.codex",
     }

@@ -9,8 +9,9 @@ from typing import Any
 
 from server.client_files.placeholders import Placeholders
 from server.client_files.tables import Named
+from server.client_files.vocabulary import APPROVALS, OF_NO_MEANING, SIGN_IN, TRANSPORTS
 
-__all__ = ["LONGEST_TIMEOUT", "ForeignEntryError", "Translation", "translated"]
+__all__ = ["ForeignEntryError", "Translation", "translated"]
 
 LONGEST_TIMEOUT = 3_600.0
 """Seconds that the settings take for one call."""
@@ -18,32 +19,7 @@ LONGEST_TIMEOUT = 3_600.0
 LONGEST_START = 600.0
 """Seconds that they take until the first answer."""
 
-_TRANSPORTS = {
-    "stdio": "stdio",
-    "local": "stdio",
-    "http": "http",
-    "https": "http",
-    "remote": "http",
-    "streamablehttp": "http",
-    "sse": "sse",
-}
-"""What clients call how a server speaks, without case, blanks and separators."""
-
-_HTTP = re.compile(r"https?://\S+$", re.IGNORECASE)
-
-_OF_NO_MEANING = frozenset(
-    {
-        "$schema", "description", "dev", "gallery", "icon", "name", "required", "source",
-        "supports_parallel_tool_calls", "title", "version",
-    }
-)  # fmt: skip
-_APPROVALS = (
-    "alwaysAllow", "autoApprove", "default_tools_approval_mode", "tools", "trust",
-)  # fmt: skip
-_SIGN_IN = (
-    "auth", "authProviderType", "authorization", "headersHelper", "oauth", "oauth_resource",
-    "scopes",
-)  # fmt: skip
+_HTTP = re.compile(r"https?://\S+$")
 
 
 class ForeignEntryError(ValueError):
@@ -120,7 +96,7 @@ class _Entry:
         kind = next(filter(None, said), "")
         if not kind:
             return ""
-        known = _TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
+        known = TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
         if known is None:
             raise ForeignEntryError(
                 f"it speaks {kind!r}; Toolcrib speaks stdio, Streamable HTTP and sse"
@@ -238,15 +214,15 @@ class _Entry:
 
     def _say_what_is_left(self) -> None:
         left = {key for key, value in self.left.items() if value not in (None, "", [], {}, False)}
-        left -= _OF_NO_MEANING
+        left -= OF_NO_MEANING
         title = self.named.dialect.title
-        if left & {*_SIGN_IN}:
-            said = ", ".join(sorted(left & {*_SIGN_IN}))
+        if left & SIGN_IN:
+            said = ", ".join(sorted(left & SIGN_IN))
             self.to_do.append(f"{title} signs in ({said}), Toolcrib does not: give it a token")
-        if left & {*_APPROVALS}:
-            said = ", ".join(sorted(left & {*_APPROVALS}))
+        if left & APPROVALS:
+            said = ", ".join(sorted(left & APPROVALS))
             self.notes.append(f"{said}: what runs without asking is said by [policy] here")
-        others = ", ".join(sorted(left - {*_SIGN_IN, *_APPROVALS}))
+        others = ", ".join(sorted(left - SIGN_IN - APPROVALS))
         if others:
             self.notes.append(f"not taken over: {others}")
 
