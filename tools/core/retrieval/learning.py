@@ -9,8 +9,8 @@ counts as one more question that it did not serve:
 over the NEIGHBOURS most similar questions, with w = (similarity - LEAST_LIKE) / (1 - LEAST_LIKE).
 So one use alone adds at most half of MOST, and no number of them more than MOST: a tool that fits
 clearly better stays above. Over 14 public sets of tools, half of whose questions taught and the
-other half were asked, NDCG@10 rose by 0.043 in the mean and fell on none; by 0.030 where three in
-ten uses were of a wrong tool, with 0.004 lost on the worst set. Where no right tool had ever been
+other half were asked, NDCG@10 rose by 0.038 in the mean and fell on none; by 0.027 where three in
+ten uses were of a wrong tool, with 0.003 lost on the worst set. Where no right tool had ever been
 used, but half of all others had, it fell by 0.008.
 """
 
