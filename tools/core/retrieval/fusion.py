@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
     Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
 
-__all__ = ["Evidence", "Nearness", "add_clauses", "coverage", "fuse"]
+__all__ = ["Evidence", "Nearness", "coverage", "fuse", "lift"]
 
 LEAST_GAIN = 0.25
 """What words count, against 1 for meanings, where none of the query's is found."""
@@ -80,16 +81,23 @@ def fuse(evidence: Evidence) -> Floats:
     return fused * scale
 
 
-def add_clauses(fused: Floats, clauses: Sequence[Evidence]) -> None:
-    """Lifts the best tool of each clause, as far as its words cover the clause."""
+def lift(fused: Floats, clauses: Sequence[tuple[Ints, Evidence]]) -> None:
+    """Lifts the best tool of each clause, as far as its words cover the clause.
+
+    Args:
+        fused: How well each tool fits the whole query.
+        clauses: Of each the tools that it is asked of, as places in `fused`, and what it tells.
+    """
     lifts: dict[int, float] = {}
-    for clause in clauses:
-        scores = fuse(clause)
-        best = int(scores.argmax())
-        sure = math.sqrt(coverage(float(clause.words[best]), clause.most))
-        lifts[best] = max(lifts.get(best, 0.0), sure * float(scores[best]))
-    for slot, lift in lifts.items():
-        fused[slot] += CLAUSE_WEIGHT * lift
+    for places, clause in clauses:
+        if len(places):
+            scores = fuse(clause)
+            best = int(scores.argmax())
+            sure = math.sqrt(coverage(float(clause.words[best]), clause.most))
+            place = int(places[best])
+            lifts[place] = max(lifts.get(place, 0.0), sure * float(scores[best]))
+    for place, value in lifts.items():
+        fused[place] += CLAUSE_WEIGHT * value
 
 
 def coverage(score: float, most: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.core.retrieval.fusion import Evidence, Nearness, add_clauses, coverage, fuse
+from tools.core.retrieval.fusion import Evidence, Nearness, coverage, fuse, lift
 from tools.core.retrieval.postings import Postings
 from tools.core.retrieval.vectors import DensePart
 
@@ -23,6 +23,9 @@ __all__ = ["Inquiry", "best_first", "score"]
 
 SIDE = 0.5
 """Share of the embedder's floor that the other tools must reach, where the nearest is above it."""
+
+CANDIDATES = 100
+"""Tools that may be the best for a clause: by its words, and as many by the whole query."""
 
 FIRST = 64
 """Tools that are put in order before more are asked for."""
@@ -65,9 +68,14 @@ def score(
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
-    whole, *clauses = _evidence(inquiry, postings, size, None if allowed is None else slots)
+    words = postings.scores(inquiry.terms[0], size)
+    whole = _evidence(inquiry, 0, postings, words, None if allowed is None else slots)
     fused = fuse(whole)
-    add_clauses(fused, clauses)
+    clauses = [
+        _clause(inquiry, number, postings, size, fused, slots)
+        for number in range(1, len(inquiry.terms))
+    ]
+    lift(fused, clauses)
     fits = whole.words > 0
     nearest = 0.0
     if whole.nearness:
@@ -103,30 +111,35 @@ def best_first(scores: Floats, name: Callable[[int], str]) -> Iterator[int]:
 
 
 def _evidence(
-    inquiry: Inquiry, postings: Postings, size: int, allowed: Ints | None
-) -> list[Evidence]:
-    """What the query and each of its clauses tell of the allowed tools."""
-    known = [
-        (part.weight, part.embedder.floor, *part.cosines(rows, size))
-        for part, rows in inquiry.meanings
-    ]
-    evidence: list[Evidence] = []
-    for row, terms in enumerate(inquiry.terms):
-        words = postings.scores(terms, size)
-        nearness = [
-            Nearness(weight, floor, cosines[row], filled)
-            for weight, floor, cosines, filled in known
-        ]
-        if allowed is not None:
-            words = words[allowed]
-            nearness = [
-                Nearness(
-                    each.weight,
-                    each.floor,
-                    each.cosines[allowed],
-                    None if each.known is None else each.known[allowed],
-                )
-                for each in nearness
-            ]
-        evidence.append(Evidence(words, sum(map(postings.idf, terms)), nearness))
-    return evidence
+    inquiry: Inquiry, number: int, postings: Postings, words: Floats, slots: Ints | None
+) -> Evidence:
+    """What a text of the inquiry tells of some tools; None for all."""
+    nearness = []
+    for part, rows in inquiry.meanings:
+        cosines, known = part.cosines(rows[number], len(words), slots)
+        nearness.append(Nearness(part.weight, part.embedder.floor, cosines, known))
+    most = sum(map(postings.idf, inquiry.terms[number]))
+    return Evidence(words if slots is None else words[slots], most, nearness)
+
+
+def _clause(
+    inquiry: Inquiry, number: int, postings: Postings, size: int, fused: Floats, slots: Ints
+) -> tuple[Ints, Evidence]:
+    """What a clause tells of the tools that may be the best for it, and their places in `fused`.
+
+    Those are the best by the clause's words, and those that fit the whole query best.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    words = postings.scores(inquiry.terms[number], size)
+    places = np.union1d(_top(words[slots]), _top(fused))
+    return places, _evidence(inquiry, number, postings, words, slots[places])
+
+
+def _top(scores: Floats) -> Ints:
+    """The places of the highest scores."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    if len(scores) <= CANDIDATES:
+        return np.arange(len(scores))
+    return np.argpartition(scores, -CANDIDATES)[-CANDIDATES:]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from storage.index.embedders.protocol import Vectors
 
     Bools = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
 
 __all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]
 
@@ -30,8 +31,8 @@ MIN_ROWS = 256
 """Slots that a table has room for at first."""
 
 
-UNSHARED = 1 << 18
-"""Multiplications up to which OpenBLAS, which numpy brings, starts no threads."""
+COPIED = 4
+"""How much longer it takes to copy a vector than to multiply it."""
 
 
 class SpanEmbedder(Embedder, Protocol):
@@ -105,11 +106,30 @@ class DensePart:
         """Whether enough of so many tools have a vector for cosines to be compared."""
         return self._table is not None and self.share(tools) >= READY_SHARE
 
-    def cosines(self, queries: Vectors, size: int) -> tuple[Vectors, Bools | None]:
-        """Cosines of each query and each slot below `size`, and which are known; None for all."""
-        matrix, known = self._reserved(size, queries.shape[1])
-        found = _products(queries, matrix[:size])
-        return found, None if len(self._filled) == size else known[:size]
+    def cosines(
+        self, query: Vectors, size: int, slots: Ints | None = None
+    ) -> tuple[Vectors, Bools | None]:
+        """The cosines of a query, and of which slots they are known; None for all.
+
+        A cosine that is not known is 0. All is done in the caller's thread: BLAS would share the
+        work among threads, and a search on a busy machine wait for those ten times as long.
+
+        Args:
+            query: Its vector.
+            size: A number above all slots.
+            slots: Which are wanted; None for all below the size.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        matrix, known = self._reserved(size, len(query))
+        few = slots is not None and len(slots) * COPIED < size
+        rows = matrix[slots] if few else matrix[:size]
+        cosines: Vectors = np.einsum("ij,j->i", rows, query)
+        if slots is not None and not few:
+            cosines = cosines[slots]
+        if len(self._filled) == size:
+            return cosines, None
+        return cosines, known[:size] if slots is None else known[slots]
 
     def _reserved(self, size: int, dimensions: int) -> tuple[Vectors, Bools]:
         """The table with room for so many slots, and for some more where it had to grow."""
@@ -122,25 +142,6 @@ class DensePart:
             more = max(size * 5 // 4, MIN_ROWS) - len(matrix)
             self._table = np.pad(matrix, ((0, more), (0, 0))), np.pad(known, (0, more))
         return self._table
-
-
-def _products(queries: Vectors, matrix: Vectors) -> Vectors:
-    """The product of each query and each row, made in the caller's thread alone.
-
-    BLAS shares larger products among threads: on a busy machine a search would wait ten times as
-    long for those as it takes without.
-    """
-    import numpy as np  # noqa: PLC0415  # imported on first use
-
-    if len(queries) == 1:
-        alone: Vectors = np.einsum("ij,j->i", matrix, queries[0])[None]
-        return alone
-    products = np.empty((len(queries), len(matrix)), dtype=np.float32)
-    rows = max(UNSHARED // queries.size, 1)
-    for start in range(0, len(matrix), rows):
-        piece = matrix[start : start + rows]
-        np.matmul(queries, piece.T, out=products[:, start : start + rows])
-    return products
 
 
 def bundled_parts(minilm: SpanEmbedder | None = None) -> tuple[DensePart, DensePart]:

@@ -143,5 +143,5 @@ def test_a_tool_that_changes_while_it_is_read_gets_its_own_vector(
     index.add_tools(tools)
     index.build_index()
     part = index._parts[0]
-    expected = static.embedder.embed_passages([static.text(changed)])
+    expected = static.embedder.embed_query(static.text(changed))
     assert part.cosines(expected, len(tools))[0].max() == pytest.approx(1.0)
