@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from mcp.client._memory import InMemoryTransport
 
 from server.app import App, build
 from server.gateway_settings import ServerSettings
@@ -73,9 +74,10 @@ def app_of(tmp_path: Path, journal: Journal) -> Callable[..., AbstractAsyncConte
 
 @pytest.fixture
 def client_of() -> Callable[..., Client]:
-    """Makes a client of a running server, in memory."""
+    """Makes a client of a running server, which speaks to it in messages."""
 
     def make(app: App, era: str = "legacy", **can: Any) -> Client:
-        return Client(app.server, mode="legacy" if era == "legacy" else "2026-07-28", **can)
+        mode = "legacy" if era == "legacy" else "2026-07-28"
+        return Client(InMemoryTransport(app.server), mode=mode, **can)
 
     return make

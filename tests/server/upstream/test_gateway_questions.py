@@ -1,0 +1,191 @@
+"""Questions of another server, taken to the client, over all pairs of eras."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from server.app import App
+
+AppOf = Callable[..., AbstractAsyncContextManager[App]]
+ClientOf = Callable[..., Client]
+
+UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
+ERA = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+class Person:
+    """Answers what is asked, and keeps what it was shown."""
+
+    def __init__(self, action: Any = "accept") -> None:
+        self.shown: list[Any] = []
+        self.action = action
+
+    async def elicit(self, _context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        self.shown.append(params)
+        is_approval = "Why you are asked" in params.message
+        content: Any = {"answer": "once"} if is_approval else {"name": "Ann"}
+        accepts = self.action == "accept" and not isinstance(params, types.ElicitRequestURLParams)
+        return types.ElicitResult(action=self.action, content=content if accepts else None)
+
+    async def sample(
+        self, _context: Any, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult:
+        self.shown.append(params)
+        return types.CreateMessageResult(
+            role="assistant", content=types.TextContent(text="four"), model="m"
+        )
+
+    async def roots(self, _context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///work", name="work")])
+
+    @property
+    def can(self) -> dict[str, Any]:
+        return {
+            "elicitation_callback": self.elicit,
+            "sampling_callback": self.sample,
+            "list_roots_callback": self.roots,
+        }
+
+
+def said(result: types.CallToolResult) -> str:
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
+    app_of: AppOf, client_of: ClientOf, journal: Any, upstream: str, era: str
+) -> None:
+    person = Person()
+    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+        kinds = ["form", "url", "model", "roots", "form"]
+        result = await client.call_tool("toy__asking", {"kinds": kinds})
+    answers = [line[line.index("{") :] for line in said(result).split("\n")]
+    form, url, model, roots, _ = map(json.loads, answers)
+    assert (form["action"], form["content"]) == ("accept", {"name": "Ann"})
+    assert url["action"] == "accept"
+    assert model["content"]["text"] == "four"
+    assert roots["roots"][0]["uri"] == "file:///work"
+    if upstream == "handshake":
+        assert journal.lines.count("asking") == 1  # the call went on while the client was asked
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+async def test_what_a_person_is_shown_says_who_asks_and_hides_nothing(
+    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+) -> None:
+    person = Person()
+    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+        await client.call_tool("toy__asking", {"kinds": ["form", "url", "model"]})
+    form, url, model = person.shown
+    assert form.message == "The server 'toy' asks: Who are<U+202E> you?"
+    assert form.requested_schema["properties"]["name"]["title"] == "Your na<U+200B>me"
+    assert url.message == "The server 'toy' asks: Sign in."
+    assert url.url == "https://example.com/in"
+    assert model.system_prompt.startswith("The MCP server 'toy' asks this, through Toolcrib.")
+    assert model.system_prompt.endswith("Add.")
+    assert model.include_context == "none"
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+async def test_a_person_who_declines_is_told_to_the_server(
+    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+) -> None:
+    person = Person("decline")
+    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+        result = await client.call_tool("toy__asking", {})
+    assert '"action":"decline"' in said(result)
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
+    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+) -> None:
+    person = Person()
+    async with app_of(upstream) as app:
+        async with client_of(app, era) as client:
+            nothing = json.loads(said(await client.call_tool("toy__abilities", {})))
+        async with client_of(app, era, elicitation_callback=person.elicit) as client:
+            some = json.loads(said(await client.call_tool("toy__abilities", {})))
+        async with client_of(app, era, **person.can) as client:
+            everything = json.loads(said(await client.call_tool("toy__abilities", {})))
+    assert not {"elicitation", "sampling", "roots"} & nothing.keys()
+    assert {"elicitation", "sampling", "roots"} & some.keys() == {"elicitation"}
+    assert {"elicitation", "sampling", "roots"} <= everything.keys()
+
+
+@pytest.mark.anyio
+@ERA
+async def test_a_client_that_cannot_be_asked_is_not(
+    app_of: AppOf, client_of: ClientOf, era: str
+) -> None:
+    async with app_of("handshake") as app, client_of(app, era) as client:
+        assert said(await client.call_tool("toy__asking", {})).startswith("error -32")
+    async with app_of("modern") as app, client_of(app, era) as client:
+        result = await client.call_tool("toy__asking", {})
+        assert result.is_error
+        assert "this client cannot be asked" in said(result)
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+async def test_a_server_asks_in_a_call_that_another_tool_passes_on(
+    app_of: AppOf, client_of: ClientOf, upstream: str, era: str
+) -> None:
+    person = Person()
+    async with app_of(upstream) as app, client_of(app, era, **person.can) as client:
+        given = {"name": "toy__asking", "arguments": {"kinds": ["form", "model"]}}
+        result = await client.call_tool("call_tool", given)
+    assert "four" in said(result)
+
+
+@pytest.mark.anyio
+@UPSTREAM
+@ERA
+@pytest.mark.parametrize("way", ["directly", "call_tool"])
+async def test_the_person_approves_first_and_then_answers_the_server(
+    app_of: AppOf, client_of: ClientOf, upstream: str, era: str, way: str
+) -> None:
+    person = Person()
+    arguments: dict[str, Any] = {"kinds": ["form", "form"]}
+    name = "toy__asking"
+    if way == "call_tool":
+        name, arguments = way, {"name": name, "arguments": arguments}
+    async with (
+        app_of(upstream, allow=("call_tool",)) as app,
+        client_of(app, era, **person.can) as client,
+    ):
+        result = await client.call_tool(name, arguments)
+    assert said(result).count("Ann") == 2
+    first, *others = (params.message for params in person.shown)
+    assert "wants to call toy__asking" in first
+    assert len(others) == 2
+    assert all(message.startswith("The server 'toy' asks") for message in others)
+
+
+@pytest.mark.anyio
+async def test_a_server_that_asks_without_end_is_stopped(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    person = Person()
+    async with app_of("modern") as app, client_of(app, **person.can) as client:
+        result = await client.call_tool("toy__endless", {})
+    assert result.is_error
+    assert "more than 10 times" in said(result)
+    assert len(person.shown) <= 11
