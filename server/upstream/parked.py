@@ -189,12 +189,12 @@ class Stay:
 class ParkedCalls:
     """Keeps calls whose clients have to come back.
 
-    Args:
+    Attributes:
         seconds: How long one may take to.
     """
 
-    def __init__(self, seconds: float = RETURN_SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
+        self.seconds = RETURN_SECONDS
         self._group: TaskGroup | None = None
         self._stays: OrderedDict[str, Stay] = OrderedDict()
 
@@ -244,7 +244,7 @@ class ParkedCalls:
         if not (stay.calls or stay.finished):
             return ""
         own = [name for name, each in self._stays.items() if each.identity == stay.identity]
-        for name in own[: len(own) - MOST + 1]:
+        for name in own[: max(len(own) - MOST + 1, 0)]:
             self._drop(name)
         name = secrets.token_urlsafe(16)
         self._stays[name] = stay
@@ -260,7 +260,7 @@ class ParkedCalls:
 
     async def _expire(self, name: str, stay: Stay) -> None:
         with stay.waiting:
-            await anyio.sleep(self._seconds)
+            await anyio.sleep(self.seconds)
             self._drop(name)
 
     def _drop(self, name: str) -> None:

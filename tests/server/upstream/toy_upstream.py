@@ -161,6 +161,9 @@ async def asking(ctx: Context, params: Params) -> Answer:
             )
         except MCPError as error:
             said.append(f"error {error.code}: {error.error.message}")
+        except anyio.get_cancelled_exc_class():
+            note("gave up asking")
+            raise
         else:
             said.append(answer.model_dump_json(by_alias=True, exclude_none=True))
     note("asked")

@@ -1,0 +1,70 @@
+"""What another server logs, as its client hears it, over all pairs of eras."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from server.app import App
+
+AppOf = Callable[..., AbstractAsyncContextManager[App]]
+ClientOf = Callable[..., Client]
+
+UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
+
+
+class Ear:
+    """Hears what is logged."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str | None, Any]] = []
+
+    async def hear(self, params: types.LoggingMessageNotificationParams) -> None:
+        self.heard.append((params.level, params.logger, params.data))
+
+
+async def want(client: Client, level: types.LoggingLevel) -> None:
+    params = types.SetLevelRequestParams(level=level)
+    await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
+
+
+@pytest.mark.anyio
+async def test_a_client_that_says_nothing_hears_what_it_would_hear_directly(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    ear = Ear()
+    async with app_of() as app, client_of(app, logging_callback=ear.hear) as client:
+        await client.call_tool("toy__logging", {})
+    assert ear.heard == [(level, "toy/deep", level) for level in ("debug", "info", "error")]
+
+
+@pytest.mark.anyio
+@UPSTREAM
+async def test_the_level_that_a_client_sets_holds_for_every_server(
+    app_of: AppOf, client_of: ClientOf, upstream: str
+) -> None:
+    ear = Ear()
+    async with app_of(upstream) as app, client_of(app, logging_callback=ear.hear) as client:
+        await want(client, "info")
+        await client.call_tool("toy__logging", {})
+        await want(client, "error")
+        await client.call_tool("toy__logging", {})
+    assert [level for level, _, _ in ear.heard] == ["info", "error", "error"]
+    assert {logger for _, logger, _ in ear.heard} == {"toy/deep"}
+
+
+@pytest.mark.anyio
+@UPSTREAM
+async def test_the_level_of_a_request_goes_along_with_it(
+    app_of: AppOf, client_of: ClientOf, upstream: str
+) -> None:
+    ear = Ear()
+    async with app_of(upstream) as app, client_of(app, "modern", logging_callback=ear.hear) as to:
+        await to.call_tool("toy__logging", {}, meta={types.LOG_LEVEL_META_KEY: "info"})  # type: ignore[typeddict-unknown-key]  # an open map
+        await to.call_tool("toy__logging", {})
+    assert [level for level, _, _ in ear.heard] == ["info", "error"]

@@ -1,0 +1,161 @@
+"""Calls that go on while their client is away: a server of the older era, a client of the newer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from server.app import App
+from server.upstream.parked import MOST
+
+AppOf = Callable[..., AbstractAsyncContextManager[App]]
+ClientOf = Callable[..., Client]
+Round = types.CallToolResult | types.InputRequiredResult
+
+YES = types.ElicitResult(action="accept", content={"name": "Ann"})
+
+
+async def never(_context: Any, _params: Any) -> types.ElicitResult:
+    raise AssertionError("The tests answer themselves.")
+
+
+async def round_of(client: Client, name: str = "toy__asking", **more: Any) -> Round:
+    given = {"arguments": {"kinds": ["form"]}, **more}
+    result = await client.session.call_tool(name, allow_input_required=True, **given)
+    assert isinstance(result, types.CallToolResult | types.InputRequiredResult)
+    return result
+
+
+def answered(result: Round, answer: Any = YES) -> dict[str, Any]:
+    """The same call with answers to all that it asked."""
+    assert isinstance(result, types.InputRequiredResult)
+    assert result.input_requests
+    return {
+        "input_responses": dict.fromkeys(result.input_requests, answer),
+        "request_state": result.request_state,
+    }
+
+
+def said(result: Round) -> str:
+    assert isinstance(result, types.CallToolResult)
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
+def is_too_late(result: Round) -> bool:
+    return isinstance(result, types.CallToolResult) and "come too late" in said(result)
+
+
+@pytest.mark.anyio
+async def test_a_call_goes_on_where_it_was_when_the_answers_come(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        first = await round_of(client)
+        assert "asked" not in journal.lines
+        assert "Ann" in said(await round_of(client, **answered(first)))
+    assert journal.lines.count("asking") == 1
+
+
+@pytest.mark.anyio
+async def test_a_client_that_comes_back_without_answers_is_asked_again(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        first = await round_of(client)
+        assert isinstance(first, types.InputRequiredResult)
+        second = await round_of(client, request_state=first.request_state)
+        assert "Ann" in said(await round_of(client, **answered(second)))
+    assert journal.lines.count("asking") == 1
+
+
+@pytest.mark.anyio
+async def test_an_answer_of_another_kind_is_told_to_the_server_as_none(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        first = await round_of(client)
+        wrong = answered(first, types.ListRootsResult(roots=[]))
+        assert said(await round_of(client, **wrong)).startswith("error -32603")
+
+
+@pytest.mark.anyio
+async def test_answers_count_once_and_for_this_call_alone(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        brought = answered(await round_of(client))
+        others = {**brought, "arguments": {"kinds": ["form", "form"]}}
+        assert is_too_late(await round_of(client, **others))
+        assert is_too_late(await round_of(client, "toy__echo", **brought))
+        assert "Ann" in said(await round_of(client, **brought))
+        assert is_too_late(await round_of(client, **brought))
+    assert journal.lines.count("asking") == 1
+    assert "echo" not in journal.lines
+
+
+@pytest.mark.anyio
+async def test_answers_count_for_whoever_was_asked_alone(
+    app_of: AppOf, client_of: ClientOf, tmp_path: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        brought = answered(await round_of(client))
+        app.sessions.own = "another conversation"
+        assert is_too_late(await round_of(client, **brought))
+
+
+@pytest.mark.anyio
+async def test_answers_after_a_restart_come_too_late_and_call_nothing(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        brought = answered(await round_of(client))
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        assert is_too_late(await round_of(client, **brought))
+    assert journal.lines.count("asking") == 1
+
+
+@pytest.mark.anyio
+async def test_a_call_whose_client_does_not_come_back_is_given_up(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        app.desk.parked.seconds = 0.05
+        brought = answered(await round_of(client))
+        await journal.tells("gave up asking")
+        assert is_too_late(await round_of(client, **brought))
+
+
+@pytest.mark.anyio
+async def test_of_too_many_calls_that_wait_the_oldest_gives_way(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        rounds = [answered(await round_of(client)) for _ in range(MOST + 1)]
+        await journal.tells("gave up asking")
+        assert is_too_late(await round_of(client, **rounds[0]))
+        assert "Ann" in said(await round_of(client, **rounds[1]))
+        assert "Ann" in said(await round_of(client, **rounds[-1]))
+
+
+@pytest.mark.anyio
+async def test_a_call_that_was_answered_is_not_made_again_while_another_asks(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
+    calls = [
+        {"name": "toy__echo", "arguments": {}},
+        {"name": "toy__asking", "arguments": {"kinds": ["form"]}},
+        {"name": "toy__echo", "arguments": {}},
+    ]
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        arguments = {"calls": calls}
+        first = await round_of(client, "call_tools", arguments=arguments)
+        done = journal.lines.count("echo")
+        last = await round_of(client, "call_tools", arguments=arguments, **answered(first))
+    assert "Ann" in said(last)
+    assert (done, journal.lines.count("echo"), journal.lines.count("asking")) == (2, 2, 1)
