@@ -202,7 +202,7 @@ def build(settings: Settings) -> App:
         gateway,
         resources=resources,
         prompts=Prompts(resources, registry, sessions, recording),
-        sessions=sessions,
+        desk=desk,
         identity=identity,
         profiles=profiles,
         lists=("prompts", "resources"),

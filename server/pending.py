@@ -23,6 +23,8 @@ class PendingRequests:
     def received(self, message: Message) -> None:
         """Notes what the client says: a request, or that it no longer waits for one."""
         match message:
+            case types.JSONRPCRequest(method="subscriptions/listen"):
+                pass  # a stream that lasts as long as the client does
             case types.JSONRPCRequest(id=request):
                 self._ids.add(request)
                 self._none = anyio.Event()

@@ -11,7 +11,7 @@ from mcp.server.context import ServerRequestContext
 from server.profiles import Profiles
 from server.prompts import Prompts
 from server.resources import ContextResources
-from server.sessions import Sessions
+from server.upstream.desk import Desk
 from server.upstream.gateway import Gateway
 from server.upstream.offers import Offers
 from server.upstream.prompts import GatewayPrompts
@@ -42,7 +42,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
     *,
     resources: ContextResources,
     prompts: Prompts,
-    sessions: Sessions,
+    desk: Desk,
     identity: Identity,
     profiles: Profiles,
     lists: Collection[str],
@@ -53,7 +53,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         gateway: The other servers.
         resources: Our own.
         prompts: The same.
-        sessions: Tells which conversation a request belongs to.
+        desk: Takes what the servers ask to the client.
         identity: Whose requests these are where no token says it.
         profiles: Who may see which servers.
         lists: Which lists change with the other servers: of tools, prompts and resources.
@@ -63,7 +63,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         profile = profiles.of(ctx)
         return profile is None or profile.tool_set.admits_server(server)
 
-    offers = Offers(gateway, sessions, identity, admits)
+    offers = Offers(gateway, desk, identity, admits)
     all_resources = GatewayResources(resources, offers)
     subscriptions = Subscriptions(offers, all_resources, lists)
     gateway.on_change(subscriptions.changed)

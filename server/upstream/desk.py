@@ -74,6 +74,12 @@ class Desk:
         """Waits for the first word of a conversation's client, for a second at most."""
         await self._counterparts.met(session_id)
 
+    def meet(self, ctx: Context) -> str:
+        """The conversation of a request, whose client is known from now on."""
+        session_id = self._conversation(ctx)
+        self._counterparts.note(session_id, ctx)
+        return session_id
+
     def relay(
         self,
         ctx: Context,

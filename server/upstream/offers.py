@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from server.auth import speaker_of
-from server.sessions import Sessions
+from server.rounds import Round
+from server.upstream.connection import Connection
+from server.upstream.desk import Desk
+from server.upstream.exchange import Exchange
 from server.upstream.failures import as_mcp_error
 from server.upstream.gateway import Gateway
 from server.upstream.listing import Listing
+from server.upstream.relay import Relay
 from server.upstream.upstream import Upstream
 from storage.models import Identity
+from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import ToolError
+from tools.core.sampling import AnswersAwaitedError
 
-__all__ = ["Admits", "Offers", "admits_every", "passed_meta"]
-
-FIRST_WAIT = 5.0
-"""Seconds that a list waits for servers that never listed theirs before."""
-
-RESERVED = "io.modelcontextprotocol/"
-"""Before the keys of `_meta` that are about one connection alone."""
+__all__ = ["Admits", "Asked", "Offers", "admits_every"]
 
 Context = ServerRequestContext[Any, Any]
-ResultT = TypeVar("ResultT", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 Admits = Callable[[Context, str], bool]
 """Whether whoever asks may see anything of a server."""
@@ -40,35 +43,70 @@ def admits_every(_ctx: Context, _server: str) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[ResultT]):
+    """What a client asks a server for, in the server's own names.
+
+    Attributes:
+        request: The request, but for its `_meta`.
+        result: What is answered; it may be a question first where the request can be made again.
+        meta: What the client told whoever works on it.
+        report: Hears how far it is; None where nobody wants to.
+    """
+
+    request: types.Request[Any, Any]
+    result: TypeAdapter[ResultT | types.InputRequiredResult]
+    meta: Mapping[str, Any]
+    report: ProgressReporter | None
+
+    async def send(
+        self,
+        connection: Connection,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> ResultT | types.InputRequiredResult:
+        """Asks once.
+
+        Args:
+            connection: To the server.
+            answers: To what it asked when it was asked before.
+            state: What it handed over then.
+        """
+        update: dict[str, Any] = {"meta": dict(self.meta) or None}
+        if isinstance(self.request.params, types.InputResponseRequestParams):
+            update |= {"input_responses": answers, "request_state": state}
+        params = self.request.params.model_copy(update=update)
+        return await connection.session.send_request(
+            self.request.model_copy(update={"params": params}),
+            self.result,
+            progress_callback=None if self.report is None else _positional(self.report),
+        )
+
+
 class Offers:
     """The other servers, as each caller may see them.
 
     Args:
         gateway: The other servers.
-        sessions: Tells which conversation a request belongs to.
+        desk: Takes what they ask to the client.
         identity: Whose requests these are where no token says it.
         admits: Who may see which of them.
     """
 
     def __init__(
-        self,
-        gateway: Gateway,
-        sessions: Sessions,
-        identity: Identity,
-        admits: Admits = admits_every,
+        self, gateway: Gateway, desk: Desk, identity: Identity, admits: Admits = admits_every
     ) -> None:
         self._gateway = gateway
-        self._sessions = sessions
+        self._desk = desk
         self._identity = identity
         self._admits = admits
 
     async def listed(self) -> None:
-        """Waits until every server was listed or could not be reached, for five seconds at most.
+        """Waits until every server was listed or could not be reached, for ten seconds at most.
 
         What comes later is told as a change of the lists.
         """
-        with anyio.move_on_after(FIRST_WAIT):
-            await self._gateway.ready()
+        await self._gateway.ready()
 
     def admits(self, ctx: Context, server: str) -> bool:
         """Whether whoever asks may see anything of a server."""
@@ -89,43 +127,108 @@ class Offers:
 
     def conversation(self, ctx: Context) -> str:
         """The conversation of a request, which has its own connections to the servers."""
-        speaker = speaker_of(ctx, self._identity)
-        return self._sessions.of(ctx, speaker.identity).session_id
+        return self._desk.meet(ctx)
+
+    @contextmanager
+    def relayed(
+        self, ctx: Context, params: types.InputResponseRequestParams, name: str
+    ) -> Iterator[Relay]:
+        """The way to the client of a request, while servers work on it.
+
+        Args:
+            ctx: The request.
+            params: What came with it.
+            name: What is asked for.
+
+        Raises:
+            MCPError: If it goes on with what is not there any more.
+        """
+        identity = speaker_of(ctx, self._identity).identity
+        arguments = getattr(params, "arguments", None) or {}
+        try:
+            relay = self._desk.relay(ctx, Round(params), identity, (name, arguments))
+        except ToolError as error:
+            raise as_mcp_error("", error) from error
+        try:
+            yield relay
+        finally:
+            relay.end()
 
     async def ask(
         self,
-        ctx: Context,
+        relay: Relay,
         upstream: Upstream,
         request: types.Request[Any, Any],
-        result: TypeAdapter[ResultT],
-    ) -> ResultT:
-        """Asks a server for what a client asked for.
+        result: TypeAdapter[ResultT | types.InputRequiredResult],
+    ) -> ResultT | types.InputRequiredResult:
+        """Asks a server for what a client asked for, and the client for what that wants to know.
 
         Args:
-            ctx: The client's request.
+            relay: The way to the client.
             upstream: The server.
-            request: What it is asked, whose `_meta` is the client's.
+            request: What it is asked, in its own names.
             result: What it answers.
 
         Raises:
             MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
                 the protocol.
         """
+        identity = speaker_of(relay.ctx, self._identity).identity
+        context = RequestContext(
+            identity, _reporter(relay.ctx), session_id=self._desk.meet(relay.ctx)
+        )
+        exchange: Exchange[ResultT] = Exchange(upstream, context)
+        named = request.method, request.params.model_dump(mode="json", exclude_none=True)
+        try:
+            return await exchange.make(
+                named, lambda report: Asked(request, result, relay.meta, report), relay
+            )
+        except AnswersAwaitedError as error:
+            awaited = relay.awaited()
+            if awaited is None:
+                raise as_mcp_error(upstream.name, error) from error
+            return awaited
+        except (MCPError, ToolError, ValidationError) as error:
+            raise as_mcp_error(upstream.name, error) from error
+
+    async def ask_plainly(
+        self,
+        ctx: Context,
+        upstream: Upstream,
+        request: types.Request[Any, Any],
+        result: TypeAdapter[ResultT],
+    ) -> ResultT:
+        """Asks a server what it answers without a question of its own.
+
+        Args:
+            ctx: The client's request.
+            upstream: The server.
+            request: What it is asked, in its own names.
+            result: What it answers.
+
+        Raises:
+            MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
+                the protocol.
+        """
+        session_id = self._desk.meet(ctx)
         try:
             with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
                 return await upstream.ask(
-                    self.conversation(ctx),
-                    lambda connection: connection.session.send_request(request, result),
+                    session_id, lambda connection: connection.session.send_request(request, result)
                 )
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             raise as_mcp_error(upstream.name, error) from error
 
 
-def passed_meta(meta: types.RequestParamsMeta | None) -> Any:  # noqa: ANN401  # an open map
-    """What a client says about its request that is for whoever answers it."""
-    kept = {
-        key: value
-        for key, value in (meta or {}).items()
-        if key != "progress_token" and not key.startswith(RESERVED)
-    }
-    return kept or None
+def _reporter(ctx: Context) -> ProgressReporter:
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        await ctx.session.report_progress(done, total, message)
+
+    return report
+
+
+def _positional(report: ProgressReporter) -> ProgressFnT:
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        await report(progress, total, message)
+
+    return told

@@ -14,7 +14,7 @@ from server.prompts import PROMPTS, Prompts
 from server.resources import PAGE_SIZE
 from server.upstream.directory import meta_of
 from server.upstream.naming import exposed_name
-from server.upstream.offers import Offers, passed_meta
+from server.upstream.offers import Offers
 from server.upstream.resources import GatewayResources
 from server.upstream.upstream import Upstream
 
@@ -78,9 +78,11 @@ class GatewayPrompts:
         if found is None:
             return await self._own.get_prompt(ctx, params)
         upstream, own = found
-        asked = params.model_copy(update={"name": own, "meta": passed_meta(params.meta)})
-        request = types.GetPromptRequest(params=asked)
-        return await self._offers.ask(ctx, upstream, request, _GOT)
+        asked = types.GetPromptRequestParams(name=own, arguments=params.arguments)
+        with self._offers.relayed(ctx, params, params.name) as relay:
+            return await self._offers.ask(
+                relay, upstream, types.GetPromptRequest(params=asked), _GOT
+            )
 
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
@@ -94,9 +96,9 @@ class GatewayPrompts:
         if found is None:
             return await self._own.complete(ctx, params)
         upstream, ref = found
-        asked = params.model_copy(update={"ref": ref, "meta": passed_meta(params.meta)})
+        asked = params.model_copy(update={"ref": ref, "meta": None})
         request = types.CompleteRequest(params=asked)
-        return await self._offers.ask(ctx, upstream, request, _COMPLETED)
+        return await self._offers.ask_plainly(ctx, upstream, request, _COMPLETED)
 
     async def _referred(self, ctx: Context, ref: Reference) -> tuple[Upstream, Reference] | None:
         if isinstance(ref, types.PromptReference):

@@ -10,10 +10,11 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from server.paging import DOCUMENTS, page, place_of
-from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources
+from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
 from server.upstream.directory import Directory, Shelf
 from server.upstream.listing import Listing
-from server.upstream.offers import Offers, passed_meta
+from server.upstream.offers import Offers
+from server.upstream.relay import Relay
 from server.upstream.upstream import Upstream
 from server.upstream.uris import is_ours, split
 
@@ -92,16 +93,18 @@ class GatewayResources:
             MCPError: Resource not found, in the code of the connection's protocol; else whatever
                 its server says.
         """
+        owners = await self.owners(ctx, params.uri)
+        if not owners:
+            return await self._own.read_resource(ctx, params)
         failure: MCPError | None = None
-        for upstream, own in await self.owners(ctx, params.uri):
-            try:
-                return await self._read(ctx, upstream, params, own)
-            except MCPError as error:
-                if not _is_not_found(error):
-                    failure = failure or error
-        if failure is not None:
-            raise failure
-        return await self._own.read_resource(ctx, params)
+        with self._offers.relayed(ctx, params, params.uri) as relay:
+            for upstream, own in owners:
+                try:
+                    return await self._read(relay, upstream, params.uri, own)
+                except MCPError as error:
+                    if not _is_not_found(error):
+                        failure = failure or error
+        raise failure or no_resource_at(params.uri, ctx)
 
     async def owners(self, ctx: Context, uri: str) -> list[tuple[Upstream, str]]:
         """Who may know an address, most likely first, each with its own address there."""
@@ -140,15 +143,14 @@ class GatewayResources:
         return found
 
     async def _read(
-        self, ctx: Context, upstream: Upstream, params: types.ReadResourceRequestParams, own: str
+        self, relay: Relay, upstream: Upstream, uri: str, own: str
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        asked = params.model_copy(update={"uri": own, "meta": passed_meta(params.meta)})
-        request = types.ReadResourceRequest(params=asked)
-        result = await self._offers.ask(ctx, upstream, request, _READ)
-        if isinstance(result, types.InputRequiredResult) or own == params.uri:
+        request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=own))
+        result = await self._offers.ask(relay, upstream, request, _READ)
+        if isinstance(result, types.InputRequiredResult) or own == uri:
             return result
         contents = [
-            each.model_copy(update={"uri": params.uri}) if each.uri == own else each
+            each.model_copy(update={"uri": uri}) if each.uri == own else each
             for each in result.contents
         ]
         return result.model_copy(update={"contents": contents})

@@ -1,0 +1,212 @@
+"""Exchanges: one request to another server, and what that asks before it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+import mcp_types as types
+
+from server.upstream.connection import Connection
+from server.upstream.parked import ParkedCall
+from server.upstream.patience import Patience
+from server.upstream.presenting import UnshowableError, presented
+from server.upstream.questions import Questions
+from server.upstream.relay import Relay
+from server.upstream.upstream import Upstream
+from server.upstream.ways import BackChannel, Way, can_ask
+from tools.core.approval import digest_of
+from tools.core.context import ProgressReporter, RequestContext
+from tools.core.errors import DeadlineError, UpstreamError
+from tools.core.sampling import AnswersAwaitedError
+
+__all__ = ["Exchange", "Request"]
+
+MOST_ROUNDS = 10
+"""Times that a server may end one call to be called again, as the SDK's clients have it."""
+
+FIRST_PAUSE = 0.05
+LAST_PAUSE = 0.25
+"""Seconds before a server is called again that asked nothing, growing."""
+
+DIGEST_CHARACTERS = 16
+
+AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT", bound=types.Result)
+ResultT_co = TypeVar("ResultT_co", bound=types.Result, covariant=True)
+
+_NOBODY = types.ErrorData(code=types.INVALID_REQUEST, message="Nobody can be asked.")
+
+
+class Request(Protocol[ResultT_co]):
+    """What is asked of a server."""
+
+    async def send(
+        self,
+        connection: Connection,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> ResultT_co | types.InputRequiredResult:
+        """Asks once.
+
+        Args:
+            connection: To the server.
+            answers: To what it asked when it was asked before.
+            state: What it handed over then.
+        """
+
+
+class Exchange(Generic[ResultT]):
+    """One request to another server.
+
+    Args:
+        upstream: The server.
+        context: Whose request it is.
+    """
+
+    def __init__(self, upstream: Upstream, context: RequestContext) -> None:
+        self._upstream = upstream
+        self._context = context
+        self._patience = Patience(upstream.settings.timeout)
+
+    async def alone(self, request: Request[ResultT]) -> ResultT:
+        """Makes it for somebody who cannot be asked."""
+        return await self._in_time(partial(self._talk, None, partial(self._finish, None, request)))
+
+    async def make(
+        self,
+        named: tuple[str, Mapping[str, Any]],
+        make: Callable[[ProgressReporter | None], Request[ResultT]],
+        relay: Relay,
+    ) -> ResultT:
+        """Makes it for a client, who is asked in the way of its protocol.
+
+        Args:
+            named: What tells it from others in the same request, with its arguments.
+            make: Makes the request, given who hears how far it is.
+            relay: The way to the client.
+        """
+        if relay.is_modern and relay.can_be_asked:
+            return await self._in_rounds(named, make, relay)
+        report = self._context.report_progress if relay.wants_progress else None
+        return await self._at_once(make(report), relay)
+
+    async def _at_once(self, request: Request[ResultT], relay: Relay) -> ResultT:
+        """Makes it while the client waits, who is asked meanwhile where that can be."""
+        way = BackChannel(relay.ctx, self._patience)
+        return await self._in_time(partial(self._talk, way, partial(self._finish, way, request)))
+
+    async def _in_rounds(
+        self,
+        named: tuple[str, Mapping[str, Any]],
+        make: Callable[[ProgressReporter | None], Request[ResultT]],
+        relay: Relay,
+    ) -> ResultT:
+        """Makes it, or goes on with it, for a client that is asked by ending its own request."""
+        this_round = relay.this_round
+        name, arguments = named
+        said = digest_of(f"{self._upstream.name}/{name}", arguments, self._context.identity)
+        name = this_round.name_of(said[:DIGEST_CHARACTERS])
+        prefix = f"{self._upstream.name}:{name}:"
+        parked: ParkedCall[ResultT | types.InputRequiredResult] | None = relay.stay.calls.get(name)
+        if parked is None:
+            parked = relay.stay.calls[name] = ParkedCall(relay.ctx, self._patience)
+            request = make(parked.report if relay.wants_progress else None)
+            send = partial(self._send, request, *this_round.take(name))
+            talk = partial(self._talk, parked, send)
+            relay.parked.start(parked, partial(self._in_time, talk))
+        answer = await parked.result(relay.ctx, self._context.report_progress, prefix, this_round)
+        if answer is not None:
+            del relay.stay.calls[name]
+        if isinstance(answer, types.InputRequiredResult):
+            asked = (answer.input_requests or {}).items()
+            shown = {key: self._presented(parked, each) for key, each in asked}
+            this_round.pass_on(name, shown, answer.request_state)
+        elif answer is not None:
+            return answer
+        raise AnswersAwaitedError(f"The server {self._upstream.name!r} has to be answered first.")
+
+    async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        with self._patience.scope:
+            return await work()
+        raise DeadlineError(
+            f"The server {self._upstream.name!r} did not answer within"
+            f" {self._upstream.settings.timeout:g} seconds; the call was cancelled.",
+            next_actions=["Ask for less in one call, or call again later."],
+        )
+
+    async def _talk(
+        self, way: Way | None, ask: Callable[[Connection], Awaitable[AnswerT]]
+    ) -> AnswerT:
+        """Asks in the conversation; meanwhile the server may ask as well."""
+
+        async def question(connection: Connection) -> AnswerT:
+            questions = connection.callbacks
+            if way is None or not isinstance(questions, Questions):
+                return await ask(connection)
+            with questions.during(way):
+                return await ask(connection)
+
+        return await self._upstream.ask(self._context.session_id, question)
+
+    async def _finish(
+        self, way: Way | None, request: Request[ResultT], connection: Connection
+    ) -> ResultT:
+        """Calls until there is a result, and answers what a server of 2026-07-28 asks."""
+        answers: types.InputResponses | None = None
+        state: str | None = None
+        for _ in range(MOST_ROUNDS + 1):
+            answer = await self._send(request, answers, state, connection)
+            if not isinstance(answer, types.InputRequiredResult):
+                return answer
+            asked = (answer.input_requests or {}).items()
+            answers = {key: await self._answered(way, each) for key, each in asked}
+            state = answer.request_state
+        raise UpstreamError(
+            f"The server {self._upstream.name!r} asked more than {MOST_ROUNDS} times in one call."
+        )
+
+    async def _send(
+        self,
+        request: Request[ResultT],
+        answers: types.InputResponses | None,
+        state: str | None,
+        connection: Connection,
+    ) -> ResultT | types.InputRequiredResult:
+        """Makes the call, again and again where the server only wants that."""
+        pause = FIRST_PAUSE
+        for _ in range(MOST_ROUNDS):
+            answer = await request.send(connection, answers, state)
+            if not isinstance(answer, types.InputRequiredResult) or answer.input_requests:
+                return answer
+            answers, state = None, answer.request_state
+            await anyio.sleep(pause)
+            pause = min(pause * 2, LAST_PAUSE)
+        raise UpstreamError(
+            f"The server {self._upstream.name!r} put the call off more than {MOST_ROUNDS} times."
+        )
+
+    async def _answered(self, way: Way | None, request: types.InputRequest) -> types.InputResponse:
+        shown = self._presented(way, request)
+        answer = _NOBODY if way is None else await way.ask(shown)
+        if isinstance(answer, types.ErrorData):
+            raise UpstreamError(
+                f"The server {self._upstream.name!r} asked for what the client did not answer: "
+                + answer.message
+            )
+        return answer
+
+    def _presented(self, way: Way | None, request: types.InputRequest) -> types.InputRequest:
+        if way is None or not can_ask(way.capabilities, request):
+            raise UpstreamError(
+                f"The server {self._upstream.name!r} asked for what this client cannot be asked"
+                f" ({request.method})."
+            )
+        try:
+            return presented(self._upstream.name, request)
+        except UnshowableError as error:
+            raise UpstreamError(
+                f"The server {self._upstream.name!r} asked in vain: {error}"
+            ) from error

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+)
+from mcp.shared.exceptions import MCPError
+
+from server.app import App
+from server.gateway_settings import ProfileSettings
+
+pytestmark = pytest.mark.anyio
+
+MODERN = "2026-07-28"
+BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])
+BY_BOTH_ERAS = pytest.mark.parametrize(
+    ("mode", "era"), [(mode, era) for mode in ("legacy", MODERN) for era in ("legacy", "both")]
+)
+
+
+class Heard:
+    """What a client of either era is told, in the form of the newer one."""
+
+    def __init__(self) -> None:
+        self.updates: list[ServerEvent] = []
+        self.lists: list[ServerEvent] = []
+        self._more = anyio.Event()
+
+    async def take(self, message: Any) -> None:
+        match message:
+            case types.ResourceUpdatedNotification(params=params):
+                self.put(ResourceUpdated(str(params.uri)))
+            case types.ResourceListChangedNotification():
+                self.put(ResourcesListChanged())
+            case types.PromptListChangedNotification():
+                self.put(PromptsListChanged())
+
+    def put(self, event: ServerEvent) -> None:
+        (self.updates if isinstance(event, ResourceUpdated) else self.lists).append(event)
+        self._more.set()
+
+    async def update(self, uri: str) -> None:
+        """Waits for the next change of a resource, which has to be of this one."""
+        with anyio.fail_after(20):
+            while not self.updates:
+                await self._next()
+        assert self.updates.pop(0) == ResourceUpdated(uri)
+
+    async def changed(self, event: ServerEvent) -> None:
+        """Waits until it was told that a list changed."""
+        with anyio.fail_after(20):
+            while event not in self.lists:
+                await self._next()
+        self.lists.clear()
+
+    async def _next(self) -> None:
+        await self._more.wait()
+        self._more = anyio.Event()
+
+
+@asynccontextmanager
+async def listening(app: App, mode: str, *uris: str) -> AsyncIterator[tuple[Client, Heard]]:
+    """A client that hears of some resources and of every list, as its era has it."""
+    heard = Heard()
+    handler = heard.take if mode == "legacy" else None
+    async with Client(app.server, mode=mode, cache=None, message_handler=handler) as client:
+        if mode == "legacy":
+            for uri in uris:
+                await client.session.send_request(_subscribe(uri), types.EmptyResult)
+            yield client, heard
+        else:
+            async with (
+                anyio.create_task_group() as group,
+                client.listen(
+                    resource_subscriptions=uris,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
+                ) as stream,
+            ):
+                group.start_soon(_pass_on, stream, heard)
+                yield client, heard
+                group.cancel_scope.cancel()
+
+
+async def _pass_on(stream: Any, heard: Heard) -> None:
+    async for event in stream:
+        heard.put(event)
+
+
+def _subscribe(uri: str) -> types.SubscribeRequest:
+    return types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+
+
+def _unsubscribe(uri: str) -> types.UnsubscribeRequest:
+    return types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+
+
+async def _call(client: Client, name: str, **arguments: str) -> str:
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def _until(holds: Callable[[], Any]) -> None:
+    with anyio.fail_after(20):
+        while not holds():
+            await anyio.lowlevel.checkpoint()
+
+
+@BY_BOTH_ERAS
+async def test_a_change_of_a_resource_is_told_to_whoever_subscribed(
+    app_before: Any, mode: str, era: str
+) -> None:
+    async with (
+        app_before(("ann", era)) as app,
+        listening(app, mode, "ann://one", "ann://two") as (client, heard),
+    ):
+        assert await _call(client, "ann__subscribed") == "ann://one ann://two"
+        await _call(client, "ann__touch", uri="ann://other")
+        await _call(client, "ann__touch", uri="ann://two")
+        await heard.update("ann://two")
+        await _call(client, "ann__touch", uri="ann://one")
+        await heard.update("ann://one")
+        assert not heard.updates
+
+
+@BY_BOTH_ERAS
+async def test_who_leaves_takes_its_subscriptions_along(
+    app_before: Any, mode: str, era: str
+) -> None:
+    async with app_before(("ann", era)) as app:
+        async with listening(app, mode, "ann://one") as (client, _):
+            assert await _call(client, "ann__subscribed") == "ann://one"
+            assert app.subscriptions.held
+        await _until(lambda: not app.subscriptions.held)
+        async with Client(app.server, mode=mode) as client:
+            with anyio.fail_after(20):
+                while await _call(client, "ann__subscribed"):
+                    pass
+
+
+@pytest.mark.parametrize("era", ["legacy", "both"])
+async def test_who_unsubscribes_hears_no_more_and_who_subscribes_again_hears(
+    app_before: Any, era: str
+) -> None:
+    async with (
+        app_before(("ann", era)) as app,
+        listening(app, "legacy", "ann://one") as (client, heard),
+    ):
+        await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)  # once more
+        await client.session.send_request(_unsubscribe("ann://one"), types.EmptyResult)
+        await client.session.send_request(_unsubscribe("ann://one"), types.EmptyResult)
+        with anyio.fail_after(20):
+            while await _call(client, "ann__subscribed"):
+                pass
+        await _call(client, "ann__touch", uri="ann://one")
+        await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)
+        await _call(client, "ann__touch", uri="ann://one")
+        await heard.update("ann://one")
+        assert not heard.updates
+
+
+@BY_ERA
+async def test_a_namespaced_resource_is_told_of_under_the_address_that_was_subscribed(
+    app_before: Any, mode: str
+) -> None:
+    address = "toolcrib://ann/shared://all"
+    async with (
+        app_before(("bob", "both"), ("ann", "both")) as app,
+        listening(app, mode, address) as (client, heard),
+    ):
+        await _call(client, "bob__touch", uri="shared://all")
+        await _call(client, "ann__touch", uri="shared://all")
+        await heard.update(address)
+        assert not heard.updates
+
+
+@BY_BOTH_ERAS
+async def test_lists_that_change_at_a_server_are_told_once_ours_has_changed(
+    app_before: Any, mode: str, era: str
+) -> None:
+    async with app_before(("ann", era)) as app:
+        async with Client(app.server, mode=mode) as first:
+            await first.list_prompts()  # by which the server was listed
+        async with listening(app, mode) as (client, heard):
+            await _call(client, "ann__add_prompt", name="new")
+            with anyio.fail_after(20):
+                while "ann__new" not in [
+                    each.name for each in (await client.list_prompts()).prompts
+                ]:
+                    await heard.changed(PromptsListChanged())
+            await _call(client, "ann__add_resource", uri="ann://new")
+            with anyio.fail_after(20):
+                while "ann://new" not in [
+                    each.uri for each in (await client.list_resources()).resources
+                ]:
+                    await heard.changed(ResourcesListChanged())
+
+
+async def test_nobody_hears_of_a_server_that_a_profile_hides(app_before: Any) -> None:
+    profiles = {"careful": ProfileSettings(clients=("mcp",), deny=("server:ann",))}
+    servers = (("ann", "both"), ("bob", "both"))
+    async with app_before(*servers, profiles=profiles) as app:
+        async with Client(app.server, mode="legacy") as client:
+            with pytest.raises(MCPError) as failure:
+                await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)
+            assert failure.value.code == -32002
+        async with (
+            Client(app.server) as client,
+            client.listen(resource_subscriptions=["ann://one", "bob://one"]) as stream,
+        ):
+            assert stream.honored.resource_subscriptions == ["bob://one"]
+        async with listening(app, "legacy") as (_, heard):
+            app.subscriptions.changed("ann", {"prompts"})
+            app.subscriptions.changed("bob", {"resources"})
+            await heard.changed(ResourcesListChanged())
+            assert PromptsListChanged() not in heard.lists
+
+
+async def test_what_nobody_has_or_tells_of_is_not_subscribed(app_before: Any) -> None:
+    async with app_before(("ann", "both")) as app:
+        async with Client(app.server, mode="legacy") as client:
+            for uri in ("nobody://one", "context://documents"):
+                with pytest.raises(MCPError) as failure:
+                    await client.session.send_request(_subscribe(uri), types.EmptyResult)
+                assert failure.value.code == -32002
+        async with (
+            Client(app.server) as client,
+            client.listen(
+                resource_subscriptions=["context://documents"], tools_list_changed=True
+            ) as stream,
+        ):
+            assert not stream.honored.resource_subscriptions
+            assert not stream.honored.tools_list_changed
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_what_is_said_to_change_is_what_changes(app_before: Any, mode: str) -> None:
+    async with app_before(("ann", "both")) as app, Client(app.server, mode=mode) as client:
+        before = client.server_capabilities
+    async with app_before() as app, Client(app.server, mode=mode) as client:
+        alone = client.server_capabilities
+    assert before.resources == types.ResourcesCapability(subscribe=True, list_changed=True)
+    assert before.prompts == types.PromptsCapability(list_changed=True)
+    assert before.tools == types.ToolsCapability(list_changed=False)
+    assert alone.resources == types.ResourcesCapability(subscribe=False, list_changed=False)
+    assert alone.prompts == types.PromptsCapability(list_changed=False)
+    assert alone.tools == types.ToolsCapability(list_changed=False)
