@@ -43,6 +43,7 @@ def configure(settings: Settings) -> None:
     logger = logging.getLogger("toolcrib")
     logger.setLevel(settings.log.level)
     logging.captureWarnings(capture=True)
+    _quieten()
     path = settings.log_file
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,6 +60,14 @@ def show() -> None:
     """Shows the log as plain lines on stderr, for a command whose user waits in front of it."""
     logging.basicConfig(format="%(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)
+    logging.getLogger("toolcrib.servers").setLevel(logging.WARNING)  # theirs, not ours
+    _quieten()
+
+
+def _quieten() -> None:
+    """Leaves out the tracebacks of the SDK's client: what another server did is told in a line."""
+    for name in ("client", "mcp.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _add(root: logging.Logger, handler: logging.Handler, formatter: logging.Formatter) -> None:

@@ -13,9 +13,11 @@ import mcp_types as types
 
 from server.gateway_settings import ServerSettings
 from server.upstream.conversion import Invoke, to_barred, to_spec
+from server.upstream.naming import exposed_name
 from server.upstream.vetting import Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
+from tools.core.errors import PermissionDeniedError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
@@ -75,6 +77,20 @@ class Admission:
             put = partial(self._vetting.put, server, tools, ours)
             for each in sorted(await anyio.to_thread.run_sync(put)):
                 await self._judge(each)
+
+    def check(self, server: str, own_name: str) -> None:
+        """Refuses a call of a tool that is in quarantine, or gone, since the call began.
+
+        Raises:
+            PermissionDeniedError: If a person has to look at it first.
+            UnknownToolError: If the server has it no more.
+        """
+        spec = self._registry.find(exposed_name(server, own_name))
+        if spec.barred:
+            raise PermissionDeniedError(
+                f"{spec.name} is in quarantine: {spec.barred}",
+                next_actions=[f"Ask the user to look at it: toolcrib servers review {server}."],
+            )
 
     async def watch(self) -> None:
         """Frees tools within a second after a person has approved them, in whatever process."""

@@ -28,6 +28,8 @@ async def problem_of(error: BaseException, link: Link | None) -> str:
         return cause.message.rstrip(".")
     if link is not None and (known := await link.explain()):
         return known
+    if isinstance(cause, TimeoutError):
+        return "it took too long"
     if isinstance(cause, MCPError):
         return f"refused: {cause.error.message[:LONGEST]}"
     return f"failed: {str(cause)[:LONGEST] or type(cause).__name__}"

@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -23,8 +24,10 @@ from server.upstream.naming import SEPARATOR
 from server.upstream.opening import Opener
 from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
+from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolResult
 
 __all__ = ["Gateway", "OnChange"]
 
@@ -108,12 +111,13 @@ class Gateway:
             yield
             return
         try:
-            async with anyio.create_task_group() as group:
-                self._start(group, eager=eager)
-                self._runs = True
-                yield
+            async with anyio.create_task_group() as connections:
+                async with anyio.create_task_group() as keepers:
+                    self._start(keepers, connections, eager=eager)
+                    yield
+                    keepers.cancel_scope.cancel()  # so that nothing is connected to once more
                 await self._leave()
-                group.cancel_scope.cancel()
+                connections.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await self._transports.aclose()
@@ -162,17 +166,18 @@ class Gateway:
                     if not (is_known or self._listed[upstream.name].is_set()):
                         group.start_soon(self._list_now, upstream)
 
-    def _start(self, group: TaskGroup, *, eager: bool) -> None:
+    def _start(self, keepers: TaskGroup, connections: TaskGroup, *, eager: bool) -> None:
+        self._runs = True
         for upstream in self.upstreams.values():
-            upstream.run_in(group)
-        group.start_soon(self._load)
+            upstream.run_in(connections)
+        keepers.start_soon(self._load)
         for upstream in self.upstreams.values():
             starts = eager and not upstream.settings.lazy
             if not starts:
                 self._settled[upstream.name].set()
-            group.start_soon(partial(self._keep, upstream, starts=starts))
-        group.start_soon(self._sweep)
-        group.start_soon(self._admission.watch)
+            keepers.start_soon(partial(self._keep, upstream, starts=starts))
+        keepers.start_soon(self._sweep)
+        keepers.start_soon(self._admission.watch)
 
     async def _leave(self) -> None:
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):
@@ -228,7 +233,8 @@ class Gateway:
         if listing is not None:
             changed = await self._take(upstream, listing)
             if changed and self._cached is not None:
-                await self._cached.put(upstream.name, upstream.settings, listing)
+                with anyio.CancelScope(shield=True):  # the next start may need it
+                    await self._cached.put(upstream.name, upstream.settings, listing)
         self._settled[upstream.name].set()
         self._listed[upstream.name].set()
         return listing is not None
@@ -238,13 +244,29 @@ class Gateway:
         changed = listing.differs_from(upstream.listing)
         upstream.listing = listing
         if "tools" in changed:
-            invoke = partial(partial, call, upstream)  # by the name that the server has for a tool
+            invoke = partial(partial, self._call, upstream)  # by the name that the server has
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         self._settled[upstream.name].set()
         if changed:
             for listener in self._listeners:
                 listener(upstream.name, changed)
         return bool(changed)
+
+    async def _call(
+        self,
+        upstream: Upstream,
+        own_name: str,
+        arguments: dict[str, Any],
+        context: RequestContext,
+    ) -> ToolResult:
+        """Calls a tool; where only its cached definition is known, after the server was asked."""
+        listed = self._listed[upstream.name]
+        if not listed.is_set():
+            await upstream.connection(context.session_id)  # which has it asked
+            with anyio.move_on_after(upstream.settings.start_timeout):
+                await listed.wait()
+            self._admission.check(upstream.name, own_name)
+        return await call(upstream, own_name, arguments, context)
 
     async def _sweep(self) -> None:
         while True:

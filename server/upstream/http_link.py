@@ -71,7 +71,7 @@ class HttpLink(Link):
 
     async def explain(self) -> str:
         """Why requests failed, as far as HTTP tells."""
-        return self._problem
+        return "has forgotten the session" if self.is_forgotten else self._problem
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
@@ -98,7 +98,6 @@ class HttpLink(Link):
             self._status, self._problem = status, _meaning(status)
         if status == HTTPStatus.NOT_FOUND and MCP_SESSION_ID in request.headers:
             self.is_forgotten = True
-            self._problem = "has forgotten the session"
             self.ended.set()
 
     def note_failure(self, error: httpx2.TransportError) -> None:

@@ -209,7 +209,7 @@ class Upstream:
                 return await list_all(connection)
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             problem = await problem_of(error, None)
-            _logger.warning("The server %r does not say what it offers: it %s.", self.name, problem)
+            _logger.warning("What the server %r offers is not known: %s.", self.name, problem)
             return None
 
     async def may_be_tried(self) -> None:

@@ -77,9 +77,7 @@ class Running:
     def names(self) -> list[str]:
         return [spec.name for spec in self.registry.specs()]
 
-    async def call(
-        self, server: str, tool: str, text: str = "", *, session_id: str = HOME
-    ) -> str:
+    async def call(self, server: str, tool: str, text: str = "", *, session_id: str = HOME) -> str:
         """What a tool answers, without all that is around a call."""
         request = types.CallToolRequest(
             params=types.CallToolRequestParams(name=tool, arguments={"text": text})

@@ -59,7 +59,7 @@ def initialized(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def call(number: int, name: str, arguments: dict[str, Any]) -> str | None:
+def call(number: int, name: str, arguments: dict[str, Any]) -> str | None:  # noqa: C901, PLR0911, PLR0912  # one case a fault
     """What a tool answers; None for what is no answer."""
     text = str(arguments.get("text", ""))
     match name:
@@ -90,7 +90,7 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> str | None:
             KEPT.append(text)
             return " ".join(KEPT)
         case "leave":
-            left = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            left = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
             return str(left.pid)
         case "variable":
             return os.environ.get(text, "")

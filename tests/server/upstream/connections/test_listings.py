@@ -79,9 +79,7 @@ async def test_a_server_that_is_down_has_its_last_tools(frail: Any, gateway_of: 
             await running.call("toy", "echo")
 
 
-async def test_other_settings_make_another_server(
-    frail: Any, gateway_of: Any
-) -> None:
+async def test_other_settings_make_another_server(frail: Any, gateway_of: Any) -> None:
     toy = frail()
     async with gateway_of(toy=toy.settings()):
         pass

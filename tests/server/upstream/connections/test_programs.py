@@ -159,7 +159,7 @@ async def main():
         await anyio.sleep_forever()
 anyio.run(main)
 """
-    us = subprocess.Popen([sys.executable, "-c", script])
+    us = subprocess.Popen([sys.executable, "-c", script])  # noqa: ASYNC220  # in a test
     await until(lambda: toy.pids)
     us.kill()
     us.wait()
