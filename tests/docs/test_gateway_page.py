@@ -32,6 +32,7 @@ SETTINGS_PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ ", re.MULTILINE)
+_SCORE = re.compile(r" \d\.\d\d$")
 _LINK = re.compile(r"\]\((?!http)([^)#]*)(?:#([\w-]+))?\)")
 
 BLOCKS = _BLOCK.findall(PAGE)
@@ -47,15 +48,20 @@ FIRST, RULES, TRUSTED, PROFILE = TOML[0], *TOML[-3:]
 """The blocks that a client is served with."""
 
 STAND_IN = """
+from typing import Annotated
+
 import mcp_types as types
 from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+Number = Annotated[float, Field(strict=True)]  # as the real one is
 
 server = MCPServer("stand-in")
 reads = types.ToolAnnotations(read_only_hint=True)
 
 
 @server.tool(name="get-sum", description="Returns the sum of two numbers", annotations=reads)
-def get_sum(a: float, b: float) -> str:
+def get_sum(a: Number, b: Number) -> str:
     return f"The sum of {a:g} and {b:g} is {a + b:g}."
 
 
@@ -152,7 +158,7 @@ async def test_the_model_finds_and_calls_what_the_page_says(home: Home) -> None:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         assert not any("__" in name for name in listed)
         found = await said(client, "search_tools", query="add two numbers")
-        assert found.splitlines()[0] == shown
+        assert _SCORE.sub("", found.splitlines()[0]) == _SCORE.sub("", shown)
         call = {"name": "get-sum", "arguments": {"a": 2, "b": 3}}
         assert await said(client, "call_tool", **call) == "The sum of 2 and 3 is 5."
         assert (await said(client, "everything__echo", message="x")).startswith("approval_required")
@@ -197,8 +203,8 @@ async def test_a_profile_hides_what_it_leaves_out(home: Home) -> None:
         assert (await said(client, "echo", message="x")).startswith("approval_required")
 
 
-async def said(client: Client, name: str, **arguments: Any) -> str:
-    result = await client.call_tool(name, arguments)
+async def said(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
     return "\n".join(getattr(each, "text", "") for each in result.content)
 
 
