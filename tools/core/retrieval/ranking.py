@@ -71,8 +71,9 @@ def score(
     words = postings.scores(inquiry.terms[0], size)
     whole = _evidence(inquiry, 0, postings, words, None if allowed is None else slots)
     fused = fuse(whole)
+    likely = _top(fused)
     clauses = [
-        _clause(inquiry, number, postings, size, fused, slots)
+        _clause(inquiry, number, postings, size, slots, likely)
         for number in range(1, len(inquiry.terms))
     ]
     lift(fused, clauses)
@@ -122,24 +123,25 @@ def _evidence(
     return Evidence(words if slots is None else words[slots], most, nearness)
 
 
-def _clause(
-    inquiry: Inquiry, number: int, postings: Postings, size: int, fused: Floats, slots: Ints
+def _clause(  # noqa: PLR0913, PLR0917  # all of a search that a clause shares
+    inquiry: Inquiry, number: int, postings: Postings, size: int, slots: Ints, likely: Ints
 ) -> tuple[Ints, Evidence]:
-    """What a clause tells of the tools that may be the best for it, and their places in `fused`.
+    """What a clause tells of the tools that may be the best for it, and their places in `slots`.
 
-    Those are the best by the clause's words, and those that fit the whole query best.
+    Those are the best by the clause's words, and those that are likely for the whole query.
     """
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     words = postings.scores(inquiry.terms[number], size)
-    places = np.union1d(_top(words[slots]), _top(fused))
+    places = np.union1d(_top(words[slots]), likely)
     return places, _evidence(inquiry, number, postings, words, slots[places])
 
 
 def _top(scores: Floats) -> Ints:
-    """The places of the highest scores."""
+    """The places of the highest scores above 0."""
     import numpy as np  # noqa: PLC0415  # imported on first use
 
-    if len(scores) <= CANDIDATES:
-        return np.arange(len(scores))
-    return np.argpartition(scores, -CANDIDATES)[-CANDIDATES:]
+    places = np.flatnonzero(scores > 0)
+    if len(places) <= CANDIDATES:
+        return places
+    return places[np.argpartition(scores[places], -CANDIDATES)[-CANDIDATES:]]
