@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -176,17 +177,27 @@ def test_of_two_processes_that_see_different_definitions_first_one_holds_its_bac
     assert [each.barred for each in other.judge("git", trusts=True)] == [CHANGED]
 
 
-def test_what_cannot_be_pinned_is_held_back(pins: Pins, database: Database) -> None:
+def test_where_pins_cannot_be_read_nothing_is_used(pins: Pins, database: Database) -> None:
     vetted(pins, a_tool())
-    with database.write() as connection:
-        connection.execute(
-            "CREATE TRIGGER full_disk BEFORE INSERT ON tool_pins"
-            " BEGIN SELECT RAISE(ABORT, 'no space left'); END"
-        )
-    # An abort is an IntegrityError, which is a defect of ours elsewhere: replaced by a real one.
-    with database.write() as connection:
-        connection.execute("DROP TRIGGER full_disk")
     database.path.rename(database.path.with_name("gone.db"))
     judged = vetted(pins, a_tool(), a_tool("new"))
     assert [each.barred for each in judged.values()] == [UNKNOWN, UNKNOWN]
-    assert UNPINNED
+
+
+def test_what_cannot_be_pinned_is_held_back(pins: Pins) -> None:
+    vetted(pins, a_tool())
+    with full_disk():
+        judged = vetted(pins, a_tool(), a_tool("new"))
+    assert [each.barred for each in judged.values()] == ["", UNPINNED]
+    assert vetted(pins, a_tool("new"))["new"].barred == ""
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process may grow."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
