@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import Literal
@@ -162,6 +162,17 @@ class Connection:
     def lived(self) -> float:
         """Seconds since it was made."""
         return time.monotonic() - self._began
+
+    def sends_headers_of(self, tools: Sequence[types.Tool]) -> None:
+        """Has arguments sent as headers too, where their schemas want it (`x-mcp-header`).
+
+        The SDK knows that of tools which the very connection has listed; here one lists for all.
+
+        Args:
+            tools: Tools of its server with such arguments.
+        """
+        listed = types.ListToolsResult(tools=list(tools))
+        self.session._absorb_tool_listing(listed, complete=False)  # noqa: SLF001  # no public way
 
     async def open(self, group: TaskGroup) -> None:
         """Connects; the session then lives in a task of the group until it is closed.

@@ -242,7 +242,7 @@ class Gateway:
     async def _take(self, upstream: Upstream, listing: Listing) -> bool:
         """Puts another listing in the place of the last, and tells; whether it is another."""
         changed = listing.differs_from(upstream.listing)
-        upstream.listing = listing
+        upstream.offers(listing)
         if "tools" in changed:
             invoke = partial(partial, self._call, upstream)  # by the name that the server has
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)

@@ -13,6 +13,7 @@ import anyio
 import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import x_mcp_header_map
 from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
@@ -64,6 +65,7 @@ class Upstream:
         self.name = name
         self.settings = settings
         self.listing: Listing | None = None
+        self._headed: tuple[types.Tool, ...] = ()
         self._opener = opener
         self._home = home
         self._health = Health()
@@ -125,6 +127,16 @@ class Upstream:
     def run_in(self, group: TaskGroup) -> None:
         """Has its connections live in a task group from now on."""
         self._group = group
+
+    def offers(self, listing: Listing) -> None:
+        """Takes note of what it offers now."""
+        self.listing = listing
+        if not self.settings.url:
+            return
+        self._headed = tuple(each for each in listing.tools if x_mcp_header_map(each.input_schema))
+        for connection in self._connections.values():
+            if connection.is_open and connection.is_modern:
+                connection.sends_headers_of(self._headed)
 
     async def connection(self, session_id: str) -> Connection:
         """The connection of one conversation, which is opened where there is none.
@@ -262,6 +274,8 @@ class Upstream:
             self._health.note(State.DOWN, error.message)
         else:
             attempt.connection = self._connections[session_id] = connection
+            if connection.is_modern:
+                connection.sends_headers_of(self._headed)
             self._health.note(State.UP)
             self._opened.set()
             group.start_soon(self._watch, connection)

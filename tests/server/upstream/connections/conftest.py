@@ -17,7 +17,7 @@ import pytest
 from server.gateway_settings import ServerSettings
 from server.upstream.admission import Admission
 from server.upstream.cached import Cached
-from server.upstream.connection import Connection
+from server.upstream.connection import Callbacks, Connection, MakeCallbacks
 from server.upstream.gateway import Gateway
 from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
@@ -125,7 +125,11 @@ def gateway_of(catalog: Catalog) -> Callable[..., AbstractAsyncContextManager[Ru
 
     @asynccontextmanager
     async def make(
-        *, eager: bool = True, environ: dict[str, str] | None = None, **servers: ServerSettings
+        *,
+        eager: bool = True,
+        environ: dict[str, str] | None = None,
+        make_callbacks: MakeCallbacks = lambda *_: Callbacks(),
+        **servers: ServerSettings,
     ) -> AsyncIterator[Running]:
         registry = ToolRegistry()
         gateway = Gateway(
@@ -135,6 +139,7 @@ def gateway_of(catalog: Catalog) -> Callable[..., AbstractAsyncContextManager[Ru
             admission=Admission(registry, catalog.pins, servers),
             transports=Transports(dict(os.environ) if environ is None else environ),
             cached=Cached(catalog.listings),
+            make_callbacks=make_callbacks,
         )
         with anyio.fail_after(60):
             async with gateway.running(eager=eager):

@@ -11,11 +11,12 @@ import gzip
 import json
 import socket
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PORT, KIND, FAULT = int(sys.argv[1]), sys.argv[2], (*sys.argv[3:], "")[0]
@@ -26,6 +27,11 @@ toy = MCPServer("frail")
 
 @toy.tool()
 def echo(text: str) -> str:
+    return text
+
+
+@toy.tool()
+def headed(text: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Text"})]) -> str:
     return text
 
 

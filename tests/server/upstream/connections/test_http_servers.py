@@ -70,7 +70,7 @@ async def test_a_server_is_spoken_to_as_it_speaks(
 ) -> None:
     settings = listening(kind).settings(transport=transport)
     async with gateway_of(toy=settings) as running:
-        assert running.names == ["toy__echo"]
+        assert running.names == ["toy__echo", "toy__headed"]
         assert await running.call("toy", "echo", "hello") == "hello"
         assert await running.call("toy", "echo", "too", session_id="ann") == "too"
         assert running["toy"].protocol_version == version
@@ -138,6 +138,14 @@ async def test_the_end_of_a_server_is_noticed_and_its_return(
         listening(kind, port=toy.port)
         await until(lambda: running["toy"].state is State.UP)
         assert await running.call("toy", "echo", "back") == "back"
+
+
+async def test_arguments_are_headers_too_where_the_server_wants_that(
+    listening: Any, gateway_of: Any
+) -> None:
+    async with gateway_of(toy=listening("modern").settings()) as running:
+        for session_id in ("home", "ann"):  # who lists, and who does not
+            assert await running.call("toy", "headed", "said", session_id=session_id) == "said"
 
 
 async def test_where_nobody_listens_is_told(listening: Any, gateway_of: Any) -> None:

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from server.upstream.connection import Callbacks
 from server.upstream.health import State
 from tools.core.errors import UnavailableError, UpstreamError
 
@@ -185,6 +186,31 @@ async def test_conversations_that_are_silent_are_closed_but_not_our_own(
         await until(lambda: not _runs(ann))
         assert _runs(home)
         assert running["toy"].state is State.UP
+
+
+async def test_a_connection_made_for_another_client_is_opened_anew_when_nothing_is_under_way(
+    frail: Any, gateway_of: Any
+) -> None:
+    class Aging(Callbacks):
+        old = False
+
+        @property
+        def outdated(self) -> bool:
+            return self.old
+
+    made: list[Aging] = []
+
+    def make(_server: str, _session_id: str) -> Callbacks:
+        made.append(Aging())
+        return made[-1]
+
+    toy = frail()
+    async with gateway_of(make_callbacks=make, toy=toy.settings()) as running:
+        async with running["toy"].using("ann") as connection:
+            made[-1].old = True
+            assert await running["toy"].connection("ann") is connection
+        assert await running["toy"].connection("ann") is not connection
+        assert await running["toy"].connection("ann") is await running["toy"].connection("ann")
 
 
 async def test_so_many_conversations_are_kept(
