@@ -205,7 +205,7 @@ def build(settings: Settings) -> App:
         desk=desk,
         identity=identity,
         profiles=profiles,
-        lists=("prompts", "resources"),
+        lists=_changing_lists(settings, surface, registry),
     )
     server = build_server(
         registry,
@@ -239,6 +239,13 @@ def build(settings: Settings) -> App:
         sessions=sessions,
         server=server,
     )
+
+
+def _changing_lists(settings: Settings, surface: Surface, registry: ToolRegistry) -> list[str]:
+    """Which lists change with other servers."""
+    pinned = [name for profile in settings.profiles.values() for name in profile.pinned]
+    tools_too = surface.may_list_servers(registry, pinned)
+    return ["prompts", "resources", *(["tools"] if tools_too else [])]
 
 
 def discover_tools(holdings: Holdings) -> ToolRegistry:

@@ -14,8 +14,8 @@ from server.profiles import Profile
 from server.surface import EVERYDAY, REACHING, Surface
 from tools.core.conversion.schema import outline
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolSet
+from tools.core.spec import ToolOffer, ToolSpec
+from tools.core.toolset import UPSTREAM, ToolSet
 
 __all__ = ["ToolLists", "describe"]
 
@@ -28,7 +28,7 @@ class ToolLists:
     """Lists the tools of the surface; what a profile admits of them, for whom one holds.
 
     Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
-    wants it untouched by calls.
+    wants it untouched by calls. Only what other servers offer may change in it later.
 
     Args:
         registry: The tools.
@@ -43,6 +43,7 @@ class ToolLists:
         self._surface = surface
         self._ready = ready
         self._taken: dict[Profile | None, list[types.Tool]] = {}
+        self._own: frozenset[str] | None = None
 
     async def of(self, profile: Profile | None) -> list[types.Tool]:
         """The definitions, in the order of their names.
@@ -56,14 +57,28 @@ class ToolLists:
             self._taken[profile] = self._take(profile)
         return self._taken[profile]
 
+    def forget(self) -> None:
+        """Has the lists taken anew, because another server offers other tools."""
+        self._taken.clear()
+
     def _take(self, profile: Profile | None) -> list[types.Tool]:
         if profile is None:
-            return [self._definition(each, None) for each in self._surface.select(self._registry)]
-        shown = self._surface.select(self._registry, profile.tool_set, profile.pinned)
+            return [self._definition(each, None) for each in self._selected()]
+        shown = self._selected(profile.tool_set, profile.pinned)
         if not profile.token_budget:
             return [self._definition(each, profile.tool_set) for each in shown]
         fitting = {each.name: each for each in self._fitting(shown, profile)}
         return [fitting[each.name] for each in shown if each.name in fitting]
+
+    def _selected(
+        self, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
+    ) -> list[ToolSpec]:
+        """The tools of the surface, without those that calls have created since the first list."""
+        if self._own is None:
+            here = (each for each in self._registry.offers() if not _is_elsewhere(each))
+            self._own = frozenset(each.name for each in here)
+        shown = self._surface.select(self._registry, tool_set, pinned)
+        return [each for each in shown if _is_elsewhere(each) or each.name in self._own]
 
     def _fitting(self, shown: Sequence[ToolSpec], profile: Profile) -> Iterator[types.Tool]:
         """The pinned tools, and of the others what the budget has room for, the first ones first.
@@ -84,6 +99,11 @@ class ToolLists:
         described = replace(spec, description=self._registry.description_of(spec, tool_set))
         whole = describe(described)
         return lean(whole) if self._surface.shortens(spec) else whole
+
+
+def _is_elsewhere(offer: ToolOffer) -> bool:
+    """Whether a tool is another server's."""
+    return offer.source.partition(":")[0] == UPSTREAM
 
 
 def describe(spec: ToolSpec) -> types.Tool:

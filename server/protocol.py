@@ -115,7 +115,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     server.changing = changing
     desk.register(server)
     if subscriptions is not None:
-        subscriptions.register(server)
+        subscriptions.register(server, lists.forget)
     return server
 
 

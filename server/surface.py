@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from server.settings import SettingsError
 from tools.core.errors import UnknownToolError
@@ -61,6 +61,17 @@ class Surface:
         """
         if unknown := list(_unknown(self._named, registry, "surface")):
             raise SettingsError("\n".join(unknown))
+
+    def may_list_servers(self, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
+        """Whether tools of other servers may be listed, so that the list changes with them.
+
+        Args:
+            registry: The tools that there are without other servers.
+            pinned: Names that profiles add.
+        """
+        names = (*self._named, *pinned)
+        unknown = any(_is_pattern(each) or registry.get(each) is None for each in names)
+        return FULL in self._chosen or unknown
 
     def select(
         self,

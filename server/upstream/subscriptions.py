@@ -98,14 +98,21 @@ class Subscriptions:
         self._hearers: dict[object, _Hearer] = {}
         self._streams = 0
         self._group: TaskGroup | None = None
+        self._forget_tools: Callable[[], None] = _nothing
 
     @property
     def held(self) -> int:
         """How many resources are watched and how many clients hear of lists, together."""
         return len(self._watches) + len(self._hearers)
 
-    def register(self, server: Server[Any]) -> None:
-        """Has a server ask here."""
+    def register(self, server: Server[Any], forget_tools: Callable[[], None]) -> None:
+        """Has a server ask here.
+
+        Args:
+            server: The server.
+            forget_tools: Has its list of tools taken anew.
+        """
+        self._forget_tools = forget_tools
         server.add_request_handler(
             "resources/subscribe", types.SubscribeRequestParams, self.subscribe
         )
@@ -132,9 +139,12 @@ class Subscriptions:
             server: Its name.
             kinds: Which of its lists changed.
         """
+        changed = sorted(set(kinds).intersection(self.lists))
+        if "tools" in changed:
+            self._forget_tools()
         if self._group is None:
             return
-        for kind in sorted(set(kinds).intersection(self.lists)):
+        for kind in changed:
             for hearer in tuple(self._hearers.values()):
                 if hearer.admits(server):
                     self._group.start_soon(hearer.tell, _LISTS[kind])
@@ -254,6 +264,10 @@ class Subscriptions:
         self._hearers.pop(client, None)
         for uri, watched in client.watched.items():
             self._watches.remove(watched, (client, uri))
+
+
+def _nothing() -> None:
+    """Before there is a server, nobody was shown anything."""
 
 
 class _Client:

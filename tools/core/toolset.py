@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tools.core.spec import ToolOffer
 
-__all__ = ["ToolSet"]
+__all__ = ["UPSTREAM", "ToolSet"]
 
 UPSTREAM = "upstream"
 """What the source of a tool of another server begins with, before its colon."""

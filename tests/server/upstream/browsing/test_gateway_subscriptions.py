@@ -13,6 +13,7 @@ from mcp.client.subscriptions import (
     ResourcesListChanged,
     ResourceUpdated,
     ServerEvent,
+    ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
 
@@ -44,6 +45,8 @@ class Heard:
                 self.put(ResourcesListChanged())
             case types.PromptListChangedNotification():
                 self.put(PromptsListChanged())
+            case types.ToolListChangedNotification():
+                self.put(ToolsListChanged())
 
     def put(self, event: ServerEvent) -> None:
         (self.updates if isinstance(event, ResourceUpdated) else self.lists).append(event)
@@ -85,6 +88,7 @@ async def listening(app: App, mode: str, *uris: str) -> AsyncIterator[tuple[Clie
                     resource_subscriptions=uris,
                     prompts_list_changed=True,
                     resources_list_changed=True,
+                    tools_list_changed=True,
                 ) as stream,
             ):
                 group.start_soon(_pass_on, stream, heard)
@@ -105,8 +109,8 @@ def _unsubscribe(uri: str) -> types.UnsubscribeRequest:
     return types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
 
 
-async def _call(client: Client, name: str, **arguments: str) -> str:
-    result = await client.call_tool(name, arguments)
+async def _call(client: Client, tool: str, /, **arguments: str) -> str:
+    result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     (block,) = result.content
     assert isinstance(block, types.TextContent)
@@ -209,6 +213,23 @@ async def test_lists_that_change_at_a_server_are_told_once_ours_has_changed(
                     await heard.changed(ResourcesListChanged())
 
 
+@BY_BOTH_ERAS
+async def test_the_list_of_tools_changes_with_a_server_where_it_has_that_servers_tools(
+    app_before: Any, mode: str, era: str
+) -> None:
+    async with (
+        app_before(("ann", era), surface=("lean", "server:ann")) as app,
+        listening(app, mode) as (client, heard),
+    ):
+        before = {each.name for each in (await client.list_tools()).tools}
+        await _call(client, "ann__add_tool", name="new")
+        with anyio.fail_after(20):
+            while (now := {each.name for each in (await client.list_tools()).tools}) == before:
+                await heard.changed(ToolsListChanged())
+    assert now - before == {"ann__new"}
+    assert app.server.get_capabilities(protocol_version=MODERN).tools.list_changed
+
+
 async def test_nobody_hears_of_a_server_that_a_profile_hides(app_before: Any) -> None:
     profiles = {"careful": ProfileSettings(clients=("mcp",), deny=("server:ann",))}
     servers = (("ann", "both"), ("bob", "both"))
@@ -222,7 +243,8 @@ async def test_nobody_hears_of_a_server_that_a_profile_hides(app_before: Any) ->
             client.listen(resource_subscriptions=["ann://one", "bob://one"]) as stream,
         ):
             assert stream.honored.resource_subscriptions == ["bob://one"]
-        async with listening(app, "legacy") as (_, heard):
+        async with listening(app, "legacy") as (client, heard):
+            await client.list_prompts()  # whose answer comes after it was noticed
             app.subscriptions.changed("ann", {"prompts"})
             app.subscriptions.changed("bob", {"resources"})
             await heard.changed(ResourcesListChanged())
