@@ -39,6 +39,7 @@ from server.upstream.browsing import browse
 from server.upstream.cached import Cached
 from server.upstream.desk import Desk
 from server.upstream.gateway import Gateway
+from server.upstream.health import State
 from server.upstream.subscriptions import Subscriptions
 from server.upstream.transport import Transports
 from storage.library import Library
@@ -52,10 +53,12 @@ from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
+from tools.core.retrieval.catalogue import Catalogue
 from tools.core.sampling import Sampler
 
 if TYPE_CHECKING:
     from tools.core.functions.file import Workshop
+    from tools.core.retrieval.learning import Learning
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -84,6 +87,7 @@ class App:
         machine: Processes and the web.
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
+        catalogue: Finds tools, and fills its index in the background while it is running.
         subscriptions: Tells clients what changes at other servers, while it is running.
         desk: Takes what other servers ask to the clients.
         identity: Whose calls these are when a call does not say.
@@ -99,6 +103,7 @@ class App:
     machine: Machine
     functions: FunctionFiles
     gateway: Gateway
+    catalogue: Catalogue
     subscriptions: Subscriptions
     desk: Desk
     identity: Identity
@@ -122,8 +127,10 @@ class App:
         try:
             async with AsyncExitStack() as stack:
                 parts = (self.machine, self.functions, self.gateway, self.subscriptions, self.desk)
-                for part in parts:
+                for part in (*parts, self.catalogue):
                     await stack.enter_async_context(part.running())
+                if self.gateway.upstreams:  # they may offer thousands
+                    self.catalogue.stir()
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -163,6 +170,14 @@ def build(settings: Settings) -> App:
         before_home=partial(desk.met, sessions.own),
     )
 
+    catalogue = Catalogue(
+        registry,
+        library=library,
+        learning=partial(_learning, library) if settings.toolsearch.learn else None,
+        is_down=partial(_is_down, gateway),
+    )
+    gateway.on_change(lambda _server, kinds: catalogue.stir() if "tools" in kinds else None)
+
     async def find(name: str) -> None:
         await functions.refresh()
         await gateway.find(name)
@@ -182,6 +197,7 @@ def build(settings: Settings) -> App:
         recording=recording,
         audit=make_audit(settings),
         find_more=find,
+        catalogue=catalogue,
     )
     personal = SandboxToolManager(
         registry,
@@ -191,6 +207,7 @@ def build(settings: Settings) -> App:
         text_budget=settings.limits.text_budget,
         holdings=holdings,
         find_more=find,
+        catalogue=catalogue,
     )
 
     async def ready() -> None:
@@ -233,6 +250,7 @@ def build(settings: Settings) -> App:
         machine=machine,
         functions=functions,
         gateway=gateway,
+        catalogue=catalogue,
         subscriptions=browsing.subscriptions,
         desk=desk,
         identity=identity,
@@ -279,6 +297,18 @@ def _workshop(settings: Settings) -> Workshop:
         memory_bytes=settings.functions.memory_mb * 1_000_000,
         starts=anyio.CapacityLimiter(os.cpu_count() or 1),
     )
+
+
+def _learning(library: Library) -> Learning:
+    from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
+    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # the same
+
+    return Learning(library.catalog.uses, StaticEmbedder())
+
+
+def _is_down(gateway: Gateway, server: str) -> bool:
+    upstream = gateway.upstreams.get(server)
+    return upstream is not None and upstream.state is State.DOWN
 
 
 def _open_library(settings: Settings) -> Library:

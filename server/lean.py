@@ -15,7 +15,8 @@ __all__ = ["lean"]
 SELDOM = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
-        *("include_summaries", "intent", "keywords", "layer", "metadata", "raw_id", "raw_type"),
+        *("include_summaries", "intent", "keywords", "layer", "match", "metadata", "min_score"),
+        *("raw_id", "raw_type"),
         *("summary", "time_type", "timezone"),
     }
 )

@@ -218,7 +218,10 @@ def _answer(result: ToolResult, relay: Relay) -> types.CallToolResult | types.In
 
 def _call_result(result: ToolResult) -> types.CallToolResult:
     if isinstance(result.verbatim, types.CallToolResult):
-        return result.verbatim
+        if not result.added:
+            return result.verbatim
+        content = [*result.verbatim.content, types.TextContent(text=utf8_text(result.added))]
+        return result.verbatim.model_copy(update={"content": content})
     text = types.TextContent(text=utf8_text(result.text))
     return types.CallToolResult(
         content=[text, *map(_media_block, result.media)],

@@ -1,4 +1,4 @@
-"""Every tool through three: find one, see how it is called, call it."""
+"""Every tool through four: find one, see how it is called, call it, call several."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import BaseModel, Field
 
-from tools.core.cards import groups, parameters, signature, summary
+from tools.core.batch import ToolCall
+from tools.core.batch_answers import Answers
+from tools.core.cards import groups, parameters
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.found_tools import CARDS_CHARACTERS, FoundTools
+from tools.core.misfits import misfits
 from tools.core.params import TopK
+from tools.core.retrieval.models import Match, SearchQuery, ToolRecord
 from tools.core.spec import (
     Effect,
     ToolFailure,
@@ -24,43 +29,16 @@ from tools.core.spec import (
     tool,
 )
 
-__all__ = ["call_tool", "describe_tool", "search_tools"]
+__all__ = ["call_tool", "call_tools", "describe_tool", "search_tools"]
+
+DESCRIBED_CHARACTERS = 250
+"""What the description of the search says of the tools that there are."""
+
+MOST_CALLS = 20
+"""Calls in one."""
 
 ToolName = Annotated[str, Field(min_length=1, max_length=128, description="Its name or an alias")]
-
-
-class ToolCard(BaseModel):
-    """A tool in one line.
-
-    Attributes:
-        name: What it is called by.
-        signature: Its parameters; "?" follows what may be left out.
-        summary: What it does.
-        score: How well it fits, 0 and up.
-    """
-
-    name: str
-    signature: str
-    summary: str
-    score: FiniteFloat
-
-
-class FoundTools(BaseModel):
-    """The tools that fit, best first.
-
-    Attributes:
-        tools: One card a tool.
-        groups: How many tools there are of each group.
-    """
-
-    tools: list[ToolCard]
-    groups: str
-
-    def to_text(self) -> str:
-        """One line a tool."""
-        if not self.tools:
-            return f"No tool fits. Try other words; there are: {self.groups}."
-        return "\n".join(f"{card.signature}: {card.summary}" for card in self.tools)
+Arguments = Annotated[dict[str, Any] | None, Field(description="As its schema says")]
 
 
 class ToolDescription(BaseModel):
@@ -70,7 +48,8 @@ class ToolDescription(BaseModel):
         name: What it is called by.
         aliases: Other names that reach it.
         description: What it does.
-        scope: What it is given: files, stored context, neither.
+        scope: What it is given: files, stored context, neither; empty of one that only a file
+            describes, which cannot be called here.
         effects: What a call does: read, write, execute, external.
         destructive: Whether a call may remove or overwrite what exists.
         idempotent: Whether repeating a call changes nothing more.
@@ -112,21 +91,51 @@ class ToolDescription(BaseModel):
             output_schema=None if spec.output_schema is None else dict(spec.output_schema),
         )
 
+    @classmethod
+    def of_record(cls, record: ToolRecord) -> ToolDescription:
+        """What a file says of a tool that there is nowhere here."""
+        return cls(
+            name=record.name,
+            aliases=list(record.aliases),
+            description=record.description,
+            scope="",
+            effects=[],
+            destructive=False,
+            idempotent=False,
+            confirmation="none",
+            tags=list(record.tags),
+            source="file",
+            input_schema=record.parameters or {},
+            output_schema=None,
+        )
+
     def to_text(self) -> str:
         """What it does, then both schemas as JSON."""
-        traits = [*self.effects, *["destructive"] * self.destructive]
         also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
-        lines = [f"{self.name}{also}: {self.description}", f"Effects: {', '.join(traits)}"]
+        lines = [f"{self.name}{also}: {self.description}"]
+        if self.scope:
+            traits = [*self.effects, *["destructive"] * self.destructive]
+            lines.append(f"Effects: {', '.join(traits)}")
+        else:
+            lines.append("It can be found only: a file describes it, no server here has it.")
         lines.append(f"Arguments: {_compact(self.input_schema)}")
         if self.output_schema is not None:
             lines.append(f"Result: {_compact(self.output_schema)}")
         return "\n".join(lines)
 
 
+class OneCall(BaseModel):
+    """One call."""
+
+    name: ToolName
+    arguments: Arguments = None
+
+
 def _tell_of_all(specs: Sequence[ToolOffer]) -> str:
     return (
-        f"Finds tools by what they do, among all {len(specs)}: {groups(specs)}. Most are not in "
-        "your list: search before you say that something cannot be done, then call_tool."
+        f"Finds tools by what they do, among all {len(specs)}: "
+        f"{groups(specs, DESCRIBED_CHARACTERS)}. Most are not in your list: search before you say "
+        "that something cannot be done, then call_tool."
     )
 
 
@@ -141,20 +150,23 @@ def search_tools(
     context: RequestContext,
     query: Annotated[str, Field(min_length=1, max_length=1_000, description="What you want to do")],
     top_k: TopK = 5,
+    tags: Annotated[list[str] | None, Field(max_length=20, description="Groups")] = None,
+    match: Annotated[Match, Field(description="Any or all of the tags")] = "any",
+    min_score: Annotated[float | None, Field(ge=0, le=1, description="Least score")] = None,
 ) -> FoundTools:
     """Finds tools by what they do, among all there are."""
-    catalogue = context.catalogue
-    registry = catalogue.registry
-    cards = [
-        ToolCard(
-            name=match.spec.name,
-            signature=signature(match.spec),
-            summary=summary(registry.description_of(match.spec)),
-            score=round(match.score, 4),
-        )
-        for match in catalogue.search(query, top_k)
-    ]
-    return FoundTools(tools=cards, groups=groups(registry.offers()))
+    asked = SearchQuery(
+        query_text=query,
+        tags_filter=tuple(tags or ()),
+        match=match,
+        top_k=top_k,
+        min_score=min_score,
+    )
+    found = context.catalogue.search(asked, context)
+    if not found:
+        offers = context.catalogue.registry.offers(context.tool_set)
+        return FoundTools(tools=[], available=groups(offers, CARDS_CHARACTERS))
+    return FoundTools.of(found)
 
 
 @tool(
@@ -165,9 +177,14 @@ def search_tools(
 )
 def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
     """Shows all parameters of a tool, those too that the list leaves out, and its result."""
-    registry = context.catalogue.registry
-    spec = registry.find(name)
-    return ToolDescription.of(spec, spec.details or registry.description_of(spec))
+    catalogue = context.catalogue
+    if catalogue.registry.get(name) is None:
+        record = catalogue.record(name, context.tool_set)
+        if record is not None:
+            return ToolDescription.of_record(record)
+    spec = catalogue.find(name, context.tool_set)
+    described = catalogue.registry.description_of(spec, context.tool_set)
+    return ToolDescription.of(spec, spec.details or described)
 
 
 @tool(
@@ -180,28 +197,70 @@ def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
     passes_on=True,
 )
 async def call_tool(
-    context: RequestContext,
-    name: ToolName,
-    arguments: Annotated[dict[str, Any] | None, Field(description="As its schema says")] = None,
+    context: RequestContext, name: ToolName, arguments: Arguments = None
 ) -> ToolResult:
     """Calls any tool, listed or not, and answers what it answers."""
     spec = context.catalogue.registry.get(name)
-    if spec is not None and spec.name == call_tool.__name__:
-        raise InvalidArgumentsError(
-            "name: call_tool cannot call itself.",
-            next_actions=["Name the tool that you want called, with its arguments."],
-        )
-    result = await context.call(name, arguments or {})
-    called = context.catalogue.registry.get(name)
-    return result if called is None else _advised(result, called)
+    if spec is not None and spec.passes_on:
+        raise _nested_too_deep(name, call_tool.__name__)
+    call = ToolCall(name, arguments or {})
+    return _advised(await context.call(call.name, call.arguments), context, call)
 
 
-def _advised(result: ToolResult, spec: ToolSpec) -> ToolResult:
-    """The result as it is; a complaint about arguments also says what they should be."""
-    if not result.is_error or result.structured["error_type"] != "invalid_arguments":
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.EXECUTE, Effect.EXTERNAL},  # whatever the called tools do
+    destructive=True,
+    tags=("toolsearch",),
+    capabilities=("call several tools at once",),
+    timeout=math.inf,  # the called tools have their own
+    passes_on=True,
+)
+async def call_tools(
+    context: RequestContext,
+    calls: Annotated[
+        list[OneCall],
+        Field(min_length=1, max_length=MOST_CALLS, description="Each a name and its arguments"),
+    ],
+) -> Answers:
+    """Calls several tools: reads at once, what writes in order; one that fails stops no other."""
+    wanted = [ToolCall(each.name, each.arguments or {}) for each in calls]
+    registry = context.catalogue.registry
+    specs = [registry.get(call.name) for call in wanted]
+    for call, spec in zip(wanted, specs, strict=True):
+        if spec is not None and spec.passes_on:
+            raise _nested_too_deep(call.name, call_tools.__name__)
+    results = [
+        _advised(result, context, call)
+        for call, result in zip(wanted, await context.call_all(wanted), strict=True)
+    ]
+    return Answers.of(wanted, results, context.text_budget)
+
+
+def _nested_too_deep(name: str, through: str) -> InvalidArgumentsError:
+    itself = "itself" if name == through else name
+    return InvalidArgumentsError(
+        f"name: {through} cannot call {itself}.",
+        next_actions=["Name the tool that you want called, with its arguments."],
+    )
+
+
+def _advised(result: ToolResult, context: RequestContext, call: ToolCall) -> ToolResult:
+    """The result as it is; a complaint about arguments also says what they should be.
+
+    Other servers complain in their own ways: what they refuse is held against their schema.
+    """
+    spec = context.catalogue.registry.get(call.name)
+    if spec is None or not result.is_error:
         return result
+    wrong = misfits(spec.input_schema, call.arguments) if spec.server else []
+    if not wrong and result.structured.get("error_type") != "invalid_arguments":
+        return result
+    advice = [*wrong, f"Its parameters are {parameters(spec)}."]
+    if result.verbatim is not None:
+        return replace(result, added="\n".join(advice))
     failure = ToolFailure.model_validate(result.structured)
-    failure.next_actions.append(f"Its parameters are {parameters(spec)}.")
+    failure.next_actions += advice
     return replace(result, structured=failure.model_dump(mode="json"), text=failure.to_text())
 
 

@@ -134,7 +134,7 @@ def _read(entry: Entry) -> _Read:
 
 
 def _weights(wanted: Sequence[str], read: Sequence[_Read]) -> dict[str, float]:
-    """What each term weighs: Lucene's idf, above 0 for every term, as in tools/core/index.py."""
+    """What each term weighs: Lucene's idf, above 0 for every term."""
     found_in = {term: sum(term in each.terms for each in read) for term in wanted}
     return {
         term: math.log1p((len(read) - count + 0.5) / (count + 0.5))

@@ -1,8 +1,9 @@
-"""search_tools, describe_tool and call_tool, asked by a real client."""
+"""search_tools, describe_tool, call_tool and call_tools, asked by a real client."""
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from mcp import Client
 from mcp_types import CallToolResult, ImageContent
 
 from server.app import App
+from storage.catalog.records import Record
 from tools.core.context import RequestContext
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.media import Media
@@ -56,6 +58,8 @@ async def test_every_tool_is_found_by_its_name_described_and_called(crib: Crib) 
             assert described["input_schema"] == spec.input_schema
             assert described["output_schema"] == spec.output_schema
             assert described["effects"] == sorted(spec.effects)
+        if spec.passes_on:
+            continue
         wrong = {"no_such_argument": 1}
         error_type, told = await crib.failure("call_tool", name=spec.name, arguments=wrong)
         assert error_type == "invalid_arguments"
@@ -70,9 +74,9 @@ async def test_every_tool_is_found_by_what_it_can_do(crib: Crib) -> None:
 
 async def test_a_card_says_how_a_tool_is_called_in_one_line(crib: Crib) -> None:
     text = await crib.text("search_tools", query="delete a stored document", top_k=1)
-    assert text.startswith("delete_document(raw_type, raw_id, user_id?, ")
+    assert text.startswith("delete_document(raw_type: str, raw_id: str, user_id?, ")
     assert "\n" not in text
-    assert text.endswith(".")
+    assert re.search(r"\. [01]\.\d\d$", text)
 
 
 async def test_a_need_that_no_tool_meets_finds_nothing_and_says_what_there_is(crib: Crib) -> None:
@@ -180,3 +184,123 @@ async def test_many_writes_through_call_tool_all_end(crib: Crib) -> None:
                 group.start_soon(write, number)
     found = await crib.call("list_directory")
     assert len(found["entries"]) == 40
+
+
+BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+
+@BY_ERA
+async def test_call_tools_answers_each_call_in_its_place(open_crib: Open, mode: str) -> None:
+    calls = [
+        {"name": "write_file", "arguments": {"file_path": "a.txt", "content": "one"}},
+        {"name": "read_file", "arguments": {"file_path": "a.txt"}},
+        {"name": "read_file", "arguments": {"file_path": "missing.txt"}},
+        {"name": "no_such_tool"},
+        {"name": "read_file", "arguments": {"file_pth": "a.txt"}},
+    ]
+    async with open_crib(mode) as crib:
+        answers = (await crib.call("call_tools", calls=calls))["answers"]
+        text = await crib.text("call_tools", calls=calls)
+    assert [each["name"] for each in answers] == [each["name"] for each in calls]
+    assert [each["is_error"] for each in answers] == [False, False, True, True, True]
+    assert answers[1]["result"]["content"] == "one"
+    kinds = [each["result"]["error_type"] for each in answers[2:]]
+    assert kinds == ["not_found", "unknown_tool", "invalid_arguments"]
+    assert "did you mean `file_path`?" in answers[4]["result"]["message"]
+    assert "Its parameters are read_file(" in answers[4]["result"]["next_actions"][-1]
+    assert "4. no_such_tool failed:\nunknown_tool: " in text
+
+
+@BY_ERA
+async def test_a_call_of_call_tools_that_asks_the_person_runs_the_others_once(
+    open_crib: Open, mode: str
+) -> None:
+    add = {"name": "bash", "arguments": {"command": "echo line >> log.txt"}}
+    write = {"name": "write_file", "arguments": {"file_path": "log.txt", "content": "first\n"}}
+    read = {"name": "read_file", "arguments": {"file_path": "log.txt"}}
+    async with open_crib(mode) as crib:
+        answers = (await crib.call("call_tools", calls=[write, add, read]))["answers"]
+    assert [each["is_error"] for each in answers] == [False, False, False]
+    assert answers[2]["result"]["content"] == "first\nline\n"
+
+
+@pytest.mark.parametrize("through", ["call_tool", "call_tools"])
+async def test_call_tools_calls_nothing_that_calls(crib: Crib, through: str) -> None:
+    calls = [{"name": "list_directory"}, {"name": through, "arguments": {}}]
+    error_type, told = await crib.failure("call_tools", calls=calls)
+    assert error_type == "invalid_arguments"
+    assert "call_tools cannot call" in told
+
+
+async def test_the_texts_of_several_calls_share_one_budget(open_crib: Open) -> None:
+    read = [{"name": "read_file", "arguments": {"file_path": name}} for name in ("a", "b", "c")]
+    async with open_crib(limits__text_budget=2_000) as crib:
+        for name, size in (("a", 5_000), ("b", 10), ("c", 5_000)):
+            (crib.root / name).write_text(f"{name}{'x' * size}end")
+        text = await crib.text("call_tools", calls=read)
+        answers = (await crib.call("call_tools", calls=read))["answers"]
+    assert len(text) <= 2_000
+    assert "bxxxxxxxxxxend" in text
+    assert text.count("call it alone for the rest") == 2
+    assert all(each["result"]["content"].endswith("end") for each in answers)
+
+
+async def test_images_of_several_calls_stand_beside_the_answers(crib: Crib) -> None:
+    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
+    def paint(colour: str) -> Media:
+        """Paints.
+
+        Args:
+            colour: What with.
+        """
+        return Media("image", colour.encode(), "image/png")
+
+    crib.app.registry.add(FunctionToMCP.convert(paint))
+    calls = [{"name": "paint", "arguments": {"colour": each}} for each in ("red", "blue")]
+    result = await crib.client.call_tool("call_tools", {"calls": calls})
+    images = [each for each in result.content if isinstance(each, ImageContent)]
+    assert [base64.b64decode(each.data) for each in images] == [b"red", b"blue"]
+
+
+async def test_five_cards_are_short_and_the_rest_of_a_search_narrows(crib: Crib) -> None:
+    for query in ("store a document", "files", "who is this person", "search the web", "memory"):
+        found = await crib.call("search_tools", query=query)
+        assert 3 <= len(found["tools"]) <= 5
+        assert len(await crib.text("search_tools", query=query)) <= 680
+    narrowed = await crib.call("search_tools", query="delete", tags=["files"], top_k=50)
+    assert narrowed["tools"]
+    for name in names(narrowed):
+        assert "files" in crib.app.registry.find(name).tags
+    both = await crib.call(
+        "search_tools", query="delete", tags=["context", "documents"], match="all", top_k=50
+    )
+    assert set(names(both)) <= {
+        spec.name for spec in crib.app.registry.specs() if {"context", "documents"} <= {*spec.tags}
+    }
+    assert names(await crib.call("search_tools", query="delete", min_score=1.0)) == []
+
+
+async def test_what_only_a_file_describes_is_found_and_not_called(crib: Crib) -> None:
+    records = crib.app.library.catalog.records
+    fields = {
+        "tool_id": "launch_rocket",
+        "name": "Rocket launcher",
+        "description": "Launches a rocket into orbit.",
+        "parameters": {"properties": {"payload": {"type": "string"}}, "required": ["payload"]},
+    }
+    file = crib.root / "rocket.json"
+    records.replace(crib.root, [Record("launch_rocket", file, fields)])
+    text = await crib.text("search_tools", query="launch a rocket")
+    assert text.startswith("Rocket launcher(payload: str): Launches a rocket into orbit. (found on")
+    described = await crib.call("describe_tool", name="launch_rocket")
+    assert described["input_schema"] == fields["parameters"]
+    for name in ("launch_rocket", "Rocket launcher"):
+        for through, arguments in (
+            ("call_tool", {"name": name}),
+            ("launch_rocket", {"payload": "x"}),
+        ):
+            error_type, told = await crib.failure(through, **arguments)
+            assert error_type == "not_found"
+            assert "can be found, not called" in told
+    records.replace(crib.root, [])
+    assert "Rocket launcher" not in await crib.text("search_tools", query="launch a rocket")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,10 +20,11 @@ from tools.core.toolset import ToolSet
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
+    from tools.core.batch import ToolCall
     from tools.core.filesearch.search import FileSearch
     from tools.core.holdings import Holdings
-    from tools.core.index import ToolIndex
     from tools.core.machine import Machine
+    from tools.core.retrieval.catalogue import Catalogue
     from tools.core.spec import ToolResult
 
 __all__ = ["Calls", "ProgressReporter", "RequestContext"]
@@ -34,6 +35,9 @@ ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, An
 Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 """Calls a tool by its name, with raw arguments."""
 
+Batch = Callable[["Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
+"""Calls several tools: reads side by side, writes in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calls:
@@ -42,10 +46,14 @@ class Calls:
     Attributes:
         catalogue: Every tool there is, and which of them fit a need.
         call: Calls one, on the path that every call takes.
+        batch: Calls several, each on that path.
+        text_budget: Characters of text that one result may have.
     """
 
-    catalogue: ToolIndex
+    catalogue: Catalogue
     call: Call
+    batch: Batch
+    text_budget: int
 
 
 async def _report_nothing(_done: float, _total: float | None, _message: str | None) -> None:
@@ -175,7 +183,7 @@ class RequestContext:
         return cast("FileSearch", await first_use(self._searching, "file_search"))
 
     @property
-    def catalogue(self) -> ToolIndex:
+    def catalogue(self) -> Catalogue:
         """Every tool there is (scope context).
 
         Raises:
@@ -197,6 +205,29 @@ class RequestContext:
             PermissionDeniedError: If the tool's scope does not grant calls of other tools.
         """
         return await self._granted_calls().call(name, arguments)
+
+    async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """Calls other tools for the same caller: reads side by side, writes in their order.
+
+        Args:
+            calls: The calls.
+
+        Returns:
+            What each answers, a failure too.
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
+        """
+        return await self._granted_calls().batch(calls)
+
+    @property
+    def text_budget(self) -> int:
+        """Characters of text that the results of all calls may have together (scope context).
+
+        Raises:
+            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
+        """
+        return self._granted_calls().text_budget
 
     def granted(
         self,

@@ -5,44 +5,31 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import anyio
 
 from storage.library import Library
 from tools.core.audit import Audit
+from tools.core.batch import Made, ToolCall, run_batch
 from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error, only_cause
 from tools.core.files.sandbox import Sandbox
 from tools.core.holdings import Holdings
-from tools.core.index import ToolIndex
 from tools.core.machine import Machine
 from tools.core.permission import Permission, Permissions
 from tools.core.recording import BegunCall, Recording
 from tools.core.registry import ToolRegistry
+from tools.core.retrieval.catalogue import Catalogue, check_admitted
 from tools.core.sampling import AnswersAwaitedError
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 
-__all__ = ["SandboxToolManager", "ToolCall"]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One call of a batch.
-
-    Attributes:
-        name: Name or alias of the tool.
-        arguments: Raw arguments, as the caller gave them.
-    """
-
-    name: str
-    arguments: Mapping[str, Any]
+__all__ = ["SandboxToolManager"]
 
 
 class SandboxToolManager:
@@ -59,6 +46,7 @@ class SandboxToolManager:
         recording: Records each call; None records none.
         audit: Writes down each call; None writes none.
         find_more: Awaited with a name that no tool has, for those that came to be just now.
+        catalogue: Finds tools, and learns from calls; by default one of the registry alone.
     """
 
     def __init__(
@@ -74,6 +62,7 @@ class SandboxToolManager:
         recording: Recording | None = None,
         audit: Audit | None = None,
         find_more: Callable[[str], Awaitable[None]] | None = None,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
@@ -86,7 +75,7 @@ class SandboxToolManager:
         self._audit = audit
         self._find_more = find_more
         self._turns = Turns()
-        self._index = ToolIndex(registry)
+        self._catalogue = catalogue or Catalogue(registry)
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -108,8 +97,8 @@ class SandboxToolManager:
 
     async def _executed(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
-    ) -> tuple[ToolResult, bool]:
-        """The result of a call, and whether it is the last word: else the call comes again."""
+    ) -> Made:
+        """What a call came to, a failure too."""
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
         call = BegunCall(name, arguments, context)
@@ -128,11 +117,7 @@ class SandboxToolManager:
     async def execute_batch(
         self, calls: Sequence[ToolCall], context: RequestContext
     ) -> list[ToolResult]:
-        """Runs several calls, each as `execute` does.
-
-        Neighbouring reads run side by side; what writes, or may write by running something, waits
-        for all before it and holds up all after it, so that a later call sees what an earlier one
-        wrote.
+        """Runs several calls, each as `execute` does, in the order of `run_batch`.
 
         Args:
             calls: The calls, in the order they are meant.
@@ -141,13 +126,11 @@ class SandboxToolManager:
         Returns:
             One result a call, in the order of the calls.
         """
-        results: list[ToolResult] = []
-        for alone, group in groupby(calls, self._writes):
-            if alone:
-                results += [await self.execute(one.name, one.arguments, context) for one in group]
-            else:
-                results += await self._side_by_side(list(group), context)
-        return results
+
+        async def make(call: ToolCall) -> Made:
+            return await self._executed(call.name, call.arguments, context)
+
+        return await run_batch(calls, self._writes, make)
 
     def unrecorded(self) -> SandboxToolManager:
         """The same path for whoever keeps very many things at once: its calls are no entries."""
@@ -163,10 +146,7 @@ class SandboxToolManager:
         permission: Permission,
     ) -> ToolResult:
         """The steps of a call, in their order."""
-        if self._find_more is not None and self._registry.get(name) is None:
-            await self._find_more(name)
-        spec = self._registry.find(name)
-        _check_admitted(spec, context)
+        spec = await self._find(name, context)
         checked = spec.validate(arguments)
         if self._permissions is not None:
             await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
@@ -175,6 +155,16 @@ class SandboxToolManager:
         async with turn:
             result = await _run(spec, checked, granted)
         return fit_text(result, spec, self._text_budget)
+
+    async def _find(self, name: str, context: RequestContext) -> ToolSpec:
+        """The tool that is called, where its caller may call it."""
+        if self._find_more is not None and self._registry.get(name) is None:
+            await self._find_more(name)
+        spec = self._registry.get(name)
+        if spec is None:  # then why is looked up in the record
+            return await anyio.to_thread.run_sync(self._catalogue.find, name, context.tool_set)
+        check_admitted(spec, context.tool_set)
+        return spec
 
     async def _close(
         self,
@@ -192,6 +182,8 @@ class SandboxToolManager:
             self._audit.keep(finished, permission, is_final=is_final)
         if self._recording is not None and is_final:
             await self._recording.keep(finished)
+        if finished.spec is not None and result is not None and is_final:
+            await self._catalogue.served(finished.spec, call.context, result)
 
     def _grant(
         self, spec: ToolSpec, context: RequestContext, turn: Turn, permission: Permission
@@ -201,7 +193,12 @@ class SandboxToolManager:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine)
             case ToolScope.CONTEXT:
-                calls = Calls(self._index, partial(self._nested, context, turn, permission))
+                calls = Calls(
+                    self._catalogue,
+                    partial(self._nested, context, turn, permission),
+                    partial(self._nested_batch, context, turn, permission),
+                    self._text_budget,
+                )
                 return context.granted(
                     sandbox=sandbox, library=self._library, calls=calls, holdings=self._holdings
                 )
@@ -224,49 +221,38 @@ class SandboxToolManager:
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
-        repetition = context.repetition
-        if repetition is None:
-            async with turn.lent():
-                return await self.execute(name, arguments, context)
-        nested = repetition.begin(name, arguments, context.identity)
-        if (before := repetition.result_of(nested)) is not None:
-            return before
         async with turn.lent():
-            result, is_final = await self._executed(name, arguments, context)
-        if is_final:
-            repetition.finish(nested, result)
+            result, _ = await self._once(ToolCall(name, arguments), context)
         return result
 
-    async def _side_by_side(
-        self, calls: Sequence[ToolCall], context: RequestContext
+    async def _nested_batch(
+        self,
+        context: RequestContext,
+        turn: Turn,
+        permission: Permission,
+        calls: Sequence[ToolCall],
     ) -> list[ToolResult]:
-        results: dict[int, ToolResult] = {}
+        """Several calls that a running call makes, for the same caller and on the same path."""
+        permission.passed_on = True
+        async with turn.lent():
+            return await run_batch(calls, self._writes, lambda call: self._once(call, context))
 
-        async def run(position: int, call: ToolCall) -> None:
-            results[position] = await self.execute(call.name, call.arguments, context)
-
-        async with anyio.create_task_group() as group:
-            for position, call in enumerate(calls):
-                group.start_soon(run, position, call)
-        return [results[position] for position in range(len(calls))]
+    async def _once(self, call: ToolCall, context: RequestContext) -> Made:
+        """Makes a call, unless it was answered when its caller was made before."""
+        repetition = context.repetition
+        if repetition is None:
+            return await self._executed(call.name, call.arguments, context)
+        nested = repetition.begin(call.name, call.arguments, context.identity)
+        if (before := repetition.result_of(nested)) is not None:
+            return before, True
+        result, is_final = await self._executed(call.name, call.arguments, context)
+        if is_final:
+            repetition.finish(nested, result)
+        return result, is_final
 
     def _writes(self, call: ToolCall) -> bool:
         spec = self._registry.get(call.name)
         return spec is not None and not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
-
-
-def _check_admitted(spec: ToolSpec, context: RequestContext) -> None:
-    """Refuses what the caller's profile leaves out, and what a person has to look at first."""
-    if context.tool_set is not None and not context.tool_set.admits(spec):
-        raise PermissionDeniedError(
-            f"{spec.name} is not among the tools of the profile {context.tool_set.name!r}.",
-            next_actions=["Use another tool, or ask the user to change that profile."],
-        )
-    if spec.barred:
-        raise PermissionDeniedError(
-            f"{spec.name} is in quarantine: {spec.barred}",
-            next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
-        )
 
 
 async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:

@@ -138,6 +138,7 @@ class ToolResult:
         is_error: Whether the call failed.
         media: Images and sounds beside the text, in the order in which the result has them.
         verbatim: What another server answered, to be handed on as it is.
+        added: What we say beside it.
     """
 
     structured: dict[str, Any]
@@ -145,6 +146,7 @@ class ToolResult:
     is_error: bool = False
     media: tuple[Media, ...] = ()
     verbatim: object | None = None
+    added: str = ""
 
     @classmethod
     def failure(cls, error: ToolError) -> ToolResult:

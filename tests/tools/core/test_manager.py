@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
-from tools.core.manager import SandboxToolManager, ToolCall
+from tools.core.batch import ToolCall
+from tools.core.manager import SandboxToolManager
 from tools.core.spec import Effect, ToolResult, ToolScope, tool
 
 READ = {Effect.READ}

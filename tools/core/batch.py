@@ -1,0 +1,86 @@
+"""Batches: several calls in one, reads side by side and writes one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import anyio
+
+from tools.core.errors import UnavailableError
+from tools.core.spec import ToolResult
+
+__all__ = ["Made", "ToolCall", "run_batch"]
+
+Made = tuple[ToolResult, bool]
+"""The result of a call, and whether it is the last word: else the call comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a batch.
+
+    Attributes:
+        name: Name or alias of the tool.
+        arguments: Raw arguments, as the caller gave them.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+async def run_batch(
+    calls: Sequence[ToolCall],
+    writes: Callable[[ToolCall], bool],
+    make: Callable[[ToolCall], Awaitable[Made]],
+) -> list[ToolResult]:
+    """Makes several calls.
+
+    Neighbouring reads run side by side; what writes, or may write by running something, waits for
+    all before it and holds up all after it, so that a later call sees what an earlier one wrote.
+    Where a call waits for an answer of the client, which then makes the whole batch again, nothing
+    after it is made.
+
+    Args:
+        calls: The calls, in the order they are meant.
+        writes: Whether a call has to be alone.
+        make: Makes one; a failure is a result.
+
+    Returns:
+        One result a call, in the order of the calls.
+    """
+    results: list[ToolResult] = []
+    for batch in _batches(calls, writes):
+        made = await _side_by_side(batch, make)
+        results += [result for result, _ in made]
+        if not all(is_final for _, is_final in made):
+            return results + [_NOT_YET] * (len(calls) - len(results))
+    return results
+
+
+_NOT_YET = ToolResult.failure(UnavailableError("A call before this one waits for an answer."))
+
+
+def _batches(
+    calls: Sequence[ToolCall], writes: Callable[[ToolCall], bool]
+) -> Iterator[list[ToolCall]]:
+    """What is made at once: each write alone, and neighbouring reads together."""
+    for alone, neighbours in groupby(calls, writes):
+        together = list(neighbours)
+        yield from ([call] for call in together) if alone else [together]
+
+
+async def _side_by_side(
+    calls: Sequence[ToolCall], make: Callable[[ToolCall], Awaitable[Made]]
+) -> list[Made]:
+    results: dict[int, Made] = {}
+
+    async def run(position: int, call: ToolCall) -> None:
+        results[position] = await make(call)
+
+    async with anyio.create_task_group() as group:
+        for position, call in enumerate(calls):
+            group.start_soon(run, position, call)
+    return [results[position] for position in range(len(calls))]

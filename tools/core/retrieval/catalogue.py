@@ -1,0 +1,375 @@
+"""The catalogue: every tool that can be found, those that can be called and those of files."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from storage.errors import StorageError
+from tools.core.errors import NotFoundError, PermissionDeniedError, UnknownToolError
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolResult, ToolSpec
+from tools.core.toolset import ToolSet
+
+if TYPE_CHECKING:  # loaded at the first search
+    from storage.library import Library
+    from tools.core.context import RequestContext
+    from tools.core.retrieval.index import ToolIndex
+    from tools.core.retrieval.learning import Learning
+    from tools.core.retrieval.models import SearchQuery, SearchResult, ToolRecord
+
+__all__ = ["Catalogue", "Found", "check_admitted", "record_of"]
+
+PATIENCE = 2.0
+"""Seconds that a search waits for tools that are just coming in; then it goes without them."""
+
+FROM_FILE = "file:"
+"""What the id of a record begins with; no tool that can be called has a colon in its name."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tool that fits a need.
+
+    Attributes:
+        record: What it is found by.
+        spec: The tool itself; None of one that only a file describes.
+        score: How well it fits, above 0 and up to 1.
+        is_down: Whether its server cannot be reached now.
+        also: Names of the same tool on other servers.
+    """
+
+    record: ToolRecord
+    spec: ToolSpec | None
+    score: float
+    is_down: bool = False
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A record as a profile judges it."""
+
+    name: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    source: str = "file"
+    bare: str = ""
+
+
+class Catalogue:
+    """Finds tools, as they are at the moment of the question.
+
+    Safe to share between threads, but for `stir`. Nothing is loaded before the first search.
+
+    Args:
+        registry: The tools that can be called.
+        library: Where records of files, and what was made of all texts, are kept; None for none.
+        learning: What is learned from use; None learns nothing.
+        is_down: Whether a server cannot be reached now, by its name.
+        index: Makes the index; by default the one that comes with the product.
+
+    Attributes:
+        registry: The tools that can be called.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        library: Library | None = None,
+        learning: Callable[[], Learning] | None = None,
+        is_down: Callable[[str], bool] = lambda _server: False,
+        index: Callable[[], ToolIndex] | None = None,
+    ) -> None:
+        self.registry = registry
+        self._library = library
+        self._make_learning = learning
+        self._learning: Learning | None = None
+        self._is_down = is_down
+        self._make_index = index or partial(_own_index, library)
+        self._index: ToolIndex | None = None
+        self._records: dict[str, ToolRecord] = {}
+        self._record_changes = 0
+        self._seen = 0
+        self._admitted: dict[ToolSet, dict[str, bool]] = {}
+        self._refreshing = threading.Lock()
+        self._making = threading.Lock()
+        self._fills = False
+        self._stirred = anyio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Makes the heavier parts of the index in the background, from the first search on."""
+        self._fills = True
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._keep_fresh)
+                yield
+                group.cancel_scope.cancel()
+        finally:
+            self._fills = False
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._close)
+
+    def stir(self) -> None:
+        """Says that many tools may have come: they are indexed before anybody searches."""
+        self._stirred.set()
+
+    def search(self, query: SearchQuery, context: RequestContext) -> list[Found]:
+        """The tools that fit, best first; blocks.
+
+        Args:
+            query: What is needed.
+            context: Who asks, and what they may find.
+        """
+        index = self._current()
+        admitted = context.tool_set
+        learning = self._learned()
+        asked = query.query_text
+        results = index.search(
+            query,
+            admits=None if admitted is None else partial(self._admits, admitted),
+            boosts=None if learning is None else learning.boosts(context.identity, asked),
+        )
+        found = [each for each in map(self._found, results) if each is not None]
+        if learning is not None:
+            names = [each.spec.name for each in found if each.spec is not None]
+            learning.found(context.identity, context.session_id, asked, names)
+        return found
+
+    async def served(self, spec: ToolSpec, context: RequestContext, result: ToolResult) -> None:
+        """Learns from a call that ended well, if a search of its session found the tool."""
+        learning = self._learning
+        if learning is None or result.is_error or spec.passes_on:
+            return
+        question = learning.question_for(context.identity, context.session_id, spec.name)
+        if question is not None:
+            await anyio.to_thread.run_sync(learning.remember, context.identity, question, spec.name)
+
+    def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
+        """The tool of that name, alias or unique bare name; blocks where there is none.
+
+        Args:
+            name: What it was called by.
+            tool_set: The tools that the caller may call; None means all.
+
+        Raises:
+            UnknownToolError: If there is none; it suggests what the caller may call.
+            NotFoundError: If only a file describes it.
+            PermissionDeniedError: If the caller may not call it, or nobody may now.
+        """
+        try:
+            spec = self.registry.find(name, tool_set)
+        except UnknownToolError:
+            if (record := self.record(name, tool_set)) is None:
+                raise
+            raise NotFoundError(
+                f"{record.name[:200]!r} can be found, not called: a file describes it, and no "
+                "server that is connected here has it.",
+                next_actions=["Search for another tool, or ask the user to connect its server."],
+            ) from None
+        check_admitted(spec, tool_set)
+        return spec
+
+    def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
+        """What a file says of a tool, by its tool_id or its name; blocks.
+
+        Args:
+            name: What it was asked for by.
+            tool_set: The tools that the caller may find; None means all.
+        """
+        with self._refreshing:
+            self._refresh_records()
+            records = self._records
+        found = records.get(FROM_FILE + name)
+        if found is None:
+            found = next((each for each in records.values() if each.name == name), None)
+        if found is None or (tool_set is not None and not tool_set.admits(_described(found))):
+            return None
+        return found
+
+    def refresh(self) -> None:
+        """Takes in what has changed; blocks."""
+        with self._refreshing:
+            self._refresh()
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await self._stirred.wait()
+            self._stirred = anyio.Event()
+            await anyio.to_thread.run_sync(self.refresh)
+
+    def _close(self) -> None:
+        with self._making:
+            if self._index is not None:
+                self._index.close()
+
+    def _current(self) -> ToolIndex:
+        """The index with all changes; without the latest where others are long at it."""
+        index = self._made()
+        if self._refreshing.acquire(timeout=PATIENCE):
+            try:
+                self._refresh()
+            finally:
+                self._refreshing.release()
+        return index
+
+    def _made(self) -> ToolIndex:
+        with self._making:
+            if self._index is None:
+                self._index = self._make_index()
+                if self._fills:
+                    self._index.start()
+            return self._index
+
+    def _refresh(self) -> None:
+        index = self._made()
+        changes = self.registry.changes  # before what they are is looked at
+        coming: list[ToolRecord] = []
+        for name in self.registry.changed_since(self._seen):
+            spec = self.registry.get(name)
+            if spec is not None and spec.name == name:
+                coming.append(record_of(spec))
+            else:
+                index.remove_tool(name)
+            self._forget(name)
+        _add(index, coming)
+        self._seen = changes
+        before = self._records
+        self._refresh_records()
+        self._index_records(index, before)
+
+    def _refresh_records(self) -> None:
+        """Reads the records of files again where some process has changed them."""
+        if self._library is None:
+            return
+        try:
+            changes = self._library.catalog.records.changes()
+            if changes != self._record_changes:
+                self._records = dict(_records(self._library))
+                self._record_changes = changes
+        except StorageError as error:
+            _logger.warning("What files say of tools cannot be read: %s", error)
+
+    def _index_records(self, index: ToolIndex, before: Mapping[str, ToolRecord]) -> None:
+        if self._records is before:
+            return
+        for gone in before.keys() - self._records.keys():
+            index.remove_tool(gone)
+            self._forget(gone)
+        changed = [each for key, each in self._records.items() if before.get(key) != each]
+        for each in changed:
+            self._forget(each.tool_id)
+        _add(index, changed)
+
+    def _forget(self, tool_id: str) -> None:
+        for judged in list(self._admitted.values()):
+            judged.pop(tool_id, None)
+
+    def _admits(self, tool_set: ToolSet, record: ToolRecord) -> bool:
+        """Whether a set has a tool; judged once, until the tool changes."""
+        judged = self._admitted.setdefault(tool_set, {})
+        found = judged.get(record.tool_id)
+        if found is None:
+            spec = self.registry.get(record.tool_id)
+            found = tool_set.admits(_described(record) if spec is None else spec)
+            judged[record.tool_id] = found
+        return found
+
+    def _found(self, result: SearchResult) -> Found | None:
+        """A result with the tool that is best called, of those that are the same."""
+        ids = (result.tool.tool_id, *result.also)
+        specs = [spec for spec in map(self.registry.get, ids) if spec is not None]
+        if not specs:
+            from_file = result.tool.tool_id.startswith(FROM_FILE)
+            return Found(result.tool, None, result.score) if from_file else None  # gone just now
+        best = min(specs, key=self._cannot_be_reached)
+        also = tuple(each.name for each in specs if each is not best)
+        return Found(result.tool, best, result.score, self._cannot_be_reached(best), also)
+
+    def _cannot_be_reached(self, spec: ToolSpec) -> bool:
+        return bool(spec.server) and self._is_down(spec.server)
+
+    def _learned(self) -> Learning | None:
+        with self._making:
+            if self._learning is None and self._make_learning is not None:
+                self._learning = self._make_learning()
+            return self._learning
+
+
+def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
+    """Refuses what the caller's profile leaves out, and what a person has to look at first.
+
+    Raises:
+        PermissionDeniedError: In both cases; it says which.
+    """
+    if tool_set is not None and not tool_set.admits(spec):
+        raise PermissionDeniedError(
+            f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
+            next_actions=["Use another tool, or ask the user to change that profile."],
+        )
+    if spec.barred:
+        raise PermissionDeniedError(
+            f"{spec.name} is in quarantine: {spec.barred}",
+            next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
+        )
+
+
+def record_of(spec: ToolSpec) -> ToolRecord:
+    """What a tool is found by."""
+    from tools.core.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
+
+    return ToolRecord.model_construct(
+        tool_id=spec.name,
+        name=spec.name,
+        description=spec.details or spec.description,
+        tags=spec.tags,
+        capabilities=(spec.title, *spec.capabilities) if spec.server else spec.capabilities,
+        parameters=dict(spec.input_schema),
+        server=spec.server,
+        aliases=spec.aliases,
+        names_only=bool(spec.barred),
+    )
+
+
+def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
+    """Adds tools; one that the index cannot take is logged, and keeps no other from being found."""
+    try:
+        index.add_tools(records)
+    except Exception:  # noqa: BLE001  # definitions of others are wild
+        for record in records:
+            try:
+                index.add_tool(record)
+            except Exception:
+                _logger.exception("%s cannot be found by search_tools", record.tool_id)
+
+
+def _records(library: Library) -> Iterator[tuple[str, ToolRecord]]:
+    from tools.core.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
+
+    for stored in library.catalog.records.listed():
+        record = ToolRecord.model_validate(stored.fields)
+        tool_id = FROM_FILE + record.tool_id
+        aliases = (*record.aliases, record.tool_id)
+        yield tool_id, record.model_copy(update={"tool_id": tool_id, "aliases": aliases})
+
+
+def _described(record: ToolRecord) -> _Described:
+    return _Described(record.name, record.aliases, record.tags)
+
+
+def _own_index(library: Library | None) -> ToolIndex:
+    from tools.core.retrieval.index import ToolIndex  # noqa: PLC0415  # imported on first use
+
+    return ToolIndex(cache=None if library is None else library.catalog.analyses)
