@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence", "Nearness", "coverage", "fuse", "lift"]
 
-LEAST_GAIN = 0.25
-"""What words count, against 1 for meanings, where none of the query's is found."""
+LEAST_GAIN = 0.2
+"""What words count, against 1 for meanings, where hardly any of the query's is found."""
 
-CLAUSE_WEIGHT = 0.4
+MOST_GAIN = 0.8
+"""What they count where one tool has all of them."""
+
+CLAUSE_WEIGHT = 0.3
 """What being the best for a clause counts, against the whole query."""
 
 
@@ -59,7 +62,7 @@ class Evidence:
 def fuse(evidence: Evidence) -> Floats:
     """How well each tool fits a text, 0 and up, against the others.
 
-    Words, divided by the best, count as much as the best covers the text: a query whose words are
+    Words, divided by the best, count the more the best covers the text: a query whose words are
     all in one tool is about that tool, one whose words are in none is asked in other words.
     Meanings are put between the least and the greatest of all tools. A tool that an embedder has
     not read yet is judged by the rest alone, as if what is missing said the same.
@@ -67,7 +70,7 @@ def fuse(evidence: Evidence) -> Floats:
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     best = float(evidence.words.max(initial=0.0))
-    gain = LEAST_GAIN + (1 - LEAST_GAIN) * math.sqrt(coverage(best, evidence.most))
+    gain = LEAST_GAIN + (MOST_GAIN - LEAST_GAIN) * math.sqrt(coverage(best, evidence.most))
     fused: Floats = evidence.words * (gain / best if best else 0.0)
     if not evidence.nearness:
         return fused

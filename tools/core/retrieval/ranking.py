@@ -123,7 +123,7 @@ def _evidence(
     return Evidence(words if slots is None else words[slots], most, nearness)
 
 
-def _clause(  # noqa: PLR0913, PLR0917  # all of a search that a clause shares
+def _clause(
     inquiry: Inquiry, number: int, postings: Postings, size: int, slots: Ints, likely: Ints
 ) -> tuple[Ints, Evidence]:
     """What a clause tells of the tools that may be the best for it, and their places in `slots`.
