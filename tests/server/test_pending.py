@@ -15,6 +15,7 @@ from server.lines import messages
 
 REQUEST = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")
 ANSWER = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={})
+LISTEN = types.JSONRPCRequest(jsonrpc="2.0", id=2, method="subscriptions/listen")
 CANCELLED = types.JSONRPCNotification(
     jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1}
 )
@@ -81,3 +82,12 @@ async def test_nothing_is_owed_for_a_cancelled_request_or_by_a_stopped_server(
         async with ends.messages(stopped=last is None) as (requests, _):
             seen = [message async for message in requests]
     assert len(seen) == (2 if last else 1)
+
+
+async def test_a_stream_of_changes_holds_up_nobody_who_leaves(ends: Ends) -> None:
+    with anyio.fail_after(5):
+        await ends.say(LISTEN)
+        async with ends.messages(stopped=False) as (requests, _answers):
+            assert (await requests.receive()).message == LISTEN
+            with pytest.raises(anyio.EndOfStream):
+                await requests.receive()

@@ -172,14 +172,12 @@ async def get_prompt(
 
 async def _asked(ctx: Context, params: Any) -> Any:
     """What the person says, in the way of either era."""
+    schema: dict[str, Any] = {"type": "object", "properties": {"who": {"type": "string"}}}
     question = types.ElicitRequest(
-        params=types.ElicitRequestFormParams(
-            message="Who?",
-            requested_schema={"type": "object", "properties": {"who": {"type": "string"}}},
-        )
+        params=types.ElicitRequestFormParams(message="Who?", requested_schema=schema)
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        answer = await ctx.session.elicit_form("Who?", question.params.requested_schema)
+        answer = await ctx.session.elicit_form("Who?", schema, ctx.request_id)
         return (answer.content or {}).get("who", answer.action)
     answers = params.input_responses or {}
     if "who" not in answers:

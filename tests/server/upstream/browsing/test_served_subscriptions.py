@@ -1,0 +1,111 @@
+"""Subscriptions over the transports that clients really use, with Toolcrib a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
+
+from server.clients import command_path
+
+pytestmark = pytest.mark.anyio
+
+MODERN = "2026-07-28"
+BROWSED = Path(__file__).with_name("browsed_server.py")
+URI = "ann://one"
+
+
+def _environ(place: Path) -> dict[str, str]:
+    (place / "root").mkdir(exist_ok=True)
+    ann = {"command": sys.executable, "args": [str(BROWSED), "ann", "both"]}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
+    return {
+        **inherited,
+        "TOOLCRIB_DATA_DIR": str(place / "data"),
+        "TOOLCRIB_ROOT": str(place / "root"),
+        "TOOLCRIB_SERVERS": json.dumps({"ann": ann}),
+        "TOOLCRIB_POLICY__ALLOW": "ann__*",
+        "TOOLCRIB_HTTP__PORT": "0",
+    }
+
+
+@contextmanager
+def _served(transport: str, place: Path) -> Iterator[str]:
+    """The address of Toolcrib over HTTP, ready."""
+    with subprocess.Popen(
+        [str(command_path()), "serve", "--transport", transport],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environ(place),
+    ) as process:
+        try:
+            assert process.stderr is not None
+            found = (re.search(r" at (http://\S+)", line) for line in process.stderr)
+            yield next(filter(None, found))[1]
+        finally:
+            process.terminate()
+
+
+@asynccontextmanager
+async def _client(transport: str, mode: str, place: Path, **more: Any) -> AsyncIterator[Client]:
+    if transport == "stdio":
+        command = StdioServerParameters(
+            command=str(command_path()), args=["serve"], env=_environ(place)
+        )
+        async with Client(command, mode=mode, cache=None, **more) as client:
+            yield client
+        return
+    with _served(transport, place) as url:
+        streams: Any = sse_client(url) if transport == "sse" else url
+        async with Client(streams, mode=mode, cache=None, **more) as client:
+            yield client
+
+
+@pytest.mark.parametrize("transport", ["stdio", "sse", "http"])
+async def test_a_client_of_the_handshake_hears_of_a_change(transport: str, tmp_path: Path) -> None:
+    heard: list[str] = []
+    told = anyio.Event()
+
+    async def take(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            heard.append(str(message.params.uri))
+            told.set()
+
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=URI))
+    with anyio.fail_after(60):
+        async with _client(transport, "legacy", tmp_path, message_handler=take) as client:
+            await client.session.send_request(request, types.EmptyResult)
+            await client.call_tool("ann__touch", {"uri": URI})
+            await told.wait()
+    assert heard == [URI]
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_stream_of_a_client_of_2026_07_28_tells_of_a_change_and_holds_up_no_end(
+    transport: str, tmp_path: Path
+) -> None:
+    with anyio.fail_after(60):
+        async with (
+            _client(transport, MODERN, tmp_path) as client,
+            client.listen(resource_subscriptions=[URI]) as stream,
+        ):
+            assert stream.honored.resource_subscriptions == [URI]
+            await client.call_tool("ann__touch", {"uri": URI})
+            async for event in stream:
+                assert event == ResourceUpdated(URI)
+                break
