@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.catalog.analyses import Analyses
+from tools.core.context import RequestContext
+from tools.core.found_tools import FoundTools
 from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord
+from tools.core.retrieval.catalogue import Found
 from tools.core.retrieval.vectors import bundled_parts
+from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 
 if TYPE_CHECKING:
     from fastmcp.tools.base import Tool
@@ -27,6 +32,7 @@ RANKERS = (EVERYTHING, WITHOUT_MINILM, WORDS, FASTMCP, RANK_BM25)
 """All of them, the first three being the tool index with all of its parts or with some."""
 
 DEPTH = 10
+SHOWN = 5
 
 
 class Ranker(Protocol):
@@ -34,6 +40,9 @@ class Ranker(Protocol):
 
     def rank(self, query: str) -> list[str]:
         """The ids of the best ten tools, best first."""
+
+    def answer(self, query: str) -> str:
+        """What a model is told of the best five; empty where there is no such thing."""
 
 
 def make_ranker(name: str, records: Sequence[ToolRecord], cache: Analyses) -> Ranker:
@@ -67,6 +76,12 @@ class Indexed:
         ids = (each for result in results for each in (result.tool.tool_id, *result.also))
         return list(ids)[:DEPTH]
 
+    def answer(self, query: str) -> str:
+        """The cards that `search_tools` answers with."""
+        results = self.index.search(SearchQuery(query_text=query, top_k=SHOWN))
+        found = [Found(each.tool, _spec(each.tool), each.score) for each in results]
+        return FoundTools.of(found).to_text()
+
 
 class FastMCPSearch:
     """The search of FastMCP's `BM25SearchTransform`, without the protocol around it.
@@ -91,6 +106,16 @@ class FastMCPSearch:
         """The best ten."""
         search = self._transform._search(self._tools, query)  # noqa: SLF001  # its one entry
         return [self._ids[tool.name] for tool in asyncio.run(search)]
+
+    def answer(self, query: str) -> str:
+        """The definitions that its search answers with, as compact JSON."""
+        from fastmcp.server.transforms.search import (  # noqa: PLC0415  # slow to import
+            serialize_tools_for_output_json,
+        )
+
+        search = self._transform._search(self._tools, query)  # noqa: SLF001  # its one entry
+        told = serialize_tools_for_output_json(asyncio.run(search)[:SHOWN])
+        return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
     def _tool(self, record: ToolRecord) -> Tool:
         from fastmcp.tools.base import Tool  # noqa: PLC0415  # slow to import
@@ -124,6 +149,30 @@ class RankBM25:
         scores = self._index.get_scores(_words(query))
         best = scores.argsort(kind="stable")[::-1][:DEPTH]
         return [self._ids[at] for at in best if scores[at] > 0]
+
+    def answer(self, _query: str) -> str:
+        """Nothing: it only ranks."""
+        return ""
+
+
+def _spec(record: ToolRecord) -> ToolSpec:
+    """A tool as another server lists it; it cannot be called."""
+    return ToolSpec(
+        name=record.name,
+        title=record.name,
+        description=record.description,
+        input_schema=record.parameters or {"type": "object", "properties": {}},
+        output_schema=None,
+        scope=ToolScope.MCP,
+        effects=frozenset({Effect.READ}),
+        validate=dict,
+        invoke=_refuse,
+        source="upstream:benchmark",
+    )
+
+
+async def _refuse(_arguments: dict[str, Any], _context: RequestContext) -> ToolResult:
+    raise NotImplementedError
 
 
 def _text(record: ToolRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +12,15 @@ import typer
 from server.cli.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
+    from server.app import App
     from server.cli.record_files import Skipped
-    from storage.catalog.catalog import Catalog
+    from storage.catalog.records import Records
+    from tools.core.retrieval import ToolIndex
 
 __all__ = ["index"]
+
+SHOWN_EVERY = 0.2
+"""Seconds between two looks at how far it is."""
 
 
 def index(
@@ -43,43 +49,65 @@ def index(
     if tools_dir is not None and not remove and not tools_dir.is_dir():
         raise typer.BadParameter(f"{str(tools_dir)!r} is no directory", param_hint="--tools-dir")
     with opened(data_dir=data_dir, config_file=config) as app:
-        catalog = app.library.catalog
-        if tools_dir is not None:
-            _remove(catalog, tools_dir) if remove else _index(catalog, tools_dir)
+        if tools_dir is not None and remove:
+            _remove(app.library.catalog.records, tools_dir)
+        elif tools_dir is not None:
+            _index(app.library.catalog.records, tools_dir)
+            _analyse(app)
         if forget_uses:
-            typer.echo(f"Forgot {catalog.uses.forget(app.identity)} use(s).")
+            typer.echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
 
 
-def _index(catalog: Catalog, given: Path) -> None:
+def _index(records: Records, given: Path) -> None:
     from server.cli.record_files import read_records  # noqa: PLC0415  # imported on first use
     from server.visible import visible  # noqa: PLC0415  # the same
 
     directory = Path(os.path.realpath(given))
     found = read_records(directory)
-    gone = catalog.records.replace(directory, found.records)
+    gone = records.replace(directory, found.records)
     _warn(found.skipped)
     typer.echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
     if gone:
         typer.echo(f"Dropped {gone} that its files no longer describe.")
-    _analyse(catalog)
 
 
-def _remove(catalog: Catalog, given: Path) -> None:
+def _remove(records: Records, given: Path) -> None:
     from server.visible import visible  # noqa: PLC0415  # imported on first use
 
-    gone = catalog.records.replace(Path(os.path.realpath(given)), [])
+    gone = records.replace(Path(os.path.realpath(given)), [])
     typer.echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
 
 
-def _analyse(catalog: Catalog) -> None:
-    """Makes and keeps what the tools are found by, so that no search waits for it."""
-    from tools.core.retrieval import ToolIndex, ToolRecord  # noqa: PLC0415  # on first use
+def _analyse(app: App) -> None:
+    """Makes and keeps what tools are found by, so that no search waits for it."""
+    from tools.core.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
+    from tools.core.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
 
-    records = (ToolRecord.model_validate(each.fields) for each in catalog.records.listed())
-    tools = ToolIndex(cache=catalog.analyses)
-    tools.add_tools(records)
-    tools.build_index()
-    tools.close()
+    index = ToolIndex(cache=app.library.catalog.analyses)
+    Catalogue(app.registry, library=app.library, index=lambda: index).refresh()
+    filling = threading.Thread(target=index.build_index)
+    filling.start()
+    try:
+        _show(index, filling)
+        filling.join()
+    finally:
+        index.close()
+        filling.join()
+
+
+def _show(index: ToolIndex, filling: threading.Thread) -> None:
+    """Shows on a terminal how far the index is, until it is complete."""
+    from server.cli.progress import bars, counter  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal import console  # noqa: PLC0415  # the same
+
+    where = console()
+    if not where.is_terminal:
+        return
+    with bars(where) as progress:
+        show = counter(progress, "Embedding")
+        while filling.is_alive():
+            filling.join(SHOWN_EVERY)
+            show(round(min(index.coverage.values()) * len(index)), len(index))
 
 
 def _warn(skipped: list[Skipped]) -> None:

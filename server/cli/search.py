@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
+import anyio.to_thread
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.core.retrieval import SearchResult, ToolIndex, ToolRecord
-    from tools.core.spec import ToolSpec
+    from tools.core.retrieval import SearchQuery
+    from tools.core.retrieval.catalogue import Found
 
 __all__ = ["search"]
 
@@ -47,73 +47,55 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
         raise typer.BadParameter("it is empty", param_hint="--query")
     asked = SearchQuery(query_text=query, tags_filter=tuple(tags or ()), top_k=top_k)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
-        anyio.run(app.functions.load_once)
-        with _filled(app) as index:
-            results = index.search(asked)
+        found = anyio.run(_found, app, asked)
     if output_format == "json":
-        shown = [_described(result) for result in results]
+        shown = [_described(rank, each) for rank, each in enumerate(found, start=1)]
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        _print(results)
+        _print(found)
 
 
-@contextmanager
-def _filled(app: App) -> Iterator[ToolIndex]:
-    """The index of all tools; what is missing in it is made until the block ends."""
+async def _found(app: App, asked: SearchQuery) -> list[Found]:
+    async with app.gateway.running(eager=False):  # for what other servers listed last
+        await app.functions.load_once()
+        return await anyio.to_thread.run_sync(_search, app, asked)
+
+
+def _search(app: App, asked: SearchQuery) -> list[Found]:
+    """Searches when the index has all its parts, or goes by what it has after some seconds."""
     from tools.core.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
+    from tools.core.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
 
     index = ToolIndex(cache=app.library.catalog.analyses)
-    index.add_tools(_records(app))
+    catalogue = Catalogue(app.registry, library=app.library, index=lambda: index)
+    catalogue.refresh()
     filling = threading.Thread(target=index.build_index)
     filling.start()
     filling.join(PATIENCE)
     try:
-        yield index
+        return catalogue.search(asked, app.context)
     finally:
         index.close()
         filling.join()
 
 
-def _records(app: App) -> Iterator[ToolRecord]:
-    """Every tool there is; a file that describes one under the same name has the last word."""
-    from tools.core.retrieval import ToolRecord  # noqa: PLC0415  # imported on first use
+def _described(rank: int, found: Found) -> dict[str, Any]:
+    from tools.core.retrieval.catalogue import FROM_FILE  # noqa: PLC0415  # on first use
 
-    for spec in app.registry.specs():
-        yield _record(spec, app.registry.description_of(spec))
-    for stored in app.library.catalog.records.listed():
-        yield ToolRecord.model_validate(stored.fields)
-
-
-def _record(spec: ToolSpec, description: str) -> ToolRecord:
-    from tools.core.retrieval import ToolRecord  # noqa: PLC0415  # imported on first use
-
-    return ToolRecord(
-        tool_id=spec.name,
-        name=spec.name,
-        description=description,
-        tags=spec.tags,
-        capabilities=spec.capabilities,
-        parameters=dict(spec.input_schema),
-        server=spec.server,
-        aliases=spec.aliases,
-    )
-
-
-def _described(result: SearchResult) -> dict[str, Any]:
     return {
-        "rank": result.rank,
-        "tool_id": result.tool.tool_id,
-        "name": result.tool.name,
-        "score": round(result.score, 4),
-        "description": result.tool.description,
+        "rank": rank,
+        "tool_id": found.record.tool_id.removeprefix(FROM_FILE),
+        "name": found.record.name,
+        "score": round(found.score, 4),
+        "description": found.record.description,
     }
 
 
-def _print(results: Sequence[SearchResult]) -> None:
+def _print(found: Sequence[Found]) -> None:
     from server.visible import visible  # noqa: PLC0415  # imported on first use
 
-    if not results:
+    if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)
-    for result in results:
-        typer.echo(f"  [{result.rank}] {visible(result.tool.name)} (score={result.score:.4f})")
-        typer.echo(f"      {visible(result.tool.description.partition(chr(10))[0])}")
+    for rank, each in enumerate(found, start=1):
+        typer.echo(f"  [{rank}] {visible(each.record.name)} (score={each.score:.4f})")
+        typer.echo(f"      {visible(each.record.description.partition(chr(10))[0])}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sysconfig
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -41,9 +44,25 @@ TOOLS = {
 }
 
 
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory in which every tool was embedded, so that no test waits for that."""
+    home = tmp_path_factory.mktemp("embedded")
+    _describe(home / "my-tools")
+    command = str(Path(sysconfig.get_path("scripts"), "toolcrib"))
+    index = [command, "index", "--tools-dir", "my-tools", "--data-dir", "data"]
+    subprocess.run(index, cwd=home, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*index, "--remove"], cwd=home, check=True, stdout=subprocess.DEVNULL)
+    return home / "data"
+
+
 @pytest.fixture
-def described(work: Path) -> Path:
-    folder = work / "my-tools"
+def described(work: Path, embedded: Path) -> Path:
+    shutil.copytree(embedded, work.parent / "data")
+    return _describe(work / "my-tools")
+
+
+def _describe(folder: Path) -> Path:
     folder.mkdir()
     for name, fields in TOOLS.items():
         (folder / name).write_text(json.dumps(fields))
@@ -87,8 +106,19 @@ def test_the_text_form_says_rank_name_score_and_description(cli: Command, indexe
     )
 
 
-def test_tools_that_can_be_called_are_found_too(cli: Command, work: Path) -> None:
+def test_tools_that_can_be_called_are_found_too(cli: Command, described: Path) -> None:
     assert _found(cli, "write_file")[0]["tool_id"] == "write_file"
+
+
+def test_a_file_may_describe_a_tool_that_has_the_name_of_another(
+    cli: Command, described: Path
+) -> None:
+    record = {"tool_id": "write_file", "name": "write_file", "description": "As elsewhere"}
+    (described / "same.json").write_text(json.dumps(record))
+    assert cli("index", "--tools-dir", "my-tools").code == 0
+    found = _found(cli, "write_file", "--top-k", "2")
+    assert [each["tool_id"] for each in found] == ["write_file", "write_file"]
+    assert "As elsewhere" in {each["description"] for each in found}
 
 
 def test_any_of_several_tags_is_enough_in_any_case(cli: Command, indexed: Path) -> None:
