@@ -25,7 +25,8 @@ _Patterns = Annotated[
 class ServerSettings(SettingsGroup):
     """Another MCP server, whose tools, resources and prompts are offered here.
 
-    Values of env, headers and token may name variables of the environment: ${NAME}.
+    command, args, env, url, headers and token may name variables of the environment: ${NAME}, or
+    ${NAME:-default} where one may be missing.
 
     Attributes:
         command: What starts it, where it speaks over stdio.
