@@ -22,6 +22,7 @@ from server.upstream.exchange import Exchange
 from server.upstream.failures import as_mcp_error
 from server.upstream.gateway import Gateway
 from server.upstream.listing import Listing
+from server.upstream.naming import SEPARATOR
 from server.upstream.relay import Relay
 from server.upstream.upstream import Upstream
 from storage.models import Identity
@@ -30,6 +31,9 @@ from tools.core.errors import ToolError
 from tools.core.sampling import AnswersAwaitedError
 
 __all__ = ["Admits", "Asked", "Offers", "admits_every"]
+
+FIRST_WAIT = 10.0
+"""Seconds that lists wait, all in all, for servers that never listed theirs before."""
 
 Context = ServerRequestContext[Any, Any]
 ResultT = TypeVar("ResultT", bound=types.Result)
@@ -100,13 +104,29 @@ class Offers:
         self._desk = desk
         self._identity = identity
         self._admits = admits
+        self._patience_ends: float | None = None
 
     async def listed(self) -> None:
-        """Waits until every server was listed or could not be reached, for ten seconds at most.
+        """Waits until every server was listed or could not be reached.
 
-        What comes later is told as a change of the lists.
+        Ten seconds after it was first waited for, nobody waits any more: what comes then is told as
+        a change of the lists.
         """
-        await self._gateway.ready()
+        if self._patience_ends is None:
+            self._patience_ends = anyio.current_time() + FIRST_WAIT
+        if anyio.current_time() < self._patience_ends:
+            with anyio.CancelScope(deadline=self._patience_ends):
+                await self._gateway.ready()
+
+    async def find(self, name: str) -> None:
+        """Has a lazy server listed that a name begins with; others are waited for as by `listed`.
+
+        Args:
+            name: Of a prompt: `server__prompt`.
+        """
+        await self.listed()
+        if SEPARATOR in name:
+            await self._gateway.find(name)
 
     def admits(self, ctx: Context, server: str) -> bool:
         """Whether whoever asks may see anything of a server."""

@@ -112,8 +112,8 @@ class GatewayPrompts:
         if name in PROMPTS:
             return None
         found = self._find(ctx, name)
-        if found is None:  # until all are listed
-            await self._offers.listed()
+        if found is None:  # until its server is listed
+            await self._offers.find(name)
             found = self._find(ctx, name)
         return found
 

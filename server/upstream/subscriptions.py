@@ -281,7 +281,14 @@ class _Client:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.watched: dict[str, Watched] = {}
+        self._waiting: set[str] = set()
 
     async def tell(self, changed: _List) -> None:
-        """Tells it that a list changed."""
-        await changed.notify(self.connection)
+        """Tells it that a list changed; a client that does not read hears of it once."""
+        kind = type(changed.event).__name__
+        if kind not in self._waiting:
+            self._waiting.add(kind)
+            try:
+                await changed.notify(self.connection)
+            finally:
+                self._waiting.discard(kind)

@@ -6,6 +6,7 @@ is, and tell of it as its client's protocol wants it. It does not start where a 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ prompts = [
     types.Prompt(name=f"{NAME}_only"),
     types.Prompt(name="recall", description="No prompt of ours."),
 ]
-tools = ["touch", "add_resource", "add_prompt", "add_tool", "subscribed"]
+tools = ["touch", "add_resource", "add_prompt", "add_tool", "subscribed", "die"]
 
 
 async def list_tools(
@@ -86,6 +87,8 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.
             await bus.publish(ResourceUpdated(arguments["uri"]))
         case "touch":
             await ctx.session.send_resource_updated(arguments["uri"])
+        case "die":
+            os._exit(1)
         case "add_resource":
             resources.append(types.Resource(uri=arguments["uri"], name="new"))
             await _tell(ctx, ResourcesListChanged(), types.ResourceListChangedNotification())

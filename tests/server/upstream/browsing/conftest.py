@@ -27,12 +27,15 @@ def app_before(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[App]
     async def make(
         *servers: tuple[str, str],
         more: dict[str, ServerSettings] | None = None,
+        lazy: bool = False,
         **others: Any,
     ) -> AsyncIterator[App]:
         root = tmp_path / "root"
         root.mkdir(exist_ok=True)
         named = {
-            name: ServerSettings(command=sys.executable, args=(str(BROWSED), name, era), cwd=root)
+            name: ServerSettings(
+                command=sys.executable, args=(str(BROWSED), name, era), cwd=root, lazy=lazy
+            )
             for name, era in servers
         }
         app = build(

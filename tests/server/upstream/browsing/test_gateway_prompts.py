@@ -122,3 +122,13 @@ async def test_completion_finds_the_template_of_the_server_that_is_named(app_bef
         [f"ann {template} key= {{}}"],
         [],
     ]
+
+
+async def test_a_prompt_of_a_server_that_is_not_started_yet_starts_it(app_before: Any) -> None:
+    async with app_before(("ann", "both"), lazy=True) as app, Client(app.server) as client:
+        before = [each.name for each in (await client.list_prompts()).prompts]
+        got = await client.get_prompt("ann__greet", {"who": "Bea"})
+        after = [each.name for each in (await client.list_prompts(cache_mode="refresh")).prompts]
+    assert "ann__greet" not in before
+    assert _text(got).startswith("ann greets Bea")
+    assert "ann__greet" in after

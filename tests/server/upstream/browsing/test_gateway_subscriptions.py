@@ -176,6 +176,19 @@ async def test_who_unsubscribes_hears_no_more_and_who_subscribes_again_hears(
         assert not heard.updates
 
 
+@BY_BOTH_ERAS
+async def test_a_subscription_outlives_its_server_and_tells_that_something_was_missed(
+    app_before: Any, mode: str, era: str
+) -> None:
+    async with (
+        app_before(("ann", era)) as app,
+        listening(app, mode, "ann://one") as (client, heard),
+    ):
+        assert (await client.call_tool("ann__die", {})).is_error
+        await heard.update("ann://one")
+        assert await _call(client, "ann__subscribed") == "ann://one"
+
+
 @BY_ERA
 async def test_a_namespaced_resource_is_told_of_under_the_address_that_was_subscribed(
     app_before: Any, mode: str
