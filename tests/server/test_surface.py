@@ -2,15 +2,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 
+import tools
 from server.app import App, build
 from server.settings import FunctionSettings, Settings, SettingsError
-from server.surface import EVERYDAY
+from server.surface import EVERYDAY, Surface
+from tools.core.function_to_mcp import FunctionToMCP
+from tools.core.registry import ToolRegistry
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 SAW = '''def saw(length: float) -> float:
@@ -129,3 +133,18 @@ def test_a_name_that_no_tool_has_is_refused_at_the_start(tmp_path: Path) -> None
     with pytest.raises(SettingsError, match=r"surface: No tool is called 'qurey'. Did you .*query"):
         build(settings)
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("named", ["server:hub", "server:h*", "hub__file_issue", "hub__*"])
+def test_a_surface_names_tools_of_other_servers(named: str) -> None:
+    def file_issue() -> None:
+        """Files."""
+
+    spec = replace(FunctionToMCP.convert(file_issue), name="hub__file_issue", source="upstream:hub")
+    registry = ToolRegistry()
+    registry.discover(tools)
+    registry.add(spec)
+    assert spec not in Surface(["lean"]).select(registry)
+    assert Surface([named]).select(registry) == [spec]
+    shown = Surface(["lean", named]).select(registry)
+    assert {each.name for each in shown} == {*EVERYDAY, "hub__file_issue"}

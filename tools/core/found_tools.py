@@ -38,7 +38,7 @@ class ToolCard(TypedDict):
         summary: What it does.
         score: How well it fits, up to 1.
         server: The other server that has it.
-        also: Names of the same tool on more servers.
+        also: More servers that have the same tool.
         note: Why it cannot be called now.
     """
 
@@ -101,11 +101,8 @@ def _card(found: Found, room: int) -> ToolCard:
 
 def _line(made: ToolCard) -> str:
     """A card as a line: what it says of a call, then whatever keeps from making it, its score."""
-    also = f" also on {', '.join(_server(name) for name in made['also'])}" if "also" in made else ""
+    named = f"also on {', '.join(made.get('also', ()))}"
+    also = f" {clipped_line(named, ALSO_CHARACTERS)}" if "also" in made else ""
     note = f" ({made['note']})" if "note" in made else ""
     said = ": ".join(filter(None, (made["name"] + made["signature"], made["summary"])))
-    return f"{said}{clipped_line(also, ALSO_CHARACTERS)}{note} {made['score']:.2f}"
-
-
-def _server(name: str) -> str:
-    return name.partition("__")[0]
+    return f"{said}{also}{note} {made['score']:.2f}"

@@ -46,7 +46,7 @@ class Found:
         spec: The tool itself; None of one that only a file describes.
         score: How well it fits, above 0 and up to 1.
         is_down: Whether its server cannot be reached now.
-        also: Names of the same tool on other servers.
+        also: The other servers that have the same tool.
     """
 
     record: ToolRecord
@@ -295,7 +295,7 @@ class Catalogue:
             from_file = result.tool.tool_id.startswith(FROM_FILE)
             return Found(result.tool, None, result.score) if from_file else None  # gone just now
         best = min(specs, key=self._cannot_be_reached)
-        also = tuple(each.name for each in specs if each is not best)
+        also = tuple(each.server or each.name for each in specs if each is not best)
         return Found(result.tool, best, result.score, self._cannot_be_reached(best), also)
 
     def _cannot_be_reached(self, spec: ToolSpec) -> bool:
