@@ -105,6 +105,7 @@ class Desk:
         name, arguments = called
         digest = digest_of(f"{session_id}/{name}", arguments, identity)
         stay = self.parked.stay(this_round.stay, identity, digest)
+        stay.take(this_round.answers)
         return Relay(ctx, this_round, stay, self.parked, opted_level(ctx))
 
     def register(self, server: Server[Any]) -> None:

@@ -109,15 +109,14 @@ class Exchange(Generic[ResultT]):
         name, arguments = named
         said = digest_of(f"{self._upstream.name}/{name}", arguments, self._context.identity)
         name = this_round.name_of(said[:DIGEST_CHARACTERS])
-        prefix = f"{self._upstream.name}:{name}:"
         parked: ParkedCall[ResultT | types.InputRequiredResult] | None = relay.stay.calls.get(name)
         if parked is None:
-            parked = relay.stay.calls[name] = ParkedCall(relay.ctx, self._patience)
+            parked = relay.stay.calls[name] = ParkedCall(relay.stay, relay.ctx, self._patience)
             request = make(parked.report if relay.wants_progress else None)
             send = partial(self._send, request, *this_round.take(name))
             talk = partial(self._talk, parked, send)
             relay.parked.start(parked, partial(self._in_time, talk))
-        answer = await parked.result(relay.ctx, self._context.report_progress, prefix, this_round)
+        answer = await parked.result(relay.ctx, self._context.report_progress, this_round)
         if answer is not None:
             del relay.stay.calls[name]
         if isinstance(answer, types.InputRequiredResult):
@@ -190,7 +189,7 @@ class Exchange(Generic[ResultT]):
 
     async def _answered(self, way: Way | None, request: types.InputRequest) -> types.InputResponse:
         shown = self._presented(way, request)
-        answer = _NOBODY if way is None else await way.ask(shown)
+        answer = (None if way is None else await way.ask(shown)) or _NOBODY
         if isinstance(answer, types.ErrorData):
             raise UpstreamError(
                 f"The server {self._upstream.name!r} asked for what the client did not answer: "

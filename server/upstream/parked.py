@@ -38,26 +38,114 @@ RETURN_SECONDS = 600.0
 OutcomeT = TypeVar("OutcomeT")
 
 
+class Stay:
+    """What is kept of a call until its client makes it again.
+
+    A question of another server does not say in which of the calls within this one it is asked, so
+    questions belong to the whole: whoever waits hands them to the client.
+
+    Args:
+        identity: Whose call it is.
+        digest: What it is bound to: the call, and the conversation.
+
+    Attributes:
+        calls: The calls of other servers that go on, by their names within it.
+        finished: What calls that it made came to; they are not made twice.
+        changed: Set once there is something new for those who wait.
+    """
+
+    def __init__(self, identity: Identity, digest: str) -> None:
+        self.identity = identity
+        self.digest = digest
+        self.calls: dict[str, ParkedCall[Any]] = {}
+        self.finished: dict[str, ToolResult] = {}
+        self.changed = anyio.Event()
+        self.waiting = anyio.CancelScope()
+        self._open: dict[str, _OpenQuestion] = {}
+        self._ended = False
+
+    async def ask(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
+        """What the client answers when it comes back; None if it will not."""
+        if self._ended:
+            return None
+        key, question = secrets.token_hex(16), _OpenQuestion(request)
+        self._open[key] = question
+        self.wake()
+        try:
+            await question.closed.wait()
+        finally:
+            self._open.pop(key, None)
+        return question.answer
+
+    def take(self, answers: types.InputResponses) -> None:
+        """Hands on what the client has brought."""
+        for key, question in self._open.items():
+            answer = answers.get(key)
+            if answer is not None:
+                question.close(answer if fits(question.request, answer) else _NO_ANSWER)
+
+    def put(self, this_round: Round) -> bool:
+        """Has the client asked what nobody has answered; whether there is anything."""
+        waiting = {key: each for key, each in self._open.items() if not each.closed.is_set()}
+        for key, each in waiting.items():
+            this_round.ask(key, each.request)
+        return bool(waiting)
+
+    def wake(self) -> None:
+        """Has everybody look who waits."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def end(self) -> None:
+        """Gives up whatever of it goes on."""
+        self._ended = True
+        for call in self.calls.values():
+            call.cancel()
+        self.calls.clear()
+        for question in self._open.values():
+            question.close(None)
+
+
+class _OpenQuestion:
+    """A question that waits for its answer."""
+
+    def __init__(self, request: types.InputRequest) -> None:
+        self.request = request
+        self.closed = anyio.Event()
+        self.answer: types.InputResponse | types.ErrorData | None = None
+
+    def close(self, answer: types.InputResponse | types.ErrorData | None) -> None:
+        self.answer = answer
+        self.closed.set()
+
+
+_NO_ANSWER = types.ErrorData(
+    code=types.INTERNAL_ERROR, message="The client answered with what is no answer to this."
+)
+
+
 class ParkedCall(Generic[OutcomeT]):
     """A call that goes on while its client is away; the way to that client as well.
 
     Args:
+        stay: What it is a part of.
         ctx: The request that began it.
-        patience: Stands still while a question is open.
+        patience: Its time.
 
     Attributes:
         ctx: The request that waits for it now; None while the client is away.
         capabilities: What the client can be asked.
+        patience: Its time.
     """
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
+    def __init__(self, stay: Stay, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.capabilities = ctx.session.client_capabilities
-        self._patience = patience
+        self.patience = patience
+        self._stay = stay
         self._scope = anyio.CancelScope()
-        self._open: dict[str, _OpenQuestion] = {}
-        self._changed = anyio.Event()
-        self._asked = 0
         self._report: ProgressReporter | None = None
         self._outcome: OutcomeT | None = None
         self._error: Exception | None = None
@@ -71,20 +159,13 @@ class ParkedCall(Generic[OutcomeT]):
                 self._error = error
         if self._scope.cancelled_caught:
             self._error = UnavailableError("The call was given up.")
-        self._changed.set()
+        self._stay.wake()
 
-    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """What the client answers when it comes back."""
-        self._asked += 1
-        key, question = str(self._asked), _OpenQuestion(request)
-        self._open[key] = question
-        self._changed.set()
-        try:
-            with self._patience.paused():
-                await question.answered.wait()
-        finally:
-            self._open.pop(key, None)
-        return question.answer or _NO_ANSWER
+    async def ask(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
+        """What the client answers when it comes back; None if it will not."""
+        return await self._stay.ask(request)
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
         """Tells the request that waits how far the call is."""
@@ -95,7 +176,6 @@ class ParkedCall(Generic[OutcomeT]):
         self,
         ctx: ServerRequestContext[Any, Any],
         report: ProgressReporter,
-        prefix: str,
         this_round: Round,
     ) -> OutcomeT | None:
         """What comes of the call; None if the client is asked first, and has to come back.
@@ -103,87 +183,26 @@ class ParkedCall(Generic[OutcomeT]):
         Args:
             ctx: The request that waits.
             report: Its way to hear how far the call is.
-            prefix: Before the keys of the questions.
-            this_round: What came with the request, and where the questions are put.
+            this_round: Where the questions are put.
         """
         self.ctx, self._report = ctx, report
-        self._take(prefix, this_round)
         try:
-            while True:
+            while self._outcome is None:
                 if self._error is not None:
                     raise self._error
-                if self._outcome is not None:
-                    return self._outcome
-                waiting = {key: each for key, each in self._open.items() if not each.is_answered}
-                if waiting:
-                    for key, each in waiting.items():
-                        this_round.ask(prefix + key, each.request)
+                if self._stay.put(this_round):
                     return None
-                self._changed = anyio.Event()
-                await self._changed.wait()
+                await self._stay.changed.wait()
         except anyio.get_cancelled_exc_class():
             self.cancel()
             raise
         finally:
             self.ctx = self._report = None
+        return self._outcome
 
     def cancel(self) -> None:
         """Gives it up, which its server is told."""
         self._scope.cancel()
-
-    def _take(self, prefix: str, this_round: Round) -> None:
-        for key, question in self._open.items():
-            answer = this_round.answers.get(prefix + key)
-            if answer is not None:
-                question.close(answer if fits(question.request, answer) else _NO_ANSWER)
-
-
-class _OpenQuestion:
-    """A question that waits for its answer."""
-
-    def __init__(self, request: types.InputRequest) -> None:
-        self.request = request
-        self.answered = anyio.Event()
-        self.answer: types.InputResponse | types.ErrorData | None = None
-
-    @property
-    def is_answered(self) -> bool:
-        return self.answer is not None
-
-    def close(self, answer: types.InputResponse | types.ErrorData) -> None:
-        self.answer = answer
-        self.answered.set()
-
-
-_NO_ANSWER = types.ErrorData(
-    code=types.INTERNAL_ERROR, message="The client answered with what is no answer to this."
-)
-
-
-class Stay:
-    """What is kept of a call until its client makes it again.
-
-    Args:
-        identity: Whose call it is.
-        digest: What it is bound to: the call, and the conversation.
-
-    Attributes:
-        calls: The calls of other servers that go on, by their names within it.
-        finished: What calls that it made came to; they are not made twice.
-    """
-
-    def __init__(self, identity: Identity, digest: str) -> None:
-        self.identity = identity
-        self.digest = digest
-        self.calls: dict[str, ParkedCall[Any]] = {}
-        self.finished: dict[str, ToolResult] = {}
-        self.waiting = anyio.CancelScope()
-
-    def end(self) -> None:
-        """Gives up whatever of it goes on."""
-        for each in self.calls.values():
-            each.cancel()
-        self.calls.clear()
 
 
 class ParkedCalls:

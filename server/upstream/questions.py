@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import mcp_types as types
@@ -107,14 +107,15 @@ class Questions(Callbacks):
             shown = presented(self.server, request)
         except UnshowableError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
-        # A question does not say which request it belongs to. All that are under way here are of
-        # one conversation, so it reaches the right client whichever is taken; the newest has most
-        # probably caused it, and its client has waited shortest.
-        way = next(
-            (each for each in reversed(self._ways) if can_ask(each.capabilities, request)), None
-        )
-        if way is not None:
-            return await way.ask(shown)
+        with ExitStack() as stack:
+            for way in tuple(self._ways):  # whichever has caused it waits for the answer
+                stack.enter_context(way.patience.paused())
+            tried: list[Way] = []
+            while (found := self._way_for(request, tried)) is not None:
+                answer = await found.ask(shown)
+                if answer is not None:
+                    return answer
+                tried.append(found)
         known = self._counterpart()
         if isinstance(request, types.ListRootsRequest) and known is not None and known.session:
             return await sent(known.session, shown, seconds=ROOTS_SECONDS)
@@ -122,6 +123,16 @@ class Questions(Callbacks):
             code=types.INVALID_REQUEST,
             message="No request is under way whose client can be asked this.",
         )
+
+    def _way_for(self, request: types.InputRequest, tried: list[Way]) -> Way | None:
+        """The newest request whose client can be asked and was not yet.
+
+        A question does not say which request it belongs to. All that are under way here are of one
+        conversation, so it reaches the right client whichever is taken; the newest has most
+        probably caused it, and its client has waited shortest.
+        """
+        untried = (each for each in reversed(self._ways) if each not in tried)
+        return next((each for each in untried if can_ask(each.capabilities, request)), None)
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
         known = self._counterpart()

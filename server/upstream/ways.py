@@ -25,6 +25,7 @@ class Way(Protocol):
     Attributes:
         capabilities: What the client can be asked.
         ctx: The request; None while its client has to make it again.
+        patience: How long its server may work on it.
     """
 
     @property
@@ -32,8 +33,13 @@ class Way(Protocol):
     @property
     def ctx(self) -> ServerRequestContext[Any, Any] | None: ...  # noqa: D102  # the same
 
-    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """What the client answers; an error if it does not."""
+    @property
+    def patience(self) -> Patience: ...  # noqa: D102  # the same
+
+    async def ask(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
+        """What the client answers; an error if it does not, None if it is not there any more."""
 
 
 class BackChannel:
@@ -48,11 +54,11 @@ class BackChannel:
         able = ctx.session.can_send_request
         self.capabilities = ctx.session.client_capabilities if able else None
         self.ctx = ctx
-        self._patience = patience
+        self.patience = patience
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """What the client answers; an error if it does not."""
-        with self._patience.paused():
+        with self.patience.paused():
             return await sent(self.ctx.session, request, related=self.ctx.request_id)
 
 

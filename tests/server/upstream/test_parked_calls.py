@@ -147,15 +147,32 @@ async def test_of_too_many_calls_that_wait_the_oldest_gives_way(
 async def test_a_call_that_was_answered_is_not_made_again_while_another_asks(
     app_of: AppOf, client_of: ClientOf, journal: Any
 ) -> None:
+    echo: Any = {"name": "toy__echo", "arguments": {}}
+    asking = {"name": "toy__asking", "arguments": {"kinds": ["form"]}}
+    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
+        assert "echoed" in said(await round_of(client, "toy__echo", arguments={}))
+        given = {"arguments": {"calls": [echo, asking, echo]}}
+        first = await round_of(client, "call_tools", **given)
+        assert journal.lines[-2:] == ["echo", "asking"]  # what follows waits for the answer
+        assert "Ann" in said(await round_of(client, "call_tools", **given, **answered(first)))
+    assert journal.lines[-3:] == ["asking", "asked", "echo"]
+
+
+@pytest.mark.anyio
+async def test_calls_side_by_side_ask_each_on_its_own_and_hold_up_no_other(
+    app_of: AppOf, client_of: ClientOf, journal: Any
+) -> None:
     calls = [
-        {"name": "toy__echo", "arguments": {}},
         {"name": "toy__asking", "arguments": {"kinds": ["form"]}},
+        {"name": "toy__asking", "arguments": {"kinds": ["form", "form"]}},
         {"name": "toy__echo", "arguments": {}},
     ]
-    async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
-        arguments = {"calls": calls}
-        first = await round_of(client, "call_tools", arguments=arguments)
-        done = journal.lines.count("echo")
-        last = await round_of(client, "call_tools", arguments=arguments, **answered(first))
-    assert "Ann" in said(last)
-    assert (done, journal.lines.count("echo"), journal.lines.count("asking")) == (2, 2, 1)
+    can = {"elicitation_callback": never}
+    async with app_of(trusted=True) as app, client_of(app, "modern", **can) as client:
+        assert "echoed" in said(await round_of(client, "toy__echo", arguments={}))
+        result = await round_of(client, "call_tools", arguments={"calls": calls})
+        while isinstance(result, types.InputRequiredResult):
+            more = answered(result)
+            result = await round_of(client, "call_tools", arguments={"calls": calls}, **more)
+    assert said(result).count("Ann") == 3
+    assert [journal.lines.count(line) for line in ("asking", "asked", "echo")] == [2, 2, 2]

@@ -207,7 +207,10 @@ TOOLS: dict[str, Tool] = {
     "endless": endless,
     "abilities": abilities,
 }
+READS = types.ToolAnnotations(read_only_hint=True)
 DEFINED: dict[str, Any] = {
+    "echo": {"annotations": READS},
+    "asking": {"annotations": READS},
     "everything": {
         "title": "Everything",
         "description": "All kinds of content.",
@@ -215,7 +218,7 @@ DEFINED: dict[str, Any] = {
         "annotations": types.ToolAnnotations(title="All", read_only_hint=True),
         "output_schema": {"type": "object", "required": ["never"]},
         "_meta": {"example.com/tool": True},
-    }
+    },
 }
 
 
