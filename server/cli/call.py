@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,14 +45,14 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     logs.show()
     given = _parse(arguments or [], as_json)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
-        result = run(partial(_result, app, name, given))
+        result = run(partial(_result, app, name, given, as_json=as_json is not None))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
     typer.echo(text, err=result.is_error and not structured)
     if result.is_error:
         sys.exit(1)
 
 
-async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
+async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) -> ToolResult:
     from server.cli.asking import terminal_approver  # noqa: PLC0415  # on first use
 
     context = replace(app.context, approver=terminal_approver())
@@ -62,7 +63,24 @@ async def _result(app: App, name: str, given: dict[str, Any]) -> ToolResult:
     ):
         if app.registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
+            await app.gateway.find(name)
+        spec = app.registry.get(name)
+        if spec is not None and spec.server and not as_json:  # our own tools read texts themselves
+            given = {key: _typed(key, value, spec.input_schema) for key, value in given.items()}
         return await app.manager.execute(name, given, context)
+
+
+def _typed(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
+    """A text as the parameter's type wants it; as it is where that is a text or unknown."""
+    from tools.core.conversion.schema import types  # noqa: PLC0415  # on first use
+
+    wanted = types(schema.get("properties", {}).get(key, {}), schema)
+    if not wanted or "string" in wanted:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _parse(pairs: list[str], as_json: str | None) -> dict[str, Any]:

@@ -46,17 +46,13 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Nothing is called: toolcrib policy test bash '{"command": "git status"}'
     """
-    import anyio  # noqa: PLC0415  # `--help` does not wait for it
-
-    from server.app import discover_tools, function_files  # noqa: PLC0415  # the same
-    from server.collection_settings import holdings_of  # noqa: PLC0415  # the same
+    from server.cli.known_tools import tools_of  # noqa: PLC0415  # `--help` does not wait for it
     from server.safety import make_policy  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)
-    registry = discover_tools(holdings_of(settings))
-    anyio.run(function_files(settings, registry).load_once)
+    registry = tools_of(settings, tool)
     made = make_policy(settings, registry)
     for warning in _warnings(made, registry):
         typer.echo(f"Warning: {warning}", err=True)

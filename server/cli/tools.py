@@ -5,17 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import anyio
 import typer
 
 from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from tools.core.spec import ToolSpec
-
-if TYPE_CHECKING:
-    from server.settings import Settings
-    from tools.core.registry import ToolRegistry
 
 __all__ = ["tools"]
 
@@ -34,12 +29,13 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     named has its server asked, if that never was.
     """
     from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.known_tools import tools_of  # noqa: PLC0415  # the same
     from server.settings_sources import load  # noqa: PLC0415  # the same
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)
-    registry = _of_servers_too(settings, name) if settings.servers else _of_this_machine(settings)
+    registry = tools_of(settings, name)
     found = registry.specs() if name is None else (registry.find(name),)
     specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
     if as_json or name is not None:
@@ -47,34 +43,6 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
     else:
         _print_table(specs)
-
-
-def _of_this_machine(settings: Settings) -> ToolRegistry:
-    from server.app import discover_tools, function_files  # noqa: PLC0415  # on first use
-    from server.collection_settings import holdings_of  # noqa: PLC0415  # the same
-
-    registry = discover_tools(holdings_of(settings))
-    anyio.run(function_files(settings, registry).load_once)
-    return registry
-
-
-def _of_servers_too(settings: Settings, name: str | None) -> ToolRegistry:
-    from server.app import build  # noqa: PLC0415  # on first use
-
-    app = build(settings)
-
-    async def load() -> None:
-        await app.functions.load_once()
-        async with app.gateway.running(eager=False):
-            await app.gateway.ready()
-            if name is not None:
-                await app.gateway.find(name)
-
-    try:
-        anyio.run(load)
-    finally:
-        app.library.close()
-    return app.registry
 
 
 def _described(spec: ToolSpec) -> dict[str, object]:

@@ -216,3 +216,24 @@ def test_what_changes_while_it_is_shown_is_not_approved(cli: Command, toy: Upstr
     out = cli("servers", "review", "toy").out
     assert "its definition changed after it was accepted" in out
     assert "And more." in out
+
+
+def test_a_rule_about_a_tool_of_another_server_is_tested(
+    cli: Command, toy: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", "toy__add")
+    ended = cli("policy", "test", "toy__add")
+    assert ended.out.splitlines()[0] == "allow: toy__add"
+    assert "about no tool" not in ended.err
+
+
+def test_arguments_for_another_server_have_the_types_of_its_schema(
+    cli: Command, toy: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", "toy__add")
+    number, words = {"type": "number"}, {"type": "array", "items": {"type": "string"}}
+    properties = {"a": number, "b": words, "c": {"type": "string"}}
+    adds = {**a_tool("add", "Adds."), "inputSchema": {"type": "object", "properties": properties}}
+    toy.lists(adds)
+    ended = cli("call", "toy__add", "a=2", 'b=["x"]', "c=3")
+    assert (ended.code, ended.out) == (0, """did add {"a": 2, "b": ["x"], "c": "3"}\n""")

@@ -1,6 +1,7 @@
 """Another server for tests, over stdio, in plain Python: it lists what a file says just then.
 
-Usage: changing_server.py FILE, which holds a JSON list of tools. A call answers the tool's name.
+Usage: changing_server.py FILE, which holds a JSON list of tools. A call answers the tool's name
+and the arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         case "tools/list":
             return {"tools": json.loads(Path(sys.argv[1]).read_text())}
         case "tools/call":
-            return {"content": [{"type": "text", "text": f"did {params['name']}"}]}
+            given = params.get("arguments")
+            done = f"did {params['name']}" + (f" {json.dumps(given)}" if given else "")
+            return {"content": [{"type": "text", "text": done}]}
     raise LookupError(method)
 
 

@@ -155,7 +155,7 @@ class ToolIndex:
         spans = clauses_of(text)
         texts = [text, *(text[start:end] for start, end in spans)]
         terms = [tuple(dict.fromkeys(tokenize(each))) for each in texts]
-        inquiry = Inquiry(terms, self._meanings(text, spans))
+        inquiry = Inquiry(terms, self._meanings(text, spans), tagged=bool(query.tags_filter))
         with self._lock:
             allowed = self._allowed(query, admits)
             lifts = {

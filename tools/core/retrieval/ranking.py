@@ -38,10 +38,12 @@ class Inquiry:
     Attributes:
         terms: The different terms of the query, then those of each of its clauses.
         meanings: The vectors of the same texts, by the parts that know enough tools.
+        tagged: Whether the tools that count were chosen by their tags.
     """
 
     terms: Sequence[Sequence[str]]
     meanings: Sequence[tuple[DensePart, Vectors]]
+    tagged: bool = False
 
 
 def score(
@@ -55,7 +57,7 @@ def score(
 
     A tool fits that has one of the words. Without any it does where some tool is nearer to the
     query than two texts are that have nothing in common, and it is not far from that itself: of
-    nonsense nothing is near. The best tool scores what share of the words it covers, or the place
+    nonsense nothing is near. What was chosen by its tags has something in common. The best tool scores what share of the words it covers, or the place
     of the greatest cosine between the floor and 1, whichever is more; the others in proportion.
 
     Args:
@@ -81,9 +83,10 @@ def score(
     nearest = 0.0
     if whole.nearness:
         main = max(whole.nearness, key=lambda each: each.weight)
-        nearest = (float(main.cosines.max(initial=0.0)) - main.floor) / (1 - main.floor)
+        floor = 0.0 if inquiry.tagged else main.floor
+        nearest = (float(main.cosines.max(initial=0.0)) - floor) / (1 - floor)
         if nearest > 0:
-            fits |= main.cosines >= main.floor * SIDE
+            fits |= main.cosines >= floor * SIDE
     fused[~fits] = 0.0
     scores = np.zeros(size, dtype=np.float32)
     if fused.max(initial=0.0) > 0:

@@ -102,6 +102,11 @@ def test_hits_below_the_least_score_are_left_out(whole: ToolIndex) -> None:
     assert [result.score for result in whole.search(least)] == scores[:1]
 
 
+def test_what_was_chosen_by_its_tags_needs_less_in_common(whole: ToolIndex) -> None:
+    assert _search(whole, "reach the user", tags_filter=("communication",)) == ["mail__send_email"]
+    assert _search(whole, "qzxv wkjh", tags_filter=("database",), min_score=0.2) == []
+
+
 def test_tags_filter_in_any_case(index: ToolIndex) -> None:
     asked = "send web searches"
     assert set(_search(index, asked, tags_filter=["WEB"])) == {"web_search", "mail__send_email"}

@@ -1,0 +1,48 @@
+"""The tools as a command line knows them: with those of function files and of other servers."""
+
+from __future__ import annotations
+
+import anyio
+
+from server.app import build, discover_tools, function_files
+from server.collection_settings import holdings_of
+from server.settings import Settings
+from tools.core.registry import ToolRegistry
+
+__all__ = ["tools_of"]
+
+
+def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
+    """Every tool that there is, to be looked at, not called.
+
+    Those of other servers are as these told when they were last connected to.
+
+    Args:
+        settings: Which function files and other servers there are.
+        name: A tool whose server is asked for it, if that never was.
+    """
+    return _with_servers(settings, name) if settings.servers else _of_this_machine(settings)
+
+
+def _of_this_machine(settings: Settings) -> ToolRegistry:
+    """Without a data directory, which is made for none of these."""
+    registry = discover_tools(holdings_of(settings))
+    anyio.run(function_files(settings, registry).load_once)
+    return registry
+
+
+def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
+    app = build(settings)
+
+    async def load() -> None:
+        await app.functions.load_once()
+        async with app.gateway.running(eager=False):
+            await app.gateway.ready()
+            if name is not None:
+                await app.gateway.find(name)
+
+    try:
+        anyio.run(load)
+    finally:
+        app.library.close()
+    return app.registry
