@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import anyio
@@ -30,6 +31,9 @@ __all__ = ["Catalogue", "Found", "check_admitted", "record_of"]
 
 PATIENCE = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
+
+AT_ONCE = 500
+"""Tools that are taken in at once: an end does not wait for more."""
 
 FROM_FILE = "file:"
 """What the id of a record begins with; no tool that can be called has a colon in its name."""
@@ -102,6 +106,8 @@ class Catalogue:
         self._records: dict[str, ToolRecord] = {}
         self._record_changes = 0
         self._seen = 0
+        self._pending: dict[str, None] = {}
+        self._closed = False
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
         self._refreshing = threading.Lock()
         self._making = threading.Lock()
@@ -111,7 +117,7 @@ class Catalogue:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Makes the heavier parts of the index in the background, from the first search on."""
-        self._fills = True
+        self._fills, self._closed = True, False
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._keep_fresh)
@@ -211,19 +217,27 @@ class Catalogue:
             await anyio.to_thread.run_sync(self.refresh)
 
     def _close(self) -> None:
-        with self._making:
+        self._closed = True
+        with self._refreshing, self._making:
             if self._index is not None:
                 self._index.close()
 
     def _current(self) -> ToolIndex:
-        """The index with all changes; without the latest where others are long at it."""
+        """The index with all changes; without the latest ones where they take long."""
         index = self._made()
-        if self._refreshing.acquire(timeout=PATIENCE):
-            try:
-                self._refresh()
-            finally:
-                self._refreshing.release()
+        if self._changes() != (self._seen, self._record_changes) or self._pending:
+            refreshing = threading.Thread(target=self.refresh, name="tool-catalogue", daemon=True)
+            refreshing.start()
+            refreshing.join(PATIENCE)
         return index
+
+    def _changes(self) -> tuple[int, int]:
+        """How often tools, and records of files, have changed."""
+        try:
+            of_records = self._library.catalog.records.changes() if self._library else 0
+        except StorageError:
+            of_records = self._record_changes  # the refresh tells why, when there is one
+        return self.registry.changes, of_records
 
     def _made(self) -> ToolIndex:
         with self._making:
@@ -236,8 +250,21 @@ class Catalogue:
     def _refresh(self) -> None:
         index = self._made()
         changes = self.registry.changes  # before what they are is looked at
+        self._pending.update(dict.fromkeys(self.registry.changed_since(self._seen)))
+        self._seen = changes
+        before = self._records
+        self._refresh_records()
+        self._index_records(index, before)
+        while self._pending and not self._closed:
+            names = list(islice(self._pending, AT_ONCE))
+            self._take_in(index, names)
+            for name in names:
+                del self._pending[name]
+
+    def _take_in(self, index: ToolIndex, names: Sequence[str]) -> None:
+        """Adds the tools of these names as they are now, and removes those that are gone."""
         coming: list[ToolRecord] = []
-        for name in self.registry.changed_since(self._seen):
+        for name in names:
             spec = self.registry.get(name)
             if spec is not None and spec.name == name:
                 coming.append(record_of(spec))
@@ -245,10 +272,6 @@ class Catalogue:
                 index.remove_tool(name)
             self._forget(name)
         _add(index, coming)
-        self._seen = changes
-        before = self._records
-        self._refresh_records()
-        self._index_records(index, before)
 
     def _refresh_records(self) -> None:
         """Reads the records of files again where some process has changed them."""

@@ -115,8 +115,10 @@ def _spread(nearness: Nearness) -> Floats:
     cosines, known = nearness.cosines, nearness.known
     present = cosines if known is None else cosines[known]
     low, high = float(present.min(initial=1.0)), float(present.max(initial=-1.0))
-    if high <= low:
+    if high < low:  # nothing has a vector
         return np.zeros_like(cosines)
+    if high == low:  # what stands alone is the nearest
+        return np.ones_like(cosines) if known is None else known.astype(np.float32)
     spread = (cosines - np.float32(low)) * np.float32(1 / (high - low))
     if known is not None:
         spread[~known] = 0.0
