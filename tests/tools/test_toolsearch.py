@@ -6,19 +6,20 @@ import base64
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import anyio
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, ImageContent
+from mcp_types import CallToolResult, ImageContent, TextContent
 
 from server.app import App
 from storage.catalog.records import Record
 from tools.core.context import RequestContext
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.media import Media
-from tools.core.spec import Effect, ToolScope, tool
+from tools.core.spec import Effect, ToolFailure, ToolResult, ToolScope, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -267,7 +268,7 @@ async def test_five_cards_are_short_and_the_rest_of_a_search_narrows(crib: Crib)
         found = await crib.call("search_tools", query=query)
         assert 3 <= len(found["tools"]) <= 5
         assert len(await crib.text("search_tools", query=query)) <= 680
-    narrowed = await crib.call("search_tools", query="delete", tags=["files"], top_k=50)
+    narrowed = await crib.call("search_tools", query="read a file", tags=["files"], top_k=50)
     assert narrowed["tools"]
     for name in names(narrowed):
         assert "files" in crib.app.registry.find(name).tags
@@ -304,3 +305,46 @@ async def test_what_only_a_file_describes_is_found_and_not_called(crib: Crib) ->
             assert "can be found, not called" in told
     records.replace(crib.root, [])
     assert "Rocket launcher" not in await crib.text("search_tools", query="launch a rocket")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ({"titel": "a"}, "`title` is missing.\n`titel` is unknown; did you mean `title`?"),
+        ({"title": 7}, "`title` must be of type string, not 7."),
+        ({"title": "a"}, ""),
+    ],
+)
+async def test_a_refusal_of_another_server_is_held_against_its_schema(
+    crib: Crib, arguments: dict[str, Any], advice: str
+) -> None:
+    refused = CallToolResult(content=[TextContent(text="no", _meta={"a": 1})], is_error=True)
+
+    async def refuse(_arguments: dict[str, Any], _context: RequestContext) -> ToolResult:
+        failure = ToolFailure(error_type="upstream_failed", message="no")
+        return ToolResult(failure.model_dump(mode="json"), "no", is_error=True, verbatim=refused)
+
+    @tool(effects={Effect.READ})
+    def file_issue(title: str) -> None:
+        """Files an issue."""
+
+    spec = replace(
+        FunctionToMCP.convert(file_issue),
+        name="hub__file_issue",
+        bare="file_issue",
+        scope=ToolScope.MCP,
+        source="upstream:hub",
+        validate=dict,
+        invoke=refuse,
+    )
+    crib.app.registry.add(spec)
+    direct = await crib.client.call_tool("file_issue", arguments)
+    assert direct.content == refused.content
+    called = {"name": "file_issue", "arguments": arguments}
+    through = await crib.client.call_tool("call_tool", called)
+    assert through.content[0] == refused.content[0]
+    told = [each.text for each in through.content[1:] if isinstance(each, TextContent)]
+    parameters = "Its parameters are hub__file_issue(title: string)."
+    assert told == ([f"{advice}\n{parameters}"] if advice else [])
+    several = await crib.text("call_tools", calls=[called])
+    assert (parameters in several) is bool(advice)
