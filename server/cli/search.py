@@ -80,7 +80,7 @@ def _search(app: App, asked: SearchQuery) -> list[Found]:
 
 
 def _described(rank: int, found: Found) -> dict[str, Any]:
-    from tools.core.retrieval.catalogue import FROM_FILE  # noqa: PLC0415  # on first use
+    from tools.core.retrieval.file_records import FROM_FILE  # noqa: PLC0415  # on first use
 
     return {
         "rank": rank,

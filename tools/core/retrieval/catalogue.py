@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
-from storage.errors import StorageError
 from tools.core.errors import NotFoundError, PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
+from tools.core.retrieval.file_records import FROM_FILE, FileRecords, admits_record
+from tools.core.retrieval.intake import Intake
 from tools.core.spec import ToolResult, ToolSpec
 from tools.core.toolset import ToolSet
 
@@ -27,18 +26,7 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.core.retrieval.learning import Learning
     from tools.core.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
-__all__ = ["Catalogue", "Found", "check_admitted", "record_of"]
-
-PATIENCE = 2.0
-"""Seconds that a search waits for tools that are just coming in; then it goes without them."""
-
-AT_ONCE = 500
-"""Tools that are taken in at once: an end does not wait for more."""
-
-FROM_FILE = "file:"
-"""What the id of a record begins with; no tool that can be called has a colon in its name."""
-
-_logger = logging.getLogger("toolcrib")
+__all__ = ["Catalogue", "Found", "check_admitted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +46,6 @@ class Found:
     score: float
     is_down: bool = False
     also: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """A record as a profile judges it."""
-
-    name: str
-    aliases: tuple[str, ...]
-    tags: tuple[str, ...]
-    source: str = "file"
-    bare: str = ""
 
 
 class Catalogue:
@@ -101,32 +78,25 @@ class Catalogue:
         self._make_learning = learning
         self._learning: Learning | None = None
         self._is_down = is_down
-        self._make_index = index or partial(_own_index, library)
-        self._index: ToolIndex | None = None
-        self._records: dict[str, ToolRecord] = {}
-        self._record_changes = 0
-        self._seen = 0
-        self._pending: dict[str, None] = {}
-        self._closed = False
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
-        self._refreshing = threading.Lock()
+        self._records = FileRecords(library)
+        make_index = index or partial(_own_index, library)
+        self._intake = Intake(registry, self._records, make_index, self._forget)
         self._making = threading.Lock()
-        self._fills = False
         self._stirred = anyio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Makes the heavier parts of the index in the background, from the first search on."""
-        self._fills, self._closed = True, False
+        self._intake.start()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._keep_fresh)
                 yield
                 group.cancel_scope.cancel()
         finally:
-            self._fills = False
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._close)
+                await anyio.to_thread.run_sync(self._intake.close)
 
     def stir(self) -> None:
         """Says that many tools may have come: they are indexed before anybody searches."""
@@ -139,7 +109,7 @@ class Catalogue:
             query: What is needed.
             context: Who asks, and what they may find.
         """
-        index = self._current()
+        index = self._intake.current()
         admitted = context.tool_set
         learning = self._learned()
         asked = query.query_text
@@ -148,7 +118,7 @@ class Catalogue:
             admits=None if admitted is None else partial(self._admits, admitted),
             boosts=None if learning is None else learning.boosts(context.identity, asked),
         )
-        found = [each for each in map(self._found, results) if each is not None]
+        found = [each for each in (self._found(result, admitted) for result in results) if each]
         if learning is not None:
             names = [each.spec.name for each in found if each.spec is not None]
             learning.found(context.identity, context.session_id, asked, names)
@@ -195,106 +165,20 @@ class Catalogue:
             name: What it was asked for by.
             tool_set: The tools that the caller may find; None means all.
         """
-        with self._refreshing:
-            self._refresh_records()
-            records = self._records
-        found = records.get(FROM_FILE + name)
-        if found is None:
-            found = next((each for each in records.values() if each.name == name), None)
-        if found is None or (tool_set is not None and not tool_set.admits(_described(found))):
+        found = self._records.named(name)
+        if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
 
     def refresh(self) -> None:
         """Takes in what has changed; blocks."""
-        with self._refreshing:
-            self._refresh()
+        self._intake.refresh()
 
     async def _keep_fresh(self) -> None:
         while True:
             await self._stirred.wait()
             self._stirred = anyio.Event()
             await anyio.to_thread.run_sync(self.refresh)
-
-    def _close(self) -> None:
-        self._closed = True
-        with self._refreshing, self._making:
-            if self._index is not None:
-                self._index.close()
-
-    def _current(self) -> ToolIndex:
-        """The index with all changes; without the latest ones where they take long."""
-        index = self._made()
-        if self._changes() != (self._seen, self._record_changes) or self._pending:
-            refreshing = threading.Thread(target=self.refresh, name="tool-catalogue", daemon=True)
-            refreshing.start()
-            refreshing.join(PATIENCE)
-        return index
-
-    def _changes(self) -> tuple[int, int]:
-        """How often tools, and records of files, have changed."""
-        try:
-            of_records = self._library.catalog.records.changes() if self._library else 0
-        except StorageError:
-            of_records = self._record_changes  # the refresh tells why, when there is one
-        return self.registry.changes, of_records
-
-    def _made(self) -> ToolIndex:
-        with self._making:
-            if self._index is None:
-                self._index = self._make_index()
-                if self._fills:
-                    self._index.start()
-            return self._index
-
-    def _refresh(self) -> None:
-        index = self._made()
-        changes = self.registry.changes  # before what they are is looked at
-        self._pending.update(dict.fromkeys(self.registry.changed_since(self._seen)))
-        self._seen = changes
-        before = self._records
-        self._refresh_records()
-        self._index_records(index, before)
-        while self._pending and not self._closed:
-            names = list(islice(self._pending, AT_ONCE))
-            self._take_in(index, names)
-            for name in names:
-                del self._pending[name]
-
-    def _take_in(self, index: ToolIndex, names: Sequence[str]) -> None:
-        """Adds the tools of these names as they are now, and removes those that are gone."""
-        coming: list[ToolRecord] = []
-        for name in names:
-            spec = self.registry.get(name)
-            if spec is not None and spec.name == name:
-                coming.append(record_of(spec))
-            else:
-                index.remove_tool(name)
-            self._forget(name)
-        _add(index, coming)
-
-    def _refresh_records(self) -> None:
-        """Reads the records of files again where some process has changed them."""
-        if self._library is None:
-            return
-        try:
-            changes = self._library.catalog.records.changes()
-            if changes != self._record_changes:
-                self._records = dict(_records(self._library))
-                self._record_changes = changes
-        except StorageError as error:
-            _logger.warning("What files say of tools cannot be read: %s", error)
-
-    def _index_records(self, index: ToolIndex, before: Mapping[str, ToolRecord]) -> None:
-        if self._records is before:
-            return
-        for gone in before.keys() - self._records.keys():
-            index.remove_tool(gone)
-            self._forget(gone)
-        changed = [each for key, each in self._records.items() if before.get(key) != each]
-        for each in changed:
-            self._forget(each.tool_id)
-        _add(index, changed)
 
     def _forget(self, tool_id: str) -> None:
         for judged in list(self._admitted.values()):
@@ -306,14 +190,14 @@ class Catalogue:
         found = judged.get(record.tool_id)
         if found is None:
             spec = self.registry.get(record.tool_id)
-            found = tool_set.admits(_described(record) if spec is None else spec)
+            found = admits_record(tool_set, record) if spec is None else tool_set.admits(spec)
             judged[record.tool_id] = found
         return found
 
-    def _found(self, result: SearchResult) -> Found | None:
+    def _found(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
         """A result with the tool that is best called, of those that are the same."""
-        ids = (result.tool.tool_id, *result.also)
-        specs = [spec for spec in map(self.registry.get, ids) if spec is not None]
+        there = map(self.registry.get, (result.tool.tool_id, *result.also))
+        specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:
             from_file = result.tool.tool_id.startswith(FROM_FILE)
             return Found(result.tool, None, result.score) if from_file else None  # gone just now
@@ -347,49 +231,6 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
             f"{spec.name} is in quarantine: {spec.barred}",
             next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
         )
-
-
-def record_of(spec: ToolSpec) -> ToolRecord:
-    """What a tool is found by."""
-    from tools.core.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
-
-    return ToolRecord.model_construct(
-        tool_id=spec.name,
-        name=spec.name,
-        description=spec.details or spec.description,
-        tags=spec.tags,
-        capabilities=(spec.title, *spec.capabilities) if spec.server else spec.capabilities,
-        parameters=dict(spec.input_schema),
-        server=spec.server,
-        aliases=spec.aliases,
-        names_only=bool(spec.barred),
-    )
-
-
-def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
-    """Adds tools; one that the index cannot take is logged, and keeps no other from being found."""
-    try:
-        index.add_tools(records)
-    except Exception:  # noqa: BLE001  # definitions of others are wild
-        for record in records:
-            try:
-                index.add_tool(record)
-            except Exception:
-                _logger.exception("%s cannot be found by search_tools", record.tool_id)
-
-
-def _records(library: Library) -> Iterator[tuple[str, ToolRecord]]:
-    from tools.core.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
-
-    for stored in library.catalog.records.listed():
-        record = ToolRecord.model_validate(stored.fields)
-        tool_id = FROM_FILE + record.tool_id
-        aliases = (*record.aliases, record.tool_id)
-        yield tool_id, record.model_copy(update={"tool_id": tool_id, "aliases": aliases})
-
-
-def _described(record: ToolRecord) -> _Described:
-    return _Described(record.name, record.aliases, record.tags)
 
 
 def _own_index(library: Library | None) -> ToolIndex:

@@ -169,6 +169,7 @@ def test_records_of_files_are_found_as_they_are_now(
     assert found(catalogue, "rocket") == []
     file = tmp_path / "rocket.json"
     library.catalog.records.replace(tmp_path, [Record("rocket", file, ROCKET)])
+    assert catalogue.record("rocket", None) is not None
     assert found(catalogue, "rocket") == ["Rocket launcher"]
     assert found(catalogue, "rocket", ToolSet("p", deny=("rock*",))) == []
     library.catalog.records.replace(tmp_path, [])
