@@ -114,6 +114,7 @@ class Connection:
         self._client: Client | None = None
         self._scope = anyio.CancelScope()
         self._users = 0
+        self._retired = False
         self._leaves = False
 
     @property
@@ -187,6 +188,13 @@ class Connection:
         self._leaves = True
         self._link.ended.set()
 
+    async def retire(self) -> None:
+        """Ends the session as soon as nothing is under way on it; waits only if that is now."""
+        self._retired = True
+        if not self._users:
+            self.close()
+            await self.closed.wait()
+
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Connection]:
         """Keeps it from being closed as idle, and tells why it ended meanwhile.
@@ -210,6 +218,8 @@ class Connection:
         finally:
             self._users -= 1
             self.last_used = time.monotonic()
+            if self._retired and not self._users:
+                self.close()
 
     async def _live(self, *, task_status: TaskStatus[None]) -> None:
         try:

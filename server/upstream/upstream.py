@@ -147,10 +147,10 @@ class Upstream:
         """
         found = self._connections.get(session_id)
         if found is not None and found.is_open:
-            if found.is_busy or not found.callbacks.outdated:
+            if not found.callbacks.outdated:
                 return found
-            found.close()
-            await found.closed.wait()
+            del self._connections[session_id]
+            await found.retire()
         attempt = self._attempts.get(session_id)
         if attempt is None:
             attempt = self._attempts[session_id] = self._begun(session_id)

@@ -188,7 +188,7 @@ async def test_conversations_that_are_silent_are_closed_but_not_our_own(
         assert running["toy"].state is State.UP
 
 
-async def test_a_connection_made_for_another_client_is_opened_anew_when_nothing_is_under_way(
+async def test_a_connection_made_for_another_client_is_opened_anew_and_ends_what_is_under_way(
     frail: Any, gateway_of: Any
 ) -> None:
     class Aging(Callbacks):
@@ -208,8 +208,9 @@ async def test_a_connection_made_for_another_client_is_opened_anew_when_nothing_
     async with gateway_of(make_callbacks=make, toy=toy.settings()) as running:
         async with running["toy"].using("ann") as connection:
             made[-1].old = True
-            assert await running["toy"].connection("ann") is connection
-        assert await running["toy"].connection("ann") is not connection
+            assert await running["toy"].connection("ann") is not connection
+            assert connection.is_open
+        await connection.closed.wait()
         assert await running["toy"].connection("ann") is await running["toy"].connection("ann")
 
 
