@@ -160,7 +160,7 @@ def _proxy(
         **os.environ,
         "TOOLCRIB_SERVERS": json.dumps({"every": {"url": url}}),
         "TOOLCRIB_POLICY__ALLOW": "every__*",
-        "TOOLCRIB_SURFACE": '["lean", "server:every"]',
+        "TOOLCRIB_SURFACE": "lean,server:every",
         "TOOLCRIB_HTTP__PORT": str(port),
         "TOOLCRIB_DATA_DIR": str(directory / "data"),
         "TOOLCRIB_ROOT": str(root),

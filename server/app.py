@@ -300,10 +300,9 @@ def _workshop(settings: Settings) -> Workshop:
 
 
 def _learning(library: Library) -> Learning:
-    from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
-    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # the same
+    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # on first use
 
-    return Learning(library.catalog.uses, StaticEmbedder())
+    return Learning(library.catalog.uses, library.static_embedder)
 
 
 def _is_down(gateway: Gateway, server: str) -> bool:

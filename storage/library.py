@@ -31,6 +31,7 @@ from storage.shelf import Shelf
 if TYPE_CHECKING:  # loaded on first use
     from storage.catalog.catalog import Catalog
     from storage.directory.roster import Rosters
+    from storage.index.embedders.static import StaticEmbedder
     from storage.retrieval.unified import UnifiedSearch
 
 __all__ = ["Library"]
@@ -96,7 +97,7 @@ class Library:
         self.engine = SearchEngine(self.database, models, self.vectors, self.indexer, alpha=alpha)
         self.recent = Recent(self.database, self.entries)
         self.recorder = Recorder(self.entries)
-        self._embedder = embedder
+        self.embedder = embedder
         self._contexts = ContextRepository(self.database)
         self._knowledge = KnowledgeBase(self.database, models, self.engine)
         self._max_document_bytes = max_document_bytes
@@ -122,7 +123,7 @@ class Library:
                 identity,
                 database=self.database,
                 engine=self.engine,
-                embedder=self._embedder,
+                embedder=self.embedder,
                 indexer=self.indexer,
             ),
             entries=OwnEntries(self.entries, identity),
@@ -131,7 +132,7 @@ class Library:
                 database=self.database,
                 knowledge=self._knowledge,
                 entries=self.entries,
-                embedder=self._embedder,
+                embedder=self.embedder,
                 indexer=self.indexer,
             ),
             directories=Directories(
@@ -160,6 +161,13 @@ class Library:
         from storage.catalog.catalog import Catalog  # noqa: PLC0415  # on first use
 
         return Catalog(self.database)
+
+    @cached_property
+    def static_embedder(self) -> StaticEmbedder:
+        """What thousands of short texts are compared by, in memory once."""
+        from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
+
+        return StaticEmbedder()
 
     @cached_property
     def _unified(self) -> UnifiedSearch:

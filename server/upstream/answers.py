@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import mcp_types as types
 
+from tools.core.media import Media
 from tools.core.spec import ToolFailure, ToolResult
 
 __all__ = ["result_of"]
@@ -29,7 +33,16 @@ def result_of(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
     else:
         structured = {}
     handed_on = _own_meta_left_out(answer if modern else _for_older(answer))
-    return ToolResult(structured, text, is_error=bool(answer.is_error), verbatim=handed_on)
+    media = tuple(_media(answer.content))
+    return ToolResult(structured, text, bool(answer.is_error), media, verbatim=handed_on)
+
+
+def _media(content: Sequence[types.ContentBlock]) -> Iterator[Media]:
+    """Images and sounds, for where several answers become one; what is none is left out."""
+    for block in content:
+        if isinstance(block, types.ImageContent | types.AudioContent):
+            with suppress(ValueError):
+                yield Media(block.type, b64decode(block.data), block.mime_type)
 
 
 def _for_older(answer: types.CallToolResult) -> types.CallToolResult:

@@ -15,8 +15,8 @@ from server.settings import SettingsError
 from server.settings_sources import explain, load
 from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
-from tools.core.holdings import Holdings
 from tools.core.batch import ToolCall
+from tools.core.holdings import Holdings
 from tools.core.tailoring import LONGEST_DESCRIPTION
 
 SOURCES = """

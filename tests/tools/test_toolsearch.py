@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -29,6 +30,7 @@ class Crib(Protocol):
 
     app: App
     client: Client
+    root: Path
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
     async def text(self, name: str, /, **arguments: Any) -> str: ...
@@ -192,7 +194,7 @@ BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 @BY_ERA
 async def test_call_tools_answers_each_call_in_its_place(open_crib: Open, mode: str) -> None:
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"name": "write_file", "arguments": {"file_path": "a.txt", "content": "one"}},
         {"name": "read_file", "arguments": {"file_path": "a.txt"}},
         {"name": "read_file", "arguments": {"file_path": "missing.txt"}},

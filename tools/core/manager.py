@@ -251,8 +251,8 @@ class SandboxToolManager:
         return result, is_final
 
     def _writes(self, call: ToolCall) -> bool:
-        spec = self._registry.get(call.name)
-        return spec is not None and not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
+        spec = self._registry.get(call.name)  # what is not known yet may come to be, and write
+        return spec is None or not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
 
 
 async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:

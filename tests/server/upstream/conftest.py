@@ -55,7 +55,7 @@ def app_of(tmp_path: Path, journal: Journal) -> Callable[..., AbstractAsyncConte
         toy = ServerSettings(
             command=sys.executable,
             args=(str(TOY), era),
-            env={"TOY_JOURNAL": str(journal.path)},  # type: ignore[dict-item]  # it becomes a secret
+            env={"TOY_JOURNAL": str(journal.path)},
             **settings,
         )
         app = build(

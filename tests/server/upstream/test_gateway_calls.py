@@ -92,8 +92,8 @@ async def test_progress_comes_back_and_only_grows(
 ) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
-    async def hear(done: float, total: float | None, message: str | None) -> None:
-        heard.append((done, total, message))
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
 
     async with app_of(upstream) as app, client_of(app, era) as client:
         await client.call_tool("toy__stepping", {}, progress_callback=hear)

@@ -65,6 +65,6 @@ async def test_the_level_of_a_request_goes_along_with_it(
 ) -> None:
     ear = Ear()
     async with app_of(upstream) as app, client_of(app, "modern", logging_callback=ear.hear) as to:
-        await to.call_tool("toy__logging", {}, meta={types.LOG_LEVEL_META_KEY: "info"})  # type: ignore[typeddict-unknown-key]  # an open map
+        await to.call_tool("toy__logging", {}, meta={types.LOG_LEVEL_META_KEY: "info"})  # type: ignore[arg-type]  # an open map
         await to.call_tool("toy__logging", {})
     assert [level for level, _, _ in ear.heard] == ["info", "error"]

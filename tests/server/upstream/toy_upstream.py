@@ -117,11 +117,13 @@ async def waiting(_ctx: Context, _params: Params) -> Answer:
     except anyio.get_cancelled_exc_class():
         note("cancelled")
         raise
+    raise AssertionError("It sleeps for ever.")
 
 
 async def logging(ctx: Context, _params: Params) -> Answer:
-    for level in ("debug", "info", "error"):
-        params = types.LoggingMessageNotificationParams(level=level, logger="deep", data=level)  # type: ignore[arg-type]  # each is one
+    levels: tuple[types.LoggingLevel, ...] = ("debug", "info", "error")
+    for level in levels:
+        params = types.LoggingMessageNotificationParams(level=level, logger="deep", data=level)
         if is_heard(ctx, level):
             await ctx.session.send_notification(
                 types.LoggingMessageNotification(params=params), ctx.request_id
@@ -137,7 +139,7 @@ def is_heard(ctx: Context, level: str) -> bool:
     if ctx.session.protocol_version < "2026":
         return LEVELS.index(level) >= LEVELS.index(level_set[0])
     opted = (ctx.meta or {}).get(types.LOG_LEVEL_META_KEY)
-    return opted is not None and LEVELS.index(level) >= LEVELS.index(opted)
+    return opted is not None and LEVELS.index(level) >= LEVELS.index(str(opted))
 
 
 async def set_level(_ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:

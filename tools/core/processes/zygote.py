@@ -72,9 +72,7 @@ def _filter_program() -> bytes:
 
 
 class _Zygote:
-    def __init__(
-        self, orders: socket.socket, filter_program: bytes | None, *, alone: bool
-    ) -> None:
+    def __init__(self, orders: socket.socket, filter_program: bytes | None, *, alone: bool) -> None:
         self._orders = orders
         self._news, self._news_of_supervisors = socket.socketpair()
         self._news.setblocking(False)  # noqa: FBT003  # the standard library has it so

@@ -57,8 +57,10 @@ def score(
 
     A tool fits that has one of the words. Without any it does where some tool is nearer to the
     query than two texts are that have nothing in common, and it is not far from that itself: of
-    nonsense nothing is near. What was chosen by its tags has something in common. The best tool scores what share of the words it covers, or the place
-    of the greatest cosine between the floor and 1, whichever is more; the others in proportion.
+    nonsense nothing is near. What was chosen by its tags has something in common.
+
+    The best tool scores what share of the words it covers, or the place of the greatest cosine
+    between the floor and 1, whichever is more; the others in proportion.
 
     Args:
         inquiry: The query.

@@ -144,13 +144,16 @@ class DensePart:
         return self._table
 
 
-def bundled_parts(minilm: SpanEmbedder | None = None) -> tuple[DensePart, DensePart]:
+def bundled_parts(
+    static: SpanEmbedder | None = None, minilm: SpanEmbedder | None = None
+) -> tuple[DensePart, DensePart]:
     """The parts of the embedders that come with the product.
 
     Args:
-        minilm: The bundled model where it is in memory already.
+        static: The static one where it is in memory already.
+        minilm: The same of the model.
     """
     return (
-        DensePart(StaticEmbedder(), 0.3, full_text),
+        DensePart(static or StaticEmbedder(), 0.3, full_text),
         DensePart(minilm or MiniLMEmbedder(), 0.7, brief_text),
     )

@@ -59,7 +59,7 @@ def initialized(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def call(number: int, name: str, arguments: dict[str, Any]) -> str | None:  # noqa: C901, PLR0911, PLR0912  # one case a fault
+def call(number: int | None, name: str, arguments: dict[str, Any]) -> str | None:  # noqa: C901, PLR0911, PLR0912  # one case a fault
     """What a tool answers; None for what is no answer."""
     text = str(arguments.get("text", ""))
     match name:

@@ -8,7 +8,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from tools.core.retrieval.models import ToolRecord
 from tools.core.retrieval.vectors import DensePart, bundled_parts
 
-STATIC, MINILM = bundled_parts(MiniLMEmbedder())
+STATIC, MINILM = bundled_parts(minilm=MiniLMEmbedder())
 
 
 @pytest.fixture
