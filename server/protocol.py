@@ -24,9 +24,9 @@ from server.rounds import Round
 from server.sampling import sampler_of
 from server.sessions import Sessions
 from server.surface import Surface
-from server.upstream.desk import Desk
-from server.upstream.relay import Relay
-from server.upstream.subscriptions import Subscriptions
+from server.upstream.browsing.subscriptions import Subscriptions
+from server.upstream.calling.desk import Desk
+from server.upstream.calling.relay import Relay
 from server.wire import utf8_json, utf8_text
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext

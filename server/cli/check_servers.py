@@ -62,7 +62,7 @@ def _check_variables(server: ServerSettings) -> None:
     import os  # noqa: PLC0415  # imported on first use
     import re  # noqa: PLC0415  # the same
 
-    from server.upstream.expansion import expand  # noqa: PLC0415  # the same
+    from server.upstream.connections.expansion import expand  # noqa: PLC0415  # the same
 
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
@@ -96,7 +96,7 @@ def _reached(server: ServerSettings) -> str:
 def _expanded(text: str) -> str:
     import os  # noqa: PLC0415  # imported on first use
 
-    from server.upstream.expansion import expand  # noqa: PLC0415  # the same
+    from server.upstream.connections.expansion import expand  # noqa: PLC0415  # the same
 
     return expand(text, os.environ, "address")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from server.app import discover_tools, function_files
 from server.collection_settings import holdings_of
 from server.settings import Settings
-from server.upstream.cached import Cached
+from server.upstream.connections.cached import Cached
+from server.upstream.connections.transport import Transports
 from server.upstream.naming import exposed_name
 from server.upstream.survey import Surveyed, survey
-from server.upstream.transport import Transports
 from server.upstream.vetting import Judged, Vetting
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins

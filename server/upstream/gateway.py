@@ -15,14 +15,14 @@ from anyio.abc import TaskGroup
 
 from server.gateway_settings import ServerSettings
 from server.upstream.admission import Admission
-from server.upstream.cached import Cached
-from server.upstream.calls import call
-from server.upstream.changes import Changes
-from server.upstream.connection import Callbacks, MakeCallbacks
-from server.upstream.listing import Kind, Listing
+from server.upstream.calling.calls import call
+from server.upstream.connections.cached import Cached
+from server.upstream.connections.changes import Changes
+from server.upstream.connections.connection import Callbacks, MakeCallbacks
+from server.upstream.connections.listing import Kind, Listing
+from server.upstream.connections.opening import Opener
+from server.upstream.connections.transport import Transports
 from server.upstream.naming import SEPARATOR
-from server.upstream.opening import Opener
-from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError

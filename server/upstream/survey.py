@@ -11,12 +11,12 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
-from server.upstream.cached import Cached
-from server.upstream.connection import Callbacks
-from server.upstream.health import State
-from server.upstream.listing import Listing, list_all
-from server.upstream.opening import Opener
-from server.upstream.transport import Transports
+from server.upstream.connections.cached import Cached
+from server.upstream.connections.connection import Callbacks
+from server.upstream.connections.health import State
+from server.upstream.connections.listing import Listing, list_all
+from server.upstream.connections.opening import Opener
+from server.upstream.connections.transport import Transports
 from tools.core.errors import ToolError
 
 __all__ = ["Surveyed", "survey"]

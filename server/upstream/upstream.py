@@ -17,11 +17,11 @@ from mcp.shared.inbound import x_mcp_header_map
 from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
-from server.upstream.causes import problem_of
-from server.upstream.connection import Connection
-from server.upstream.health import Backoff, Health, State
-from server.upstream.listing import Listing, list_all
-from server.upstream.opening import Opener
+from server.upstream.connections.causes import problem_of
+from server.upstream.connections.connection import Connection
+from server.upstream.connections.health import Backoff, Health, State
+from server.upstream.connections.listing import Listing, list_all
+from server.upstream.connections.opening import Opener
 from tools.core.errors import ToolError, UnavailableError
 
 __all__ = ["Upstream"]

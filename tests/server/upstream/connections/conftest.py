@@ -16,10 +16,10 @@ import pytest
 
 from server.gateway_settings import ServerSettings
 from server.upstream.admission import Admission
-from server.upstream.cached import Cached
-from server.upstream.connection import Callbacks, Connection, MakeCallbacks
+from server.upstream.connections.cached import Cached
+from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks
+from server.upstream.connections.transport import Transports
 from server.upstream.gateway import Gateway
-from server.upstream.transport import Transports
 from server.upstream.upstream import Upstream
 from storage.catalog.catalog import Catalog
 from storage.database import Database

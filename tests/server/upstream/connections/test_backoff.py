@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.upstream.health import Backoff, Health, State
+from server.upstream.connections.health import Backoff, Health, State
 
 
 class Clock:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.gateway_settings import ServerSettings
-from server.upstream.health import State
+from server.upstream.connections.health import State
 from tools.core.errors import UnavailableError, UpstreamError
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from server.upstream import listing
-from server.upstream.cached import fingerprint
-from server.upstream.health import State
+from server.upstream.connections import listing
+from server.upstream.connections.cached import fingerprint
+from server.upstream.connections.health import State
 from tools.core.errors import UnavailableError
 
 pytestmark = pytest.mark.anyio

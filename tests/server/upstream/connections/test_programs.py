@@ -14,8 +14,8 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from server.upstream.connection import Callbacks
-from server.upstream.health import State
+from server.upstream.connections.connection import Callbacks
+from server.upstream.connections.health import State
 from tools.core.errors import UnavailableError, UpstreamError
 
 pytestmark = pytest.mark.anyio
@@ -153,7 +153,7 @@ async def test_a_server_ends_with_us_however_we_end(frail: Any, until: Any, tmp_
     script = f"""
 import anyio
 from server.gateway_settings import ServerSettings
-from server.upstream.transport import Transports
+from server.upstream.connections.transport import Transports
 async def main():
     link = await Transports({{}}).link("toy", ServerSettings(**{settings!r}))
     async with link:

@@ -6,8 +6,8 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.upstream.patience import Patience
-from server.upstream.presenting import UnshowableError, presented
+from server.upstream.calling.patience import Patience
+from server.upstream.calling.presenting import UnshowableError, presented
 
 
 def url(address: str) -> types.ElicitRequest:

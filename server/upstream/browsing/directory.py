@@ -9,9 +9,9 @@ import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from server.paging import Section
-from server.upstream.listing import Listing
+from server.upstream.browsing.uris import SERVER_KEY, is_ours, namespaced
+from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
-from server.upstream.uris import SERVER_KEY, is_ours, namespaced
 
 __all__ = ["Directory", "Shelf", "meta_of"]
 

@@ -11,8 +11,8 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
-from server.upstream.connection import Connection
-from server.upstream.questions import Questions
+from server.upstream.calling.questions import Questions
+from server.upstream.connections.connection import Connection
 from tools.core.context import ProgressReporter
 
 __all__ = ["Answer", "Outgoing"]

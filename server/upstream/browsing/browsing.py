@@ -11,12 +11,12 @@ from mcp.server.context import ServerRequestContext
 from server.profiles import Profiles
 from server.prompts import Prompts
 from server.resources import ContextResources
-from server.upstream.desk import Desk
+from server.upstream.browsing.offers import Offers
+from server.upstream.browsing.prompts import GatewayPrompts
+from server.upstream.browsing.resources import GatewayResources
+from server.upstream.browsing.subscriptions import Subscriptions
+from server.upstream.calling.desk import Desk
 from server.upstream.gateway import Gateway
-from server.upstream.offers import Offers
-from server.upstream.prompts import GatewayPrompts
-from server.upstream.resources import GatewayResources
-from server.upstream.subscriptions import Subscriptions
 from storage.models import Identity
 
 __all__ = ["Browsing", "browse"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp.shared.exceptions import MCPError
 
-from server.upstream.link import Link
+from server.upstream.connections.link import Link
 from tools.core.errors import ToolError
 
 __all__ = ["problem_of"]

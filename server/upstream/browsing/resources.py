@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 
 from server.paging import DOCUMENTS, page, place_of
 from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
-from server.upstream.directory import Directory, Shelf
-from server.upstream.listing import Listing
-from server.upstream.offers import Offers
-from server.upstream.relay import Relay
+from server.upstream.browsing.directory import Directory, Shelf
+from server.upstream.browsing.offers import Offers
+from server.upstream.browsing.uris import is_ours, split
+from server.upstream.calling.relay import Relay
+from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
-from server.upstream.uris import is_ours, split
 
 __all__ = ["GatewayResources"]
 

@@ -15,7 +15,7 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
-from server.upstream.link import MOST_BYTES, Link
+from server.upstream.connections.link import MOST_BYTES, Link
 
 __all__ = ["Endpoint", "HttpLink"]
 

@@ -17,8 +17,8 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.shared.exceptions import MCPError
 
-from server.upstream.connection import Connection, Listener
-from server.upstream.failures import as_mcp_error
+from server.upstream.connections.connection import Connection, Listener
+from server.upstream.connections.failures import as_mcp_error
 from server.upstream.upstream import Upstream
 
 __all__ = ["Hear", "Watched", "Watches"]

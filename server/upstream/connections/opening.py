@@ -9,11 +9,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from server.gateway_settings import ServerSettings
-from server.upstream.causes import problem_of
-from server.upstream.connection import Callbacks, Connection, MakeCallbacks, Mode
-from server.upstream.http_link import HttpLink
-from server.upstream.link import Link
-from server.upstream.transport import Transports
+from server.upstream.connections.causes import problem_of
+from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
+from server.upstream.connections.http_link import HttpLink
+from server.upstream.connections.link import Link
+from server.upstream.connections.transport import Transports
 from tools.core.errors import UnavailableError
 
 __all__ = ["Opener"]

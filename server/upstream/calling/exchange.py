@@ -9,14 +9,14 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import mcp_types as types
 
-from server.upstream.connection import Connection
-from server.upstream.parked import ParkedCall
-from server.upstream.patience import Patience
-from server.upstream.presenting import UnshowableError, presented
-from server.upstream.questions import Questions
-from server.upstream.relay import Relay
+from server.upstream.calling.parked import ParkedCall
+from server.upstream.calling.patience import Patience
+from server.upstream.calling.presenting import UnshowableError, presented
+from server.upstream.calling.questions import Questions
+from server.upstream.calling.relay import Relay
+from server.upstream.calling.ways import BackChannel, Way, can_ask
+from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from server.upstream.ways import BackChannel, Way, can_ask
 from tools.core.approval import digest_of
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import DeadlineError, UpstreamError

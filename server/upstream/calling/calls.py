@@ -8,11 +8,11 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from server.upstream.answers import result_of
-from server.upstream.exchange import Exchange
-from server.upstream.refusals import is_for_client, no_result, refusal
-from server.upstream.relay import Relay
-from server.upstream.sending import Outgoing
+from server.upstream.calling.answers import result_of
+from server.upstream.calling.exchange import Exchange
+from server.upstream.calling.refusals import is_for_client, no_result, refusal
+from server.upstream.calling.relay import Relay
+from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.spec import ToolResult

@@ -20,8 +20,8 @@ from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
 from server.rounds import Round
-from server.upstream.patience import Patience
-from server.upstream.ways import fits
+from server.upstream.calling.patience import Patience
+from server.upstream.calling.ways import fits
 from storage.models import Identity
 from tools.core.context import ProgressReporter
 from tools.core.errors import UnavailableError

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from server.auth import speaker_of
 from server.rounds import Round
 from server.sessions import Sessions
-from server.upstream.counterparts import Abilities, Counterparts
-from server.upstream.logs import opted_level
-from server.upstream.parked import ParkedCalls, Stay
-from server.upstream.questions import Questions
-from server.upstream.relay import Relay
+from server.upstream.calling.counterparts import Abilities, Counterparts
+from server.upstream.calling.logs import opted_level
+from server.upstream.calling.parked import ParkedCalls, Stay
+from server.upstream.calling.questions import Questions
+from server.upstream.calling.relay import Relay
 from storage.models import Identity
 from tools.core.approval import digest_of
 

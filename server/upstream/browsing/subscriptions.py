@@ -32,9 +32,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.resources import no_resource_at
-from server.upstream.offers import Offers
-from server.upstream.resources import GatewayResources
-from server.upstream.watches import Hear, Watched, Watches
+from server.upstream.browsing.offers import Offers
+from server.upstream.browsing.resources import GatewayResources
+from server.upstream.browsing.watches import Hear, Watched, Watches
 
 __all__ = ["Subscriptions"]
 

@@ -16,14 +16,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from server.auth import speaker_of
 from server.rounds import Round
-from server.upstream.connection import Connection
-from server.upstream.desk import Desk
-from server.upstream.exchange import Exchange
-from server.upstream.failures import as_mcp_error
+from server.upstream.calling.desk import Desk
+from server.upstream.calling.exchange import Exchange
+from server.upstream.calling.relay import Relay
+from server.upstream.connections.connection import Connection
+from server.upstream.connections.failures import as_mcp_error
+from server.upstream.connections.listing import Listing
 from server.upstream.gateway import Gateway
-from server.upstream.listing import Listing
 from server.upstream.naming import SEPARATOR
-from server.upstream.relay import Relay
 from server.upstream.upstream import Upstream
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext

@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict
 
-from server.upstream.connection import Connection
+from server.upstream.connections.connection import Connection
 
 __all__ = ["KINDS", "Kind", "Listing", "list_all"]
 

@@ -14,10 +14,10 @@ import anyio.to_thread
 from pydantic import SecretStr
 
 from server.gateway_settings import ServerSettings
-from server.upstream.expansion import expand
-from server.upstream.flow import Tail
-from server.upstream.http_link import Endpoint, HttpLink
-from server.upstream.link import Link
+from server.upstream.connections.expansion import expand
+from server.upstream.connections.flow import Tail
+from server.upstream.connections.http_link import Endpoint, HttpLink
+from server.upstream.connections.link import Link
 
 if TYPE_CHECKING:
     from tools.core.processes.launcher import Launcher
@@ -59,7 +59,7 @@ class Transports:
             await self._launcher.aclose()
 
     def _program(self, name: str, settings: ServerSettings) -> Link:
-        from server.upstream.stdio_link import Program, StdioLink  # noqa: PLC0415  # on first use
+        from server.upstream.connections.stdio_link import Program, StdioLink  # noqa: PLC0415  # on first use
         from tools.core.processes.launcher import Launcher  # noqa: PLC0415  # the same
 
         if self._launcher is None:

@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
-from server.upstream.connection import Connection
+from server.upstream.connections.connection import Connection
 
 __all__ = ["Changes"]
 

@@ -12,7 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from server.rounds import Round
 
 if TYPE_CHECKING:
-    from server.upstream.parked import ParkedCalls, Stay
+    from server.upstream.calling.parked import ParkedCalls, Stay
 
 __all__ = ["Relay"]
 

@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 from server.paging import Section, page
 from server.prompts import PROMPTS, Prompts
 from server.resources import PAGE_SIZE
-from server.upstream.directory import meta_of
+from server.upstream.browsing.directory import meta_of
+from server.upstream.browsing.offers import Offers
+from server.upstream.browsing.resources import GatewayResources
 from server.upstream.naming import exposed_name
-from server.upstream.offers import Offers
-from server.upstream.resources import GatewayResources
 from server.upstream.upstream import Upstream
 
 __all__ = ["GatewayPrompts"]

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from server.upstream.patience import Patience
+from server.upstream.calling.patience import Patience
 
 __all__ = ["ANSWER_SECONDS", "BackChannel", "Way", "answer_type", "can_ask", "fits", "sent"]
 

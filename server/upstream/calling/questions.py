@@ -10,11 +10,11 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.server.context import ServerRequestContext
 
-from server.upstream.connection import Callbacks
-from server.upstream.counterparts import Abilities, Counterpart
-from server.upstream.logs import MOST_AT_ONCE, hears, is_heard, named
-from server.upstream.presenting import UnshowableError, completed_id, presented
-from server.upstream.ways import Way, can_ask, sent
+from server.upstream.calling.counterparts import Abilities, Counterpart
+from server.upstream.calling.logs import MOST_AT_ONCE, hears, is_heard, named
+from server.upstream.calling.presenting import UnshowableError, completed_id, presented
+from server.upstream.calling.ways import Way, can_ask, sent
+from server.upstream.connections.connection import Callbacks
 
 __all__ = ["Questions"]
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
-from server.upstream.listing import Listing
+from server.upstream.connections.listing import Listing
 from storage.errors import StorageError
 
 __all__ = ["Cached", "Kept", "Stored", "fingerprint"]

@@ -19,8 +19,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.upstream.flow import Flow, Tail, lines_of
-from server.upstream.link import MOST_BYTES, Item, Link
+from server.upstream.connections.flow import Flow, Tail, lines_of
+from server.upstream.connections.link import MOST_BYTES, Item, Link
 from tools.core.errors import UnavailableError
 from tools.core.processes.launcher import Launcher
 from tools.core.processes.models import Prepared

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from server.app import App
-from server.upstream.parked import MOST
+from server.upstream.calling.parked import MOST
 
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]

@@ -1,0 +1,1 @@
+"""Resources and prompts of other servers, and what changes of them."""

@@ -1,0 +1,1 @@
+"""Connections to other servers: opened, kept alive, and listed by."""
