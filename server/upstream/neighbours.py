@@ -17,6 +17,9 @@ OURS = ""
 _CLIENTS = "mcp"
 """What clients put before the names of all servers' tools."""
 
+_NAME_OF_OURS = "toolcrib"
+"""What they put before those of ours, with or without the other."""
+
 
 class Neighbours:
     """Which server has a tool of which name.
@@ -87,8 +90,8 @@ class Neighbours:
         first, *rest = word.split(SEPARATOR)
         if first == _CLIENTS and len(rest) > 1:
             first = rest[0]
-            if first == "toolcrib":
-                return OURS
+        if rest and first == _NAME_OF_OURS:
+            return OURS
         return first if rest and first in self._servers else None
 
     def _imitated(self, server: str, name: str) -> str | None:

@@ -25,8 +25,9 @@ _NAME = re.compile(
     r"|[a-z][a-z0-9]{2,}(?:[A-Z][a-z0-9]*)+"  # createIssue, but no GitHub and no arXiv
     r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){2,}"  # create-new-issue, but no real-time
     r")(?![\w/-])"
-    r"|(?<=`)[A-Za-z][\w-]*-[\w-]*(?=`)"
+    r"|(?<=`)[A-Za-z]\w*-[\w-]*+(?=`)"  # linear, also where no backtick follows
 )
+_BLANK = re.compile(r"\s")
 _CALLED = re.compile(
     r"\b[Tt]he [`\"'“‘]?([A-Za-z]\w*)[`\"'”’]? tools?\b"  # noqa: RUF001  # people's quotation marks
     r"|\b[Tt]ools? [`\"'“‘]([A-Za-z]\w*)[`\"'”’]"  # noqa: RUF001  # the same
@@ -54,7 +55,10 @@ def findings(tool: types.Tool, definition: str) -> list[Finding]:
         definition: Its definition as JSON.
     """
     found = [
-        Finding(f"its {part} has characters that are not seen ({_codes(odd)})", _around(text, odd))
+        Finding(
+            f"its {part} has characters that are not seen ({_codes(odd)})",
+            _around(text, text.find(odd[0]), 1),
+        )
         for part, text in _texts(tool)
         if (odd := hidden(text))
     ]
@@ -71,20 +75,23 @@ def mentions(tool: types.Tool) -> dict[str, str]:
     Words are such that are written as no others are, and those that are said to be tools; what the
     tool itself calls an argument or a value is not.
     """
-    own = {text.casefold() for _, text in _texts(tool) if not _is_prose(text)}
+    own = {text.casefold() for part, text in _texts(tool) if not _is_prose(part, text)}
     found: dict[str, str] = {}
     for part, text in _texts(tool):
-        if part != "name" and _is_prose(text):
-            for word in _named(text):
+        if _is_prose(part, text):
+            for word, start in _named(text):
                 if word.casefold() not in own:
-                    found.setdefault(word.casefold(), _around(text, [word]))
+                    found.setdefault(word.casefold(), _around(text, start, len(word)))
     return found
 
 
-def _named(text: str) -> Iterator[str]:
-    yield from _NAME.findall(text)
-    for before, behind in _CALLED.findall(text):
-        yield before or behind
+def _named(text: str) -> Iterator[tuple[str, int]]:
+    """Each word that may name a tool, and where it stands."""
+    for found in _NAME.finditer(text):
+        yield found[0], found.start()
+    for found in _CALLED.finditer(text):
+        number = found.lastindex or 0
+        yield found[number], found.start(number)
 
 
 def _texts(tool: types.Tool) -> Iterator[tuple[str, str]]:
@@ -111,8 +118,8 @@ def _within(value: object) -> Iterator[str]:
             yield from _within(each)
 
 
-def _is_prose(text: str) -> bool:
-    return " " in text
+def _is_prose(part: str, text: str) -> bool:
+    return part == "description" or (part != "name" and bool(_BLANK.search(text)))
 
 
 def _codes(characters: list[str]) -> str:
@@ -120,7 +127,5 @@ def _codes(characters: list[str]) -> str:
     return ", ".join(codes[:3]) + ", …" * (len(codes) > 3)  # noqa: PLR2004  # as cut before
 
 
-def _around(text: str, found: list[str]) -> str:
-    start = text.find(found[0])
-    end = start + len(found[0]) + _AROUND
-    return text[max(start - _AROUND, 0) : end]
+def _around(text: str, start: int, length: int) -> str:
+    return text[max(start - _AROUND, 0) : start + length + _AROUND]
