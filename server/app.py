@@ -41,6 +41,7 @@ from server.upstream.calling.desk import Desk
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.health import State
 from server.upstream.connections.transport import Transports
+from server.upstream.depth import allowed_servers
 from server.upstream.gateway import Gateway
 from storage.library import Library
 from storage.models import Identity
@@ -160,7 +161,7 @@ def build(settings: Settings) -> App:
     sessions = Sessions()
     desk = Desk(sessions, identity)
     gateway = Gateway(
-        settings.servers,
+        allowed_servers(settings.servers, os.environ),
         registry,
         sessions.own,
         admission=Admission(registry, library.catalog.pins, settings.servers),

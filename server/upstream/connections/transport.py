@@ -18,6 +18,7 @@ from server.upstream.connections.expansion import expand
 from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
 from server.upstream.connections.link import Link
+from server.upstream.depth import VARIABLE, depth_of
 
 if TYPE_CHECKING:
     from tools.core.processes.launcher import Launcher
@@ -67,7 +68,7 @@ class Transports:
         program = Program(
             expand(settings.command, self._environ, "command"),
             [expand(each, self._environ, "args") for each in settings.args],
-            self._secrets(settings.env, "env"),
+            {**self._secrets(settings.env, "env"), VARIABLE: str(depth_of(self._environ) + 1)},
             settings.cwd or Path.cwd(),
         )
         return StdioLink(program, self._launcher, Tail(name))
