@@ -17,9 +17,10 @@ from server.upstream.naming import exposed_name
 from server.upstream.vetting import Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
-from tools.core.errors import PermissionDeniedError
 from tools.core.registry import ToolRegistry
+from tools.core.retrieval.catalogue import check_admitted
 from tools.core.spec import ToolSpec
+from tools.core.toolset import ToolSet
 
 __all__ = ["Admission"]
 
@@ -78,19 +79,19 @@ class Admission:
             for each in sorted(await anyio.to_thread.run_sync(put)):
                 await self._judge(each)
 
-    def check(self, server: str, own_name: str) -> None:
+    def check(self, server: str, own_name: str, tool_set: ToolSet | None) -> None:
         """Refuses a call of a tool that is in quarantine, or gone, since the call began.
+
+        Args:
+            server: Its server.
+            own_name: What that calls it.
+            tool_set: The tools that the caller may call; None means all.
 
         Raises:
             PermissionDeniedError: If a person has to look at it first.
             UnknownToolError: If the server has it no more.
         """
-        spec = self._registry.find(exposed_name(server, own_name))
-        if spec.barred:
-            raise PermissionDeniedError(
-                f"{spec.name} is in quarantine: {spec.barred}",
-                next_actions=[f"Ask the user to look at it: toolcrib servers review {server}."],
-            )
+        check_admitted(self._registry.find(exposed_name(server, own_name), tool_set), tool_set)
 
     async def watch(self) -> None:
         """Frees tools within a second after a person has approved them, in whatever process."""

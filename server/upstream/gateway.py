@@ -259,13 +259,16 @@ class Gateway:
         arguments: dict[str, Any],
         context: RequestContext,
     ) -> ToolResult:
-        """Calls a tool; where only its cached definition is known, after the server was asked."""
+        """Calls a tool; where only its cached definition is known, after the server was asked.
+
+        It is looked at once more whether it may be called: a person may have been asked for long.
+        """
         listed = self._listed[upstream.name]
         if not listed.is_set():
             await upstream.connection(context.session_id)  # which has it asked
             with anyio.move_on_after(upstream.settings.start_timeout):
                 await listed.wait()
-            self._admission.check(upstream.name, own_name)
+        self._admission.check(upstream.name, own_name, context.tool_set)
         return await call(upstream, own_name, arguments, context)
 
     async def _sweep(self) -> None:

@@ -119,12 +119,12 @@ async def test_a_call_that_began_before_is_refused(
     admission: Admission, registry: ToolRegistry
 ) -> None:
     await admission.put("git", SETTINGS, [a_tool(), a_tool("sub")], invoke)
-    admission.check("git", "add")
+    admission.check("git", "add", None)
     await admission.put("git", SETTINGS, [a_tool(description="Else.")], invoke)
     with pytest.raises(PermissionDeniedError, match="changed after it was accepted"):
-        admission.check("git", "add")
+        admission.check("git", "add", None)
     with pytest.raises(UnknownToolError):
-        admission.check("git", "sub")
+        admission.check("git", "sub", None)
 
 
 @pytest.mark.anyio
