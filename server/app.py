@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,15 +34,9 @@ from server.safety import (
 from server.sessions import Sessions
 from server.settings import Settings
 from server.surface import Surface
-from server.upstream.admission import Admission
-from server.upstream.browsing.browsing import browse
-from server.upstream.browsing.subscriptions import Subscriptions
+from server.upstream.absent import NoGateway
 from server.upstream.calling.desk import Desk
-from server.upstream.connections.cached import Cached
-from server.upstream.connections.health import State
-from server.upstream.connections.transport import Transports
 from server.upstream.depth import allowed_servers
-from server.upstream.gateway import Gateway
 from storage.library import Library
 from storage.models import Identity
 from tools.core.chat import ChatSampler
@@ -58,6 +52,9 @@ from tools.core.retrieval.catalogue import Catalogue
 from tools.core.sampling import Sampler
 
 if TYPE_CHECKING:
+    from server.gateway_settings import ServerSettings
+    from server.upstream.browsing.browsing import Browsing
+    from server.upstream.gateway import Gateway
     from tools.core.functions.file import Workshop
     from tools.core.retrieval.learning import Learning
 
@@ -89,7 +86,7 @@ class App:
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
         catalogue: Finds tools, and fills its index in the background while it is running.
-        subscriptions: Tells clients what changes at other servers, while it is running.
+        browsing: What clients browse of other servers; None where there are none.
         desk: Takes what other servers ask to the clients.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
@@ -103,9 +100,9 @@ class App:
     personal: SandboxToolManager
     machine: Machine
     functions: FunctionFiles
-    gateway: Gateway
+    gateway: Gateway | NoGateway
     catalogue: Catalogue
-    subscriptions: Subscriptions
+    browsing: Browsing | None
     desk: Desk
     identity: Identity
     sessions: Sessions
@@ -127,9 +124,12 @@ class App:
         self.library.indexer.start()
         try:
             async with AsyncExitStack() as stack:
-                parts = (self.machine, self.functions, self.gateway, self.subscriptions, self.desk)
-                for part in (*parts, self.catalogue):
+                for part in (self.machine, self.functions, self.gateway):
                     await stack.enter_async_context(part.running())
+                if self.browsing is not None:
+                    await stack.enter_async_context(self.browsing.subscriptions.running())
+                for after in (self.desk, self.catalogue):
+                    await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.stir()
                 yield
@@ -160,17 +160,10 @@ def build(settings: Settings) -> App:
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
     desk = Desk(sessions, identity)
-    gateway = Gateway(
-        allowed_servers(settings.servers, os.environ),
-        registry,
-        sessions.own,
-        admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=Transports(os.environ, proxy=settings.requests.proxy),
-        cached=Cached(library.catalog.listings) if settings.servers else None,
-        make_callbacks=desk.callbacks,
-        before_home=partial(desk.met, sessions.own),
-    )
-
+    servers = allowed_servers(settings.servers, os.environ)
+    gateway: Gateway | NoGateway = NoGateway()
+    if servers:
+        gateway = _gateway(settings, servers, registry, library, sessions, desk)
     catalogue = Catalogue(
         registry,
         library=library,
@@ -216,15 +209,20 @@ def build(settings: Settings) -> App:
         await gateway.ready()
 
     resources = ContextResources(library, identity, holdings.sources)
-    browsing = browse(
-        gateway,
-        resources=resources,
-        prompts=Prompts(resources, registry, sessions, recording),
-        desk=desk,
-        identity=identity,
-        profiles=profiles,
-        lists=_changing_lists(settings, surface, registry),
-    )
+    prompts = Prompts(resources, registry, sessions, recording)
+    browsing: Browsing | None = None
+    if not isinstance(gateway, NoGateway):
+        from server.upstream.browsing.browsing import browse  # noqa: PLC0415  # on first use
+
+        browsing = browse(
+            gateway,
+            resources=resources,
+            prompts=prompts,
+            desk=desk,
+            identity=identity,
+            profiles=profiles,
+            lists=_changing_lists(settings, surface, registry),
+        )
     server = build_server(
         registry,
         manager,
@@ -233,13 +231,13 @@ def build(settings: Settings) -> App:
         instructions=INSTRUCTIONS,
         identity=identity,
         surface=surface,
-        resources=browsing.resources,
-        prompts=browsing.prompts,
+        resources=browsing.resources if browsing else resources,
+        prompts=browsing.prompts if browsing else prompts,
         sessions=sessions,
         ready=ready,
         sampler=_sampler(settings),
         profiles=profiles,
-        subscriptions=browsing.subscriptions if gateway.upstreams else None,
+        subscriptions=browsing.subscriptions if browsing and gateway.upstreams else None,
         desk=desk,
     )
     return App(
@@ -252,7 +250,7 @@ def build(settings: Settings) -> App:
         functions=functions,
         gateway=gateway,
         catalogue=catalogue,
-        subscriptions=browsing.subscriptions,
+        browsing=browsing,
         desk=desk,
         identity=identity,
         sessions=sessions,
@@ -306,9 +304,34 @@ def _learning(library: Library) -> Learning:
     return Learning(library.catalog.uses, library.static_embedder)
 
 
-def _is_down(gateway: Gateway, server: str) -> bool:
+def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
+    settings: Settings,
+    servers: Mapping[str, ServerSettings],
+    registry: ToolRegistry,
+    library: Library,
+    sessions: Sessions,
+    desk: Desk,
+) -> Gateway:
+    from server.upstream.admission import Admission  # noqa: PLC0415  # on first use
+    from server.upstream.connections.cached import Cached  # noqa: PLC0415  # the same
+    from server.upstream.connections.transport import Transports  # noqa: PLC0415  # the same
+    from server.upstream.gateway import Gateway  # noqa: PLC0415  # the same
+
+    return Gateway(
+        servers,
+        registry,
+        sessions.own,
+        admission=Admission(registry, library.catalog.pins, settings.servers),
+        transports=Transports(os.environ, proxy=settings.requests.proxy),
+        cached=Cached(library.catalog.listings),
+        make_callbacks=desk.callbacks,
+        before_home=partial(desk.met, sessions.own),
+    )
+
+
+def _is_down(gateway: Gateway | NoGateway, server: str) -> bool:
     upstream = gateway.upstreams.get(server)
-    return upstream is not None and upstream.state is State.DOWN
+    return upstream is not None and upstream.state == "down"
 
 
 def _open_library(settings: Settings) -> Library:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -24,7 +24,6 @@ from server.rounds import Round
 from server.sampling import sampler_of
 from server.sessions import Sessions
 from server.surface import Surface
-from server.upstream.browsing.subscriptions import Subscriptions
 from server.upstream.calling.desk import Desk
 from server.upstream.calling.relay import Relay
 from server.wire import utf8_json, utf8_text
@@ -37,6 +36,9 @@ from tools.core.registry import ToolRegistry
 from tools.core.repetition import Repetition
 from tools.core.sampling import Sampler
 from tools.core.spec import ToolResult
+
+if TYPE_CHECKING:
+    from server.upstream.browsing.subscriptions import Subscriptions
 
 __all__ = ["build_server"]
 

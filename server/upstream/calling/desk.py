@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import mcp_types as types
@@ -20,10 +20,12 @@ from server.sessions import Sessions
 from server.upstream.calling.counterparts import Abilities, Counterparts
 from server.upstream.calling.logs import opted_level
 from server.upstream.calling.parked import ParkedCalls, Stay
-from server.upstream.calling.questions import Questions
 from server.upstream.calling.relay import Relay
 from storage.models import Identity
 from tools.core.approval import digest_of
+
+if TYPE_CHECKING:
+    from server.upstream.calling.questions import Questions
 
 __all__ = ["Desk"]
 
@@ -66,6 +68,8 @@ class Desk:
         """
         known = self._counterparts.get(session_id)
         made_for = Abilities() if known is None else known.abilities
+        from server.upstream.calling.questions import Questions  # noqa: PLC0415  # on first use
+
         made = Questions(server, made_for, partial(self._counterparts.get, session_id))
         self._made[session_id].add(made)
         return made

@@ -147,8 +147,8 @@ async def test_who_leaves_takes_its_subscriptions_along(
     async with app_before(("ann", era)) as app:
         async with listening(app, mode, "ann://one") as (client, _):
             assert await _call(client, "ann__subscribed") == "ann://one"
-            assert app.subscriptions.held
-        await _until(lambda: not app.subscriptions.held)
+            assert app.browsing.subscriptions.held
+        await _until(lambda: not app.browsing.subscriptions.held)
         async with Client(app.server, mode=mode) as client:
             with anyio.fail_after(20):
                 while await _call(client, "ann__subscribed"):
@@ -258,8 +258,8 @@ async def test_nobody_hears_of_a_server_that_a_profile_hides(app_before: Any) ->
             assert stream.honored.resource_subscriptions == ["bob://one"]
         async with listening(app, "legacy") as (client, heard):
             await client.list_prompts()  # whose answer comes after it was noticed
-            app.subscriptions.changed("ann", {"prompts"})
-            app.subscriptions.changed("bob", {"resources"})
+            app.browsing.subscriptions.changed("ann", {"prompts"})
+            app.browsing.subscriptions.changed("bob", {"resources"})
             await heard.changed(ResourcesListChanged())
             assert PromptsListChanged() not in heard.lists
 
