@@ -12,8 +12,9 @@ from server.settings import SettingsError
 
 __all__ = ["parse"]
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\\n])*"|,(?=\s*[}\]])')
+_STRING = r'"(?:\\.|[^"\\\n])*+"?'  # what never ends is one too, so that no file is read for ever
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 _LINE = re.compile(r"[^\n]")
 
 MOST_BYTES = 100_000_000
