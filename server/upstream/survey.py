@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from server.gateway_settings import ServerSettings
 from server.upstream.connections.cached import Cached
+from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks
 from server.upstream.connections.health import State
 from server.upstream.connections.listing import Listing, list_all
@@ -90,7 +91,7 @@ async def _look(  # noqa: PLR0913, PLR0917  # what the survey knows
     except ToolError as error:
         found[name] = Surveyed(State.DOWN, error.message, before)
     except (MCPError, ValidationError) as error:
-        found[name] = Surveyed(State.DOWN, f"answers what it should not: {error}", before)
+        found[name] = Surveyed(State.DOWN, await problem_of(error, None), before)
     else:
         found[name] = Surveyed(State.UP, "", listing)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from mcp.shared.exceptions import MCPError
 
 from server.upstream.connections.link import Link
-from tools.core.errors import ToolError
+from server.visible import visible
+from tools.core.errors import ToolError, UpstreamError
+from tools.core.redact import redacted_text
 
 __all__ = ["problem_of"]
 
@@ -21,18 +23,24 @@ async def problem_of(error: BaseException, link: Link | None) -> str:
         link: The way to the server, where there was one.
 
     Returns:
-        The rest of a sentence that begins with the name of the server.
+        The rest of a sentence that begins with the name of the server, without what looks like a
+        secret, and nothing that steers a terminal.
     """
+    return redacted_text(visible(await _cause(error, link)), LONGEST)
+
+
+async def _cause(error: BaseException, link: Link | None) -> str:
     cause = _first(error)
     if isinstance(cause, ToolError):
-        return cause.message.rstrip(".")
+        said = cause.message.rstrip(".")
+        return said if isinstance(cause, UpstreamError) else f"cannot be used: {said}"
     if link is not None and (known := await link.explain()):
         return known
     if isinstance(cause, TimeoutError):
         return "it took too long"
     if isinstance(cause, MCPError):
-        return f"refused: {cause.error.message[:LONGEST]}"
-    return f"failed: {str(cause)[:LONGEST] or type(cause).__name__}"
+        return f"refused: {cause.error.message[: 2 * LONGEST]}"
+    return f"failed: {str(cause)[: 2 * LONGEST] or type(cause).__name__}"
 
 
 def _first(error: BaseException) -> BaseException:

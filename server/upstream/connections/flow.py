@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import anyio
 
 from server.visible import visible
+from tools.core.redact import redacted_text
 
 __all__ = ["Flow", "Tail", "lines_of"]
 
@@ -82,6 +83,8 @@ class Flow:
 class Tail:
     """What a program says beside the protocol: into the log, and the last lines kept.
 
+    What looks like a secret is in neither: some print their settings when they do not start.
+
     Args:
         server: Name of the server.
 
@@ -103,7 +106,8 @@ class Tail:
 
     def take(self, line: bytes) -> None:
         """Takes a line; when they come too fast the log counts them."""
-        text = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())[: self.LONGEST]
+        seen = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())
+        text = redacted_text(seen, self.LONGEST)
         if not text:
             return
         self.last.append(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,11 +20,15 @@ from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
 from server.upstream.connections.link import Link
 from server.upstream.depth import VARIABLE, depth_of
+from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from tools.core.processes.launcher import Launcher
 
 __all__ = ["Transports"]
+
+_HEADER = re.compile(r"[\t\x20-\x7e]*")
+"""What the value of a header is made of (RFC 9110, section 5.5)."""
 
 
 class Transports:
@@ -78,6 +83,9 @@ class Transports:
         token = expand(settings.token.get_secret_value(), self._environ, "token")
         if token:
             headers["authorization"] = f"Bearer {token}"
+        for name, value in headers.items():
+            if not _HEADER.fullmatch(value):  # whoever would send it would quote it
+                raise UnavailableError(f"its header {name!r} has characters that none can have")
         url = expand(settings.url, self._environ, "url")
         proxy = "" if _is_local(url) else self._proxy
         if "_tls" not in vars(self):

@@ -164,3 +164,12 @@ async def test_proxies_of_the_environment_are_not_asked(
         monkeypatch.setenv(name.lower(), "http://127.0.0.1:9")
     async with gateway_of(toy=listening("modern").settings()) as running:
         assert await running.call("toy", "echo", "direct") == "direct"
+
+
+async def test_a_header_that_cannot_be_sent_is_named_without_its_value(gateway_of: Any) -> None:
+    for wrong in ({"headers": {"X-Key": "geheim\nX"}}, {"token": "geheim\u20ac"}):
+        toy = ServerSettings(url="http://127.0.0.1:9/mcp", **wrong)
+        async with gateway_of(toy=toy) as running:
+            with pytest.raises(UnavailableError, match="has characters that none can have") as said:
+                await running.call("toy", "echo")
+            assert "geheim" not in said.value.message

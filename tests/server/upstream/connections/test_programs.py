@@ -248,7 +248,10 @@ async def test_only_what_is_safe_is_inherited(
 async def test_a_variable_that_is_not_set_is_named(frail: Any, gateway_of: Any) -> None:
     settings = frail().settings(env={"KEY": "${NOWHERE_SET}"})
     async with gateway_of(toy=settings) as running:
-        with pytest.raises(UnavailableError, match=r"env\.KEY names the variable NOWHERE_SET"):
+        with pytest.raises(
+            UnavailableError,
+            match=r"'toy' cannot be used: its env\.KEY names the variable NOWHERE_SET",
+        ):
             await running.call("toy", "echo")
 
 
@@ -259,3 +262,13 @@ async def test_what_a_server_says_beside_the_protocol_is_logged_and_steers_no_te
     async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "\x1b[31mred")
         await until(lambda: "[toy] ␛[31mred" in caplog.text)
+
+
+async def test_a_secret_that_a_server_prints_is_in_no_log(
+    frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "toolcrib")
+    async with gateway_of(toy=frail().settings()) as running:
+        await running.call("toy", "say", "no login with token=geheim at https://ann:geheim@host/")
+        await until(lambda: "[toy] no login with" in caplog.text)
+    assert "geheim" not in caplog.text
