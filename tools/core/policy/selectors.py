@@ -24,7 +24,7 @@ class Selector:
         scopes: Where its calls are routed.
         effects: Effects that it has.
         only: Effects besides which it has none; None where that does not matter.
-        tags: Groups that it belongs to.
+        tags: Groups that it belongs to; its server's name is none, as that may be that of a group.
         sources: Where it comes from, whole or up to the colon.
     """
 
@@ -84,7 +84,7 @@ class Selector:
             all(scope is spec.scope for scope in self.scopes)
             and spec.effects.issuperset(self.effects)
             and (self.only is None or spec.effects <= self.only)
-            and all(tag in spec.tags for tag in self.tags)
+            and all(tag in spec.tags and tag != spec.server for tag in self.tags)
             and all(
                 source in {spec.source, spec.source.partition(":")[0]} for source in self.sources
             )

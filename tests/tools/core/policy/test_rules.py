@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,12 @@ def test_a_selector_means_these_tools(
 ) -> None:
     rule = Rule.parse(selector)
     assert {name for name, spec in crib.items() if rule.selector.fits(spec)} == names
+
+
+def test_a_server_that_is_called_like_a_group_is_none(crib: Mapping[str, ToolSpec]) -> None:
+    theirs = replace(crib["github_push"], tags=("files",), source="upstream:files")
+    assert not Rule.parse("tag:files").selector.fits(theirs)
+    assert Rule.parse("source:upstream:files").selector.fits(theirs)
 
 
 ARGUMENTS = [
