@@ -273,6 +273,14 @@ class ApprovalStore:
                 (len(prefix), prefix.lower()),
             ).rowcount
 
+    def forget(self, tool: str) -> None:
+        """Ends what was asked and allowed of one tool, which is another now under its name."""
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM grants WHERE rule = ?", (tool,))
+            connection.execute(
+                "DELETE FROM approvals WHERE tool = ? AND state != ?", (tool, ApprovalState.USED)
+            )
+
     def watch(self, watcher: str) -> None:
         """Says that somebody has the list of questions open; again every second or so."""
         now = time.time()

@@ -16,6 +16,7 @@ from server.upstream.connections.transport import Transports
 from server.upstream.naming import exposed_name
 from server.upstream.survey import Surveyed, survey
 from server.upstream.vetting import Judged, Vetting
+from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins
 from storage.database import RECORD, Database
@@ -58,13 +59,19 @@ class Inspection:
 
     Args:
         settings: Those with the servers.
-        catalog: What is kept of their tools.
+        database: The record.
+
+    Attributes:
+        pins: What was accepted of their tools.
+        approvals: What was allowed of their calls.
     """
 
-    def __init__(self, settings: Settings, catalog: Catalog) -> None:
+    def __init__(self, settings: Settings, database: Database) -> None:
+        catalog = Catalog(database)
         self._settings = settings
         self._cached = Cached(catalog.listings)
         self.pins: Pins = catalog.pins
+        self.approvals = ApprovalStore(database)
 
     async def all(self) -> list[Inspected]:
         """All servers, each connected to."""
@@ -105,7 +112,7 @@ def inspection(settings: Settings) -> Iterator[Inspection]:
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of the ends of programs
     settings.create_directories()
     with closing(Database(settings.data_dir / RECORD)) as database:
-        yield Inspection(settings, Catalog(database))
+        yield Inspection(settings, database)
 
 
 def _quarantined(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:

@@ -13,6 +13,7 @@ from server.cli.inspection import Inspected, Quarantined
 from server.cli.screen import forget_typed, wrapped
 from server.upstream.pins import difference, lines
 from server.visible import visible
+from storage.approvals import ApprovalStore
 from storage.catalog.pins import Pins
 
 __all__ = ["approve", "check_person", "review"]
@@ -36,12 +37,17 @@ def review(seen: Inspected, pins: Pins) -> None:
         _say(f"Nothing of {seen.server} is in quarantine.")
 
 
-def approve(seen: Inspected, pins: Pins, tools: Sequence[str], *, every: bool) -> None:
+def approve(
+    seen: Inspected, pins: Pins, approvals: ApprovalStore, tools: Sequence[str], *, every: bool
+) -> None:
     """Shows tools in quarantine, and accepts the definitions that were shown.
+
+    Calls that were allowed for a while, or once, were those of the tool as it was before.
 
     Args:
         seen: The server.
         pins: What is accepted.
+        approvals: What was allowed of calls.
         tools: Names of tools.
         every: Whether all that are in quarantine are meant.
     """
@@ -51,6 +57,7 @@ def approve(seen: Inspected, pins: Pins, tools: Sequence[str], *, every: bool) -
         forget_typed()
         if typer.confirm(f"Accept this definition of {each.exposed}?"):
             definition = each.judged.definition
+            approvals.forget(each.exposed)
             pins.approve(each.server, each.judged.tool.name, definition.sha256, definition.text)
             _say(f"{each.exposed} may be used.")
 

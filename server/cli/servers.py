@@ -71,7 +71,8 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
             case Action.REVIEW:
                 review(anyio.run(inspect.one, name), inspect.pins)
             case Action.APPROVE:
-                approve(anyio.run(inspect.one, name), inspect.pins, tools or [], every=every)
+                looked_at = anyio.run(inspect.one, name)
+                approve(looked_at, inspect.pins, inspect.approvals, tools or [], every=every)
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:

@@ -167,6 +167,17 @@ def test_a_revoked_grant_is_gone(store: ApprovalStore) -> None:
     assert store.grants() == []
 
 
+def test_what_was_allowed_of_a_tool_is_forgotten_with_it(store: ApprovalStore) -> None:
+    theirs = replace(ASKED, tool="toy__add", rule="toy__add", digest="d3")
+    for asked in (ASKED, theirs):
+        approved(store, asked)
+        store.grant(asked, by="test", seconds=600)
+    store.forget("toy__add")
+    assert store.claim(theirs) is None
+    assert [grant.rule for grant in store.grants()] == ["bash(make test)"]
+    assert store.claim(ASKED) is not None
+
+
 def test_a_watcher_is_there_until_it_leaves_or_is_not_seen_again(
     store: ApprovalStore, database: Database
 ) -> None:

@@ -17,8 +17,10 @@ import mcp_types as types
 import pytest
 
 from server.upstream.vetting import Vetting
+from storage.approvals import ApprovalStore, Asked
 from storage.catalog.pins import Pins
 from storage.database import Database
+from storage.models import Identity
 
 Command = Callable[..., Any]
 
@@ -192,6 +194,19 @@ def test_a_tool_is_approved_at_a_terminal(toy: Upstream, tool: str) -> None:
         assert "Subtracts.␛[2J<U+200B>" in shown
         assert "toy__sub may be used." in shown
     assert toy.accepted() == {"sub": True}
+
+
+@pytest.mark.parametrize(("typed", "left"), [("y\n", []), ("n\n", ["toy__sub"])])
+def test_what_was_allowed_of_the_tool_as_it_was_ends(
+    toy: Upstream, typed: str, left: list[str]
+) -> None:
+    asked = Asked(Identity("ann"), "/", "d", "toy__sub", "claude", "", "", "toy__sub")
+    with closing(Database(toy.data_dir / "toolcrib.db")) as database:
+        ApprovalStore(database).grant(asked, by="test", seconds=600)
+    with terminal("approve", "toy", "sub", typed=typed):
+        pass
+    with closing(Database(toy.data_dir / "toolcrib.db")) as database:
+        assert [grant.rule for grant in ApprovalStore(database).grants()] == left
 
 
 def test_a_tool_is_not_approved_by_looking_at_it(toy: Upstream) -> None:
