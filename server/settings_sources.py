@@ -44,7 +44,8 @@ class SettingRow:
 
     Attributes:
         key: Dotted name, as in the TOML file.
-        value: Effective value in JSON's types; a secret is masked.
+        value: Effective value in JSON's types; a secret is masked, and what looks like one in how
+            another server is started or reached.
         source: "default", the file, the environment variable or the flag.
         description: Its meaning and what is allowed.
     """
@@ -91,10 +92,26 @@ def load(
 def explain(settings: Settings) -> list[SettingRow]:
     """Every effective setting and where it came from, in the order of declaration."""
     values = _flat(settings.model_dump(mode="json"))
+    values["servers"] = {name: _without_secrets(each) for name, each in values["servers"].items()}
     return [
         SettingRow(key, values[key], settings.source_of(key), field.description or "")
         for key, field in _FIELDS.items()
     ]
+
+
+def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
+    """Another server without what looks like a secret in its arguments and its url."""
+    from tools.core.redact import REDACTED, redacted_text  # noqa: PLC0415  # imported on first use
+
+    def shown(text: str) -> str:
+        return redacted_text(text, 2 * len(text) + len(REDACTED))
+
+    args: list[str] = server["args"]
+    told = [
+        REDACTED if shown(f"{option} {word}") == f"{option} {REDACTED}" else shown(word)
+        for option, word in zip(("", *args), args, strict=False)
+    ]
+    return {**server, "args": told, "url": shown(server["url"])}
 
 
 def _find_file(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:

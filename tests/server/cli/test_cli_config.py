@@ -53,6 +53,30 @@ def test_config_as_json_is_json(tmp_path: Path) -> None:
     assert rows["http.token"]["source"] == str(file)
 
 
+def test_no_secret_of_another_server_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = [
+        "-y",
+        "toy",
+        "--api-key",
+        "geheim",
+        "--header",
+        "X: y",
+        "TOKEN=geheim",
+        "https://a:geheim@b/",
+    ]
+    servers = {
+        "toy": {"command": "npx", "args": args, "env": {"KEY": "geheim"}},
+        "web": {"url": "https://ann:geheim@host/mcp?key=geheim", "token": "geheim"},
+    }
+    monkeypatch.setenv("TOOLCRIB_SERVERS", json.dumps(servers))
+    result = RUNNER.invoke(app, ["config", "--json"])
+    assert "geheim" not in result.output
+    (shown,) = (row["value"] for row in json.loads(result.output) if row["key"] == "servers")
+    assert shown["toy"]["args"][:3] == args[:3]
+    assert shown["toy"]["args"][4:6] == args[4:6]
+    assert shown["web"]["url"].startswith("https://")
+
+
 def test_a_value_that_looks_like_markup_is_shown_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
