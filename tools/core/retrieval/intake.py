@@ -55,6 +55,8 @@ class Intake:
         self._fills = False
         self._refreshing = threading.Lock()
         self._making = threading.Lock()
+        self._begun = threading.Event()
+        """Set once the first tools are in: our own, which came before all others."""
 
     def start(self) -> None:
         """Has the index make its heavier parts in the background, as soon as there is one."""
@@ -77,11 +79,18 @@ class Intake:
             refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
             refreshing.start()
             refreshing.join(PATIENCE)
+            self._begun.wait()
         return index
 
     def refresh(self) -> None:
         """Takes in all changes; blocks."""
         index = self._made()
+        try:
+            self._refresh(index)
+        finally:
+            self._begun.set()
+
+    def _refresh(self, index: ToolIndex) -> None:
         with self._refreshing:
             changes = self._registry.changes  # before what they are is looked at
             self._pending.update(dict.fromkeys(self._registry.changed_since(self._seen)))
@@ -93,6 +102,7 @@ class Intake:
                 self._take_tools(index, names)
                 for name in names:
                     del self._pending[name]
+                self._begun.set()
 
     def _is_behind(self) -> bool:
         if self._pending or self._registry.changes != self._seen:

@@ -258,7 +258,7 @@ async def test_a_variable_that_is_not_set_is_named(frail: Any, gateway_of: Any) 
 async def test_what_a_server_says_beside_the_protocol_is_logged_and_steers_no_terminal(
     frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "toolcrib")
+    caplog.set_level(logging.INFO, "toolcrib.servers")
     async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "\x1b[31mred")
         await until(lambda: "[toy] ␛[31mred" in caplog.text)
@@ -267,7 +267,7 @@ async def test_what_a_server_says_beside_the_protocol_is_logged_and_steers_no_te
 async def test_a_secret_that_a_server_prints_is_in_no_log(
     frail: Any, gateway_of: Any, until: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "toolcrib")
+    caplog.set_level(logging.INFO, "toolcrib.servers")
     async with gateway_of(toy=frail().settings()) as running:
         await running.call("toy", "say", "no login with token=geheim at https://ann:geheim@host/")
         await until(lambda: "[toy] no login with" in caplog.text)
