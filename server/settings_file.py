@@ -146,11 +146,16 @@ def _parted(text: str, name: str) -> tuple[str, str, str]:
 
 
 def _headers(lines: list[str]) -> Iterator[int]:
-    """Lines that begin a table: they look so, and what is before them is whole."""
+    """Lines that begin a table: they look so, and what is before them is whole.
+
+    What was before the last one is not read again: settings may name a hundred servers.
+    """
+    last = 0
     for index, line in enumerate(lines):
         if _ANY_HEADER.match(line):
             with suppress(tomllib.TOMLDecodeError):
-                tomllib.loads("".join(lines[:index]))
+                tomllib.loads("".join(lines[last:index]))
+                last = index
                 yield index
 
 

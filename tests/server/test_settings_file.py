@@ -93,3 +93,16 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     file = SettingsFile(tmp_path / "file" / "config.toml")
     with pytest.raises(SettingsError, match="cannot be written"):
         file.put([ServerTable("a", {"command": "x"})])
+
+
+def test_hundreds_of_servers_are_written_between_others(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[log]\nlevel = "info"\n')
+    tables = [
+        ServerTable(f"s{number}", {"command": "c", "env": {"A": "b"}}) for number in range(200)
+    ]
+    SettingsFile(path).put(tables)
+    SettingsFile(path).put([ServerTable("s100", {"command": "d"})])
+    servers = SettingsFile(path).servers
+    assert len(servers) == 200
+    assert servers["s100"] == {"command": "d"}
