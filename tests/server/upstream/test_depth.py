@@ -13,6 +13,8 @@ from server.clients import command_path
 from server.gateway_settings import ServerSettings
 from server.upstream.depth import VARIABLE, allowed_servers, depth_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.anyio
 async def test_toolcrib_does_not_start_itself_for_ever(raw_server: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from server.gateway_settings import ProfileSettings, ServerSettings
 from server.resources import PAGE_SIZE, VIEWS
 from storage.models import Identity, NewContext
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])

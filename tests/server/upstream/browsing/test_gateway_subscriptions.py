@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from server.app import App
 from server.gateway_settings import ProfileSettings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])

@@ -13,6 +13,8 @@ from mcp import Client
 
 from server.app import App
 
+pytestmark = pytest.mark.slow
+
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
 

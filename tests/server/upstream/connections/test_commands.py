@@ -13,6 +13,8 @@ import pytest
 
 from server.clients import command_path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def toolcrib(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:

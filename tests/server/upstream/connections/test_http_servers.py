@@ -14,7 +14,7 @@ from server.gateway_settings import ServerSettings
 from server.upstream.connections.health import State
 from tools.core.errors import UnavailableError, UpstreamError
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 FRAIL = Path(__file__).with_name("frail_http_upstream.py")
 
