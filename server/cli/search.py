@@ -23,6 +23,9 @@ __all__ = ["search"]
 PATIENCE = 5.0
 """Seconds that a search waits for what was never embedded before; then it goes by what there is."""
 
+DESCRIPTION_CHARACTERS = 300
+"""Of a description in lines; as JSON it is whole."""
+
 
 def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     query: Annotated[str, typer.Option(help="What is needed, in words.", metavar="TEXT")],
@@ -93,9 +96,12 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 
 def _print(found: Sequence[Found]) -> None:
     from server.visible import visible  # noqa: PLC0415  # imported on first use
+    from tools.core.cards import clipped_line  # noqa: PLC0415  # the same
 
     if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)
     for rank, each in enumerate(found, start=1):
         typer.echo(f"  [{rank}] {visible(each.record.name)} (score={each.score:.4f})")
-        typer.echo(f"      {visible(each.record.description.partition(chr(10))[0])}")
+        said = visible(each.record.description.partition("\n")[0])
+        if said:
+            typer.echo(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")

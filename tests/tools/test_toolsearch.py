@@ -89,6 +89,11 @@ async def test_a_need_that_no_tool_meets_finds_nothing_and_says_what_there_is(cr
     assert "context" in text
 
 
+async def test_a_score_that_nothing_reaches_is_named_as_what_may_be_lowered(crib: Crib) -> None:
+    text = await crib.text("search_tools", query="store a document", min_score=0.99)
+    assert text.startswith("No tool fits. Try other words, fewer tags or a lower min_score. ")
+
+
 async def test_no_more_than_asked_for_are_found(crib: Crib) -> None:
     assert len(names(await crib.call("search_tools", query="document", top_k=2))) == 2
 

@@ -29,6 +29,9 @@ NAME_CHARACTERS = 60
 """Of the name of a tool that only a file describes; who calls a tool needs all of its name."""
 
 
+NONE = "No tool fits. Try other words, fewer tags or a lower min_score."
+
+
 class ToolCard(TypedDict):
     """A tool in one line.
 
@@ -71,7 +74,7 @@ class FoundTools(BaseModel):
     def to_text(self) -> str:
         """One line a tool."""
         if not self.tools:
-            return f"No tool fits. Try other words, or fewer tags; there are: {self.available}."
+            return f"{NONE} There are: {self.available}."
         return "\n".join(map(_line, self.tools))
 
 

@@ -106,6 +106,21 @@ def test_the_text_form_says_rank_name_score_and_description(cli: Command, indexe
     )
 
 
+def test_in_text_a_long_description_is_cut_and_none_leaves_no_line(
+    cli: Command, described: Path
+) -> None:
+    records = [
+        {"tool_id": "long", "name": "Gnu", "description": "gnu " * 1_000},
+        {"tool_id": "bare", "name": "Gnu Bare"},
+    ]
+    (described / "gnus.json").write_text(json.dumps(records))
+    assert cli("index", "--tools-dir", "my-tools").code == 0
+    shown = cli("search", "--query", "gnu", "--top-k", "2").out.splitlines()
+    assert len(shown) == 3
+    assert max(map(len, shown)) <= 306
+    assert len(_found(cli, "gnu", "--top-k", "2")[0]["description"]) > 300
+
+
 def test_tools_that_can_be_called_are_found_too(cli: Command, described: Path) -> None:
     assert _found(cli, "write_file")[0]["tool_id"] == "write_file"
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # loaded at the first search
 
 __all__ = ["Catalogue", "Found", "check_admitted"]
 
+REACHING = "toolsearch"
+"""Tag of the tools that others are reached through: a call of them is on the way to what serves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -127,7 +130,7 @@ class Catalogue:
     async def served(self, spec: ToolSpec, context: RequestContext, result: ToolResult) -> None:
         """Learns from a call that ended well, if a search of its session found the tool."""
         learning = self._learning
-        if learning is None or result.is_error or spec.passes_on:
+        if learning is None or result.is_error or REACHING in spec.tags:
             return
         question = learning.question_for(context.identity, context.session_id, spec.name)
         if question is not None:

@@ -86,5 +86,7 @@ def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
     for stored in records.listed():
         record = ToolRecord.model_validate(stored.fields)
         tool_id = FROM_FILE + record.tool_id
-        aliases = (*record.aliases, record.tool_id)
+        aliases = tuple(
+            dict.fromkeys(each for each in (*record.aliases, record.tool_id) if each != record.name)
+        )
         yield tool_id, record.model_copy(update={"tool_id": tool_id, "aliases": aliases})

@@ -149,7 +149,7 @@ def _record_of(spec: ToolSpec) -> ToolRecord:
         tool_id=spec.name,
         name=spec.name,
         description=spec.details or spec.description,
-        tags=spec.tags,
+        tags=spec.tags or (spec.source.partition(":")[0],),  # the group that it is counted in
         capabilities=(spec.title, *spec.capabilities) if spec.server else spec.capabilities,
         parameters=dict(spec.input_schema),
         server=spec.server,

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from storage.tokenize import STOP_WORDS, fold_accents
+from tools.core.retrieval.file_records import FROM_FILE
 from tools.core.retrieval.models import ToolRecord
 
 __all__ = ["Mentions", "Names", "names_of"]
@@ -156,7 +157,8 @@ class Names:
 
 def names_of(record: ToolRecord) -> set[str]:
     """The keys of a tool's names: as it is called, with and without its server, and its aliases."""
-    names = {record.tool_id, record.name, record.bare_name, *record.aliases}
+    own = record.tool_id.removeprefix(FROM_FILE)  # nobody calls it by where it was described
+    names = {own, record.name, record.bare_name, *record.aliases}
     names.add(f"{record.server}{record.bare_name}")
     return {key for key in map(_key, names) if key}
 

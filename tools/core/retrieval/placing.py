@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tools.core.retrieval.duplicates import Duplicates
+from tools.core.retrieval.file_records import FROM_FILE
 from tools.core.retrieval.names import Mentions
 from tools.core.retrieval.ranking import best_first
 
@@ -64,7 +65,9 @@ def _with_last(
 def _ordered(
     scores: Floats, mentions: Mentions, name: Callable[[int], str]
 ) -> Iterator[tuple[int, float]]:
-    yield from ((slot, 1.0) for slot in mentions.named)
+    # Of one name, the tool that can be called stands before the one that a file only describes.
+    named = sorted(mentions.named, key=lambda slot: name(slot).startswith(FROM_FILE))
+    yield from ((slot, 1.0) for slot in named)
     for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], name(slot))):
         yield slot, BEGUN + (1 - BEGUN) * float(scores[slot])
     yield from ((slot, float(scores[slot])) for slot in best_first(scores, name))

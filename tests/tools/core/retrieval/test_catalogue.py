@@ -232,6 +232,52 @@ async def test_what_served_a_question_is_found_sooner_for_its_like(
     assert scores[second.name] >= scores[first.name]
 
 
+@pytest.mark.anyio
+async def test_a_tool_on_the_way_to_another_is_not_learned(
+    registry: ToolRegistry, library: Library
+) -> None:
+    found_by = ("search_tools", "describe_tool", "call_tool")
+    for name in found_by:
+        registry.add(replace(ours(name, "Shows a parcel."), tags=("toolsearch",)))
+    catalogue = Catalogue(
+        registry,
+        library=library,
+        learning=lambda: Learning(library.catalog.uses),
+        index=words_only,
+    )
+    context = RequestContext(session_id="s")
+    for each in catalogue.search(SearchQuery(query_text="show my parcel"), context):
+        assert each.spec
+        assert each.spec.name in found_by
+        await catalogue.served(each.spec, context, ToolResult({}, ""))
+    assert not library.catalog.uses.listed(context.identity)
+
+
+def test_a_record_of_a_file_has_its_own_name_as_no_alias(
+    registry: ToolRegistry, library: Library, tmp_path: Path
+) -> None:
+    stored = [
+        Record("rocket", tmp_path / "a.json", {"tool_id": "rocket", "name": "rocket"}),
+        Record("probe", tmp_path / "b.json", {"tool_id": "probe", "name": "Probe"}),
+    ]
+    library.catalog.records.replace(tmp_path, stored)
+    catalogue = Catalogue(registry, library=library, index=words_only)
+    for name, aliases in (("rocket", ()), ("probe", ("probe",))):
+        record = catalogue.record(name, None)
+        assert record
+        assert record.aliases == aliases
+
+
+def test_a_group_that_tools_without_tags_are_counted_in_narrows_the_search(
+    registry: ToolRegistry,
+) -> None:
+    registry.add(replace(ours("harvest", "Estimates a parcel."), source="function:garden.py"))
+    registry.add(replace(ours("ship", "Ships a parcel."), tags=("post",)))
+    catalogue = Catalogue(registry, index=words_only)
+    asked = SearchQuery(query_text="parcel", tags_filter=("function",))
+    assert [each.record.name for each in catalogue.search(asked, RequestContext())] == ["harvest"]
+
+
 def test_fifteen_thousand_tools_come_at_once_and_cards_stay_short(registry: ToolRegistry) -> None:
     long = "Sorts the papers of department number {} by colour, size and age, " + "and so on " * 40
     for server in range(15):

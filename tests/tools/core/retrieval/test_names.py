@@ -25,6 +25,13 @@ def names() -> Names:
     return names
 
 
+def test_what_comes_from_files_is_not_named_by_that() -> None:
+    names = Names()
+    names.add(0, ToolRecord(tool_id="file:send_email", name="Send Email"))
+    assert names.mentioned("file") == Mentions()
+    assert names.mentioned("send").begun == {0: None}
+
+
 def _shown(slots: dict[int, None]) -> list[str]:
     return [NAMES[slot] for slot in slots]
 

@@ -24,6 +24,16 @@ def test_named_tools_come_first_then_those_whose_name_is_begun() -> None:
     assert _placed(mentions, 5) == [(5, 1.0), (3, 1.0), (2, 0.93), (4, 0.91), (0, 0.5)]
 
 
+def test_of_one_name_the_tool_that_can_be_called_comes_first() -> None:
+    mentions = Mentions(named={1: None, 3: None})
+    ids = ["a", "file:read", "b", "read", "c", "d"]
+    duplicates = Duplicates()
+    for slot, name in enumerate(ids):
+        duplicates.add(slot, ToolRecord(tool_id=name, name=f"tool {slot}"))
+    places = placed(SCORES, mentions, ids.__getitem__, duplicates, 2)
+    assert places == [(3, 1.0), (1, 1.0)]
+
+
 @pytest.mark.parametrize(
     ("count", "slots"),
     [(1, [0]), (2, [0, 4]), (3, [0, 1, 4]), (4, [0, 1, 3, 4]), (6, [0, 1, 2, 3, 4])],
