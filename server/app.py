@@ -312,10 +312,10 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
     sessions: Sessions,
     desk: Desk,
 ) -> Gateway:
-    from server.upstream.admission import Admission  # noqa: PLC0415  # on first use
     from server.upstream.connections.cached import Cached  # noqa: PLC0415  # the same
     from server.upstream.connections.transport import Transports  # noqa: PLC0415  # the same
     from server.upstream.gateway import Gateway  # noqa: PLC0415  # the same
+    from server.upstream.safety.admission import Admission  # noqa: PLC0415  # on first use
 
     return Gateway(
         servers,

@@ -13,9 +13,9 @@ from server.collection_settings import holdings_of
 from server.settings import Settings
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.transport import Transports
-from server.upstream.naming import exposed_name
-from server.upstream.survey import Surveyed, survey
-from server.upstream.vetting import Judged, Vetting
+from server.upstream.safety.naming import exposed_name
+from server.upstream.safety.survey import Surveyed, survey
+from server.upstream.safety.vetting import Judged, Vetting
 from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins

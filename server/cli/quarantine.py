@@ -11,7 +11,7 @@ import typer
 
 from server.cli.inspection import Inspected, Quarantined
 from server.cli.screen import forget_typed, wrapped
-from server.upstream.pins import difference, lines
+from server.upstream.safety.pins import difference, lines
 from server.visible import visible
 from storage.approvals import ApprovalStore
 from storage.catalog.pins import Pins

@@ -14,7 +14,6 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from server.gateway_settings import ServerSettings
-from server.upstream.admission import Admission
 from server.upstream.calling.calls import call
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.changes import Changes
@@ -22,7 +21,8 @@ from server.upstream.connections.connection import Callbacks, MakeCallbacks
 from server.upstream.connections.listing import Kind, Listing
 from server.upstream.connections.opening import Opener
 from server.upstream.connections.transport import Transports
-from server.upstream.naming import SEPARATOR
+from server.upstream.safety.admission import Admission
+from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError

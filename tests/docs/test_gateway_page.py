@@ -22,7 +22,7 @@ from mcp import Client, StdioServerParameters
 
 from server.gateway_settings import ProfileSettings, ServerSettings
 from server.settings_sources import load
-from server.upstream.naming import LONGEST
+from server.upstream.safety.naming import LONGEST
 
 pytestmark = pytest.mark.slow
 

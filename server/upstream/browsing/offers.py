@@ -23,7 +23,7 @@ from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
 from server.upstream.connections.listing import Listing
 from server.upstream.gateway import Gateway
-from server.upstream.naming import SEPARATOR
+from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
 from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext

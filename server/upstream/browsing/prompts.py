@@ -15,7 +15,7 @@ from server.resources import PAGE_SIZE
 from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources
-from server.upstream.naming import exposed_name
+from server.upstream.safety.naming import exposed_name
 from server.upstream.upstream import Upstream
 
 __all__ = ["GatewayPrompts"]

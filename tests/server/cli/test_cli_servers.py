@@ -16,7 +16,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from server.upstream.vetting import Vetting
+from server.upstream.safety.vetting import Vetting
 from storage.approvals import ApprovalStore, Asked
 from storage.catalog.pins import Pins
 from storage.database import Database

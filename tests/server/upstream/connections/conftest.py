@@ -15,11 +15,11 @@ import mcp_types as types
 import pytest
 
 from server.gateway_settings import ServerSettings
-from server.upstream.admission import Admission
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks
 from server.upstream.connections.transport import Transports
 from server.upstream.gateway import Gateway
+from server.upstream.safety.admission import Admission
 from server.upstream.upstream import Upstream
 from storage.catalog.catalog import Catalog
 from storage.database import Database

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from server.upstream.confusables import skeleton
-from server.upstream.naming import SEPARATOR, exposed_name
-from server.upstream.scrutiny import Finding
+from server.upstream.safety.confusables import skeleton
+from server.upstream.safety.naming import SEPARATOR, exposed_name
+from server.upstream.safety.scrutiny import Finding
 
 __all__ = ["OURS", "Neighbours"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import mcp_types as types
 
-from server.upstream.confusables import is_mixed
-from server.upstream.hidden import hidden
+from server.upstream.safety.confusables import is_mixed
+from server.upstream.safety.hidden import hidden
 
 __all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]
 

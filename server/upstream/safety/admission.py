@@ -12,9 +12,9 @@ import anyio.to_thread
 import mcp_types as types
 
 from server.gateway_settings import ServerSettings
-from server.upstream.conversion import Invoke, to_barred, to_spec
-from server.upstream.naming import exposed_name
-from server.upstream.vetting import Judged, Vetting
+from server.upstream.safety.conversion import Invoke, to_barred, to_spec
+from server.upstream.safety.naming import exposed_name
+from server.upstream.safety.vetting import Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
 from tools.core.registry import ToolRegistry

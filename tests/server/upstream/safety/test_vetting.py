@@ -11,7 +11,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from server.upstream.vetting import CHANGED, UNKNOWN, UNPINNED, Judged, Vetting
+from server.upstream.safety.vetting import CHANGED, UNKNOWN, UNPINNED, Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.database import Database
 

@@ -13,9 +13,9 @@ import mcp_types as types
 import pytest
 
 from server.gateway_settings import ServerSettings
-from server.upstream.admission import Admission
-from server.upstream.conversion import Invoke
-from server.upstream.vetting import Vetting
+from server.upstream.safety.admission import Admission
+from server.upstream.safety.conversion import Invoke
+from server.upstream.safety.vetting import Vetting
 from storage.catalog.pins import Pins
 from storage.database import Database
 from tools.core.context import RequestContext

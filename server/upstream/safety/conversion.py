@@ -9,8 +9,8 @@ from typing import Any
 import mcp_types as types
 
 from server.gateway_settings import ServerSettings
-from server.upstream.naming import SEPARATOR, exposed_name
-from server.upstream.schemas import rooted, sound
+from server.upstream.safety.naming import SEPARATOR, exposed_name
+from server.upstream.safety.schemas import rooted, sound
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 

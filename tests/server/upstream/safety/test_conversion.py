@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mcp_types.methods import serialize_server_result
 
 from server.gateway_settings import ServerSettings
-from server.upstream.conversion import readable, to_barred, to_spec
-from server.upstream.schemas import DEEPEST, rooted, sound
+from server.upstream.safety.conversion import readable, to_barred, to_spec
+from server.upstream.safety.schemas import DEEPEST, rooted, sound
 from tools.core.cards import parameters
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolResult, ToolSpec

@@ -13,9 +13,9 @@ import mcp_types as types
 import pytest
 
 from server.gateway_settings import ServerSettings
-from server.upstream.admission import Admission
 from server.upstream.connections.transport import Transports
 from server.upstream.gateway import Gateway
+from server.upstream.safety.admission import Admission
 from storage.catalog.pins import Pins
 from storage.database import Database
 from storage.models import Identity
@@ -24,7 +24,7 @@ from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
 
-SERVER = Path(__file__).with_name("changing_server.py")
+SERVER = Path(__file__).parents[1] / "changing_server.py"
 HOME = "home"
 ADDS = types.Tool(name="add", description="Adds.", input_schema={"type": "object"})
 SUBTRACTS = types.Tool(name="sub", input_schema={"type": "object"})

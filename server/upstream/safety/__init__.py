@@ -1,0 +1,1 @@
+"""What keeps the tools of other servers from deceiving: names, pins, quarantine."""
