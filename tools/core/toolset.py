@@ -61,7 +61,8 @@ def _fits(pattern: str, offer: ToolOffer, names: tuple[str, ...]) -> bool:
             source, _, server = offer.source.partition(":")
             return source == UPSTREAM and fnmatchcase(server, value)
         case "tag":
-            return any(fnmatchcase(tag, value) for tag in offer.tags)
+            theirs = offer.source.startswith(f"{UPSTREAM}:")  # whose names are no groups of ours
+            return not theirs and any(fnmatchcase(tag, value) for tag in offer.tags)
     return any(fnmatchcase(name, pattern) for name in names)
 
 

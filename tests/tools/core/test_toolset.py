@@ -46,7 +46,7 @@ THEIRS = replace(
         ("server:disk", THEIRS, True),
         ("server:dis", THEIRS, False),
         ("disk__*", THEIRS, True),
-        ("tag:disk", THEIRS, True),
+        ("tag:disk", THEIRS, False),
     ],
 )
 def test_a_pattern_allows_and_denies_the_tools_that_it_fits(

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from tools.core.errors import NotFoundError, PermissionDeniedError, UnknownToolError
+from tools.core.errors import (
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+    UnknownToolError,
+)
 from tools.core.registry import ToolRegistry
 from tools.core.retrieval.file_records import FROM_FILE, FileRecords, admits_record
 from tools.core.retrieval.intake import Intake
@@ -147,10 +152,12 @@ class Catalogue:
             UnknownToolError: If there is none; it suggests what the caller may call.
             NotFoundError: If only a file describes it.
             PermissionDeniedError: If the caller may not call it, or nobody may now.
+            UnavailableError: If its server is down, which never told its tools.
         """
         try:
             spec = self.registry.find(name, tool_set)
         except UnknownToolError:
+            self._check_reached(name.partition("__")[0], tool_set)
             if (record := self.record(name, tool_set)) is None:
                 raise
             raise NotFoundError(
@@ -172,6 +179,14 @@ class Catalogue:
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
+
+    def _check_reached(self, server: str, tool_set: ToolSet | None) -> None:
+        """Tells a tool of a server that is down from one that there is not."""
+        if self._is_down(server) and (tool_set is None or tool_set.admits_server(server)):
+            raise UnavailableError(
+                f"The server {server!r} cannot be reached, and what tools it has is not known.",
+                next_actions=["Ask the user to look at `toolcrib servers`."],
+            )
 
     def refresh(self) -> None:
         """Takes in what has changed; blocks."""

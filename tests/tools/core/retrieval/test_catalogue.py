@@ -13,7 +13,12 @@ from storage.catalog.records import Record
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
-from tools.core.errors import NotFoundError, PermissionDeniedError, UnknownToolError
+from tools.core.errors import (
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+    UnknownToolError,
+)
 from tools.core.found_tools import CARDS_CHARACTERS, FoundTools
 from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.registry import ToolRegistry
@@ -97,6 +102,17 @@ def test_tools_come_change_and_go_with_the_registry(registry: ToolRegistry) -> N
     assert found(catalogue, "wood") == ["saw"]
 
 
+def test_a_server_that_is_down_and_never_told_its_tools_is_no_unknown_tool(
+    registry: ToolRegistry,
+) -> None:
+    catalogue = Catalogue(registry, index=words_only, is_down=lambda server: server == "gone")
+    with pytest.raises(UnavailableError, match="'gone' cannot be reached"):
+        catalogue.find("gone__saw", None)
+    for name, allowed in (("here__saw", None), ("gone__saw", ToolSet("p", deny=("server:gone",)))):
+        with pytest.raises(UnknownToolError):
+            catalogue.find(name, allowed)
+
+
 def test_the_index_is_made_once_and_never_anew(registry: ToolRegistry) -> None:
     made: list[ToolIndex] = []
 
@@ -116,10 +132,10 @@ def test_a_profile_holds_before_anything_is_ranked(registry: ToolRegistry) -> No
     catalogue = Catalogue(registry, index=words_only)
     for query in ("create an issue", "github__create_issue", "create_issue"):
         assert found(catalogue, query, ToolSet("p", deny=("server:github",))) == []
-        assert found(catalogue, query, ToolSet("p", allow=("tag:github",)), top_k=1)
-    without = ToolSet("p", deny=("tag:new",))
+        assert found(catalogue, query, ToolSet("p", allow=("server:github",)), top_k=1)
+    without = ToolSet("p", deny=("chat",))
     assert found(catalogue, "message", without) == ["slack__send_message"]
-    registry.replace_source(MESSAGE.source, [replace(MESSAGE, tags=("new",))])
+    registry.replace_source(MESSAGE.source, [replace(MESSAGE, aliases=("chat",))])
     assert found(catalogue, "message", without) == []
 
 
