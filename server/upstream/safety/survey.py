@@ -51,7 +51,7 @@ async def survey(
     Args:
         servers: Those of the settings.
         transports: Makes the links to them; they are closed at the end.
-        cached: What they offered before.
+        cached: What they offered before; what they offer now is kept there.
 
     Returns:
         What became known, in the order of the settings; each had its `start_timeout`.
@@ -94,6 +94,8 @@ async def _look(  # noqa: PLR0913, PLR0917  # what the survey knows
         found[name] = Surveyed(State.DOWN, await problem_of(error, None), before)
     else:
         found[name] = Surveyed(State.UP, "", listing)
+        if listing.differs_from(before):
+            await cached.put(name, settings, listing)
 
 
 async def _ask(opener: Opener, homes: TaskGroup) -> Listing:

@@ -252,3 +252,8 @@ def test_arguments_for_another_server_have_the_types_of_its_schema(
     toy.lists(adds)
     ended = cli("call", "toy__add", "a=2", 'b=["x"]', "c=3")
     assert (ended.code, ended.out) == (0, """did add {"a": 2, "b": ["x"], "c": "3"}\n""")
+
+
+def test_what_a_server_was_seen_to_offer_is_found(cli: Command, toy: Upstream) -> None:
+    cli("servers")
+    assert "[1] toy__add" in cli("search", "--query", "adds", "--top-k", "1").out
