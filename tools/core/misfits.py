@@ -62,13 +62,16 @@ def _unknown(
 
 def _of_other_types(known: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
-        each = known.get(name)
-        said = each.get("type") if isinstance(each, Mapping) else None
-        kinds = [said] if isinstance(said, str) else said
-        if not isinstance(kinds, list | tuple) or not all(kind in TYPES for kind in kinds):
-            continue
-        if not any(_is(value, kind) for kind in kinds):
+        kinds = _kinds(known.get(name))
+        if kinds and not any(_is(value, kind) for kind in kinds):
             yield f"`{name}` must be of type {' or '.join(kinds)}, not {show(value)}."
+
+
+def _kinds(schema: object) -> list[str]:
+    """The types that a value may have; none where the schema does not tell all of them."""
+    said = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = said if isinstance(said, list | tuple) else [said]
+    return [*kinds] if all(isinstance(kind, str) and kind in TYPES for kind in kinds) else []
 
 
 def _is(value: object, kind: str) -> bool:

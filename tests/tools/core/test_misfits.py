@@ -45,6 +45,11 @@ def test_a_closed_schema_knows_no_other_names() -> None:
     assert line.startswith("`zzz` is unknown; leave it out; known are")
 
 
+@pytest.mark.parametrize("kinds", [[], [{}], ["string", {}], [None], "strange", {"a": 1}, 3])
+def test_a_type_that_says_nothing_clear_is_no_misfit(kinds: object) -> None:
+    assert misfits({"properties": {"a": {"type": kinds}}}, {"a": 1}) == []
+
+
 WILD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
