@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from tools.core.retrieval.duplicates import Duplicates
@@ -40,16 +40,14 @@ def placed(
         count: Slots at most.
     """
     seen: set[int] = set()
-    chosen: list[tuple[int, float]] = []
-    least = 1.0
-    for slot, value in islice(_unseen(_ordered(scores, mentions, name), duplicates, seen), count):
-        least = min(least, value)
-        chosen.append((slot, least))
+    best = _unseen(_ordered(scores, mentions, name), duplicates, seen)
+    chosen = list(islice(best, count))
     passing = [max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots]
-    missed = _unseen(
-        ((slot, min(least, float(scores[slot]))) for slot in passing), duplicates, seen
-    )
-    return _with_last(chosen, list(missed), set(passing)) if len(chosen) == count else chosen
+    fitting = ((slot, float(scores[slot])) for slot in passing if scores[slot] > 0)
+    missed = list(_unseen(fitting, duplicates, seen))
+    places = _with_last(chosen, missed, set(passing)) if len(chosen) == count else chosen
+    falling = accumulate((value for _, value in places), min)
+    return [(slot, value) for (slot, _), value in zip(places, falling, strict=True)]
 
 
 def _with_last(
@@ -59,7 +57,8 @@ def _with_last(
     spare = [slot for slot, _ in chosen if slot not in stay]
     missed = missed[: min(len(chosen) // 2, len(spare))]
     leaving = set(spare[len(spare) - len(missed) :])
-    return [*(place for place in chosen if place[0] not in leaving), *missed]
+    stayed = [place for place in chosen if place[0] not in leaving]
+    return [*stayed, *sorted(missed, key=lambda place: -place[1])]
 
 
 def _ordered(

@@ -43,5 +43,16 @@ def test_names_in_passing_have_the_last_places_half_at_most(count: int, slots: l
     assert [slot for slot, _ in _placed(mentions, count)] == slots
 
 
+def test_scores_never_rise_and_what_does_not_fit_has_no_place() -> None:
+    mentions = Mentions(passing=[[5], [4], [3]])
+    assert _placed(mentions, 3) == [(0, 0.5), (1, 0.4), (4, 0.1)]
+    rising = np.array([0.5, 0.4, 0.3, 0.25, 0.1, 0.2], dtype=np.float32)
+    duplicates = Duplicates()
+    for slot in range(len(rising)):
+        duplicates.add(slot, ToolRecord(tool_id=str(slot), name=f"tool {slot}"))
+    places = placed(rising, Mentions(passing=[[4], [5]]), str, duplicates, 4)
+    assert [slot for slot, _ in places] == [0, 1, 5, 4]
+
+
 def test_nothing_that_fits_gives_nothing() -> None:
     assert placed(np.zeros(3, dtype=np.float32), Mentions(), str, Duplicates(), 5) == []
