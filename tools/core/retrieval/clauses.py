@@ -17,7 +17,7 @@ MIN_TERMS = 2
 
 _BREAK = re.compile(
     r"(?<=[.!?;])\s+|[\n;]+|(?<=[\u3002\uff01\uff1f\uff1b])"  # the ends of sentences
-    r"|(?P<joint>,?\s+(?:and\s+then|and\s+also|and|then|also|as\s+well\s+as|additionally|finally"
+    r"|(?P<joint>,?\s++(?:and\s+then|and\s+also|and|then|also|as\s+well\s+as|additionally|finally"
     r"|lastly|after\s+that|followed\s+by)\s+|,\s+)",
     re.IGNORECASE,
 )

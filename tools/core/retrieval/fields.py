@@ -11,7 +11,7 @@ from typing import Any
 from storage.tokenize import tokenize
 from tools.core.retrieval.models import ToolRecord
 
-__all__ = ["ANALYSIS", "FIELD_WEIGHTS", "Fields", "brief_text", "full_text", "spaced"]
+__all__ = ["ANALYSIS", "FIELD_WEIGHTS", "Fields", "brief_text", "encodable", "full_text", "spaced"]
 
 ANALYSIS = "terms-1"
 """The version of the analysis: kept ones of another are made again."""
@@ -77,14 +77,20 @@ class Fields:
 
 def brief_text(record: ToolRecord) -> str:
     """What MiniLM reads of a tool: its name in words, and what it does."""
-    return f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS]
+    return encodable(f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS])
 
 
 def full_text(record: ToolRecord) -> str:
     """What the static embedder reads of a tool: tags and the names of its parameters as well."""
     parameters = ", ".join(spaced(name) for name, _ in _parameters(record.parameters))
     tags = ", ".join((*record.tags, *record.capabilities))
-    return " ".join(filter(None, (brief_text(record), tags, parameters)))[:MAX_TEXT_CHARS]
+    text = " ".join(filter(None, (brief_text(record), tags, parameters)))
+    return encodable(text[:MAX_TEXT_CHARS])
+
+
+def encodable(text: str) -> str:
+    """A text without halves of characters, which no embedder takes: one would stop all texts."""
+    return text.encode(errors="replace").decode()
 
 
 def spaced(name: str) -> str:

@@ -12,7 +12,7 @@ from storage.tokenize import is_spaceless, tokenize
 from tools.core.retrieval.cache import AnalysisCache, key_of
 from tools.core.retrieval.clauses import clauses_of
 from tools.core.retrieval.duplicates import Duplicates
-from tools.core.retrieval.fields import ANALYSIS, Fields
+from tools.core.retrieval.fields import ANALYSIS, Fields, encodable
 from tools.core.retrieval.filling import Filler
 from tools.core.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.core.retrieval.names import Names
@@ -151,18 +151,14 @@ class ToolIndex:
             admits: Whether a tool may be found; those that may not count for nothing.
             boosts: What is added to the scores of some tools, by their ids.
         """
-        text = query.query_text[:MAX_QUERY_CHARS]
+        text = encodable(query.query_text[:MAX_QUERY_CHARS])
         spans = clauses_of(text)
         texts = [text, *(text[start:end] for start, end in spans)]
         terms = [tuple(dict.fromkeys(tokenize(each))) for each in texts]
         inquiry = Inquiry(terms, self._meanings(text, spans), tagged=bool(query.tags_filter))
         with self._lock:
             allowed = self._allowed(query, admits)
-            lifts = {
-                self._slots[each]: lift
-                for each, lift in (boosts or {}).items()
-                if each in self._slots
-            }
+            lifts = self._lifts(boosts or {})
             scores = score(inquiry, self._postings, self._size, allowed, lifts)
             mentions = self._names.mentioned(text)
             if allowed is not None:
@@ -172,6 +168,11 @@ class ToolIndex:
 
     def _id(self, slot: int) -> str:
         return self._records[slot].tool_id
+
+    def _lifts(self, boosts: Mapping[str, float]) -> dict[int, float]:
+        """Boosts by slot, of tools of which more than their names may be known."""
+        slots = {self._slots[each]: lift for each, lift in boosts.items() if each in self._slots}
+        return {slot: lift for slot, lift in slots.items() if not self._records[slot].names_only}
 
     def _results(
         self,
@@ -220,12 +221,15 @@ class ToolIndex:
         return set.union(*tagged) if match == "any" else set.intersection(*tagged)
 
     def _put(self, record: ToolRecord, terms: Mapping[str, float]) -> None:
-        slot = self._free.pop() if self._free else self._size
-        self._size = max(self._size, slot + 1)
+        if not self._free:
+            self._free.append(self._size)
+            self._size += 1
+        slot = self._free[-1]
+        self._duplicates.add(slot, record)  # it may refuse a record: first, so that nothing is left
+        self._free.pop()
         self._slots[record.tool_id] = slot
         self._records[slot] = record
         self._names.add(slot, record)
-        self._duplicates.add(slot, record)
         for tag in _folded(record.tags):
             self._tags.setdefault(tag, {})[slot] = None
         if not record.names_only:

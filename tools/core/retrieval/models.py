@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError, to_json
 
 __all__ = ["Match", "SearchQuery", "SearchResult", "ToolRecord"]
 
@@ -38,6 +39,17 @@ class ToolRecord(BaseModel):
     server: str = ""
     aliases: tuple[str, ...] = ()
     names_only: bool = False
+
+    @field_validator("*")
+    @classmethod
+    def _check_json(cls, value: object) -> object:
+        """Refuses what could be neither kept nor shown."""
+        try:
+            to_json(value)
+        except ValueError as error:
+            problem = "nested too deeply, or not what JSON can hold"
+            raise PydanticCustomError("json", problem) from error
+        return value
 
     @property
     def bare_name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from storage.tokenize import STOP_WORDS, fold_accents
@@ -23,7 +23,7 @@ MIN_PREFIX_INSIDE = 4
 """Letters that it must have inside a longer query, written as an identifier."""
 
 _WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
-_JOINED = re.compile(r"[^\W\d]\w*(?:_|[.:]+)\w")
+_JOINED = re.compile(r"(?<!\w)\d*[^\W\d]\w*(?:_|[.:]+)\w")  # from its start: linear
 _IDENTIFIER = re.compile(rf"{_JOINED.pattern}|[a-z][A-Z]|[^\W\d_]-?\d|[^\W\d]-[^\W\d]|^[`\"']")
 _SERVER = re.compile(r"^.*(?:__|[.:])")
 
@@ -142,17 +142,27 @@ class Names:
 
     def _begun(self, query: str, words: list[_Word]) -> Iterator[int]:
         whole = _key(query)
-        if len(whole) >= MIN_PREFIX:
-            yield from self._beginning(whole)
-        for word in words:
-            if word.is_joined and len(word.key) >= MIN_PREFIX_INSIDE:
-                yield from self._beginning(word.key)
+        begun = {whole} if len(whole) >= MIN_PREFIX else set()
+        begun.update(
+            word.key for word in words if word.is_joined and len(word.key) >= MIN_PREFIX_INSIDE
+        )
+        for prefix in _outermost(begun):
+            yield from self._beginning(prefix)
 
     def _beginning(self, prefix: str) -> Iterator[int]:
         for at in range(bisect_left(self._sorted, prefix), len(self._sorted)):
             if not self._sorted[at].startswith(prefix):
                 return
             yield from self._slots[self._sorted[at]]
+
+
+def _outermost(prefixes: Iterable[str]) -> Iterator[str]:
+    """Those that begin with no other: what an inner one begins, its outer one does too."""
+    outer = ""
+    for prefix in sorted(prefixes):
+        if not outer or not prefix.startswith(outer):
+            outer = prefix
+            yield prefix
 
 
 def names_of(record: ToolRecord) -> set[str]:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tools.core.retrieval.fields import Fields, brief_text, full_text, spaced
 from tools.core.retrieval.models import ToolRecord
@@ -50,6 +52,15 @@ def test_a_servers_name_before_a_tools_counts_once() -> None:
 
 def test_names_are_spaced() -> None:
     assert spaced("getHTTPResponse_v2.Now") == "get HTTP Response v2 Now"
+
+
+def test_what_json_cannot_hold_is_no_record() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"items": deep}
+    for wrong in ({"parameters": deep}, {"description": "\ud800"}, {"tags": ("\ud800",)}):
+        with pytest.raises(ValidationError, match="not what JSON can hold"):
+            ToolRecord.model_validate({"tool_id": "1", "name": "a", **wrong})
 
 
 @given(st.dictionaries(st.sampled_from(["properties", "items", "allOf"]), JSON), st.text())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.core.retrieval import SearchQuery, SearchResult, ToolIndex, ToolRecord
-from tools.core.retrieval.vectors import DensePart
+from tools.core.retrieval.vectors import DensePart, bundled_parts
+
+STATIC, _ = bundled_parts()
 
 
 @pytest.fixture
@@ -139,6 +142,12 @@ def test_a_boost_lifts_a_tool(index: ToolIndex) -> None:
     ]
 
 
+def test_a_boost_shows_nothing_of_a_tool_in_quarantine(index: ToolIndex) -> None:
+    index.add_tool(ToolRecord(tool_id="barred", name="barred", names_only=True))
+    asked = SearchQuery(query_text="something in other words")
+    assert index.search(asked, boosts={"barred": 0.3}) == []
+
+
 def test_the_same_tool_on_several_servers_has_one_place(index: ToolIndex) -> None:
     for server in ("one", "two", "three"):
         name = f"{server}__list_files"
@@ -239,6 +248,87 @@ def test_tools_come_and_go_while_others_search(tools: list[ToolRecord]) -> None:
         thread.join()
     assert not failures
     assert index.get_all_tools() == tools
+
+
+def test_a_record_that_is_refused_leaves_the_index_as_it_was(index: ToolIndex) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"properties": {"a": deep}}
+    refused = ToolRecord.model_construct(tool_id="deep", name="deep_well", parameters=deep)
+    before = index.get_all_tools()
+    with pytest.raises(RecursionError):
+        index.add_tool(refused)
+    assert index.get_all_tools() == before
+    assert _search(index, "deep_well") == []
+    index.add_tool(ToolRecord(tool_id="deep", name="deep_well", description="Holds water"))
+    assert _search(index, "deep_well") == ["deep"]
+
+
+def test_half_a_character_keeps_no_tool_from_being_understood(parts: tuple[DensePart, ...]) -> None:
+    index = ToolIndex(embedders=parts)
+    index.add_tool(ToolRecord.model_construct(tool_id="half", name="half", description="\ud800"))
+    index.add_tool(ToolRecord(tool_id="whole", name="whole", description="Paints pictures"))
+    index.build_index()
+    assert set(index.coverage.values()) == {1.0}
+    assert _search(index, "drawing with a brush \ud800")[0] == "whole"
+
+
+@pytest.mark.parametrize(
+    "repeated", [" ", "a", "天", "mail__ ", "mail__a.", "and ", ", ", "'a", "é"]
+)
+def test_a_long_query_is_answered_soon(repeated: str) -> None:
+    index = ToolIndex(embedders=())
+    index.add_tools(
+        ToolRecord(tool_id=name, name=name, server="mail", description="Sends")
+        for name in (f"mail__tool{number}" for number in range(3_000))
+    )
+    began = time.thread_time()
+    index.search(SearchQuery(query_text=f"x{repeated * 200_000}x"))
+    assert time.thread_time() - began < 0.5
+
+
+TOOLS = st.builds(
+    ToolRecord,
+    tool_id=st.sampled_from("abcde"),
+    name=st.sampled_from(["s1__send_mail", "s2__send_mail", "list_files", "search"]),
+    description=st.sampled_from(["Sends a letter by mail", "Lists files", "Finds a letter"]),
+    tags=st.sampled_from([(), ("post",), ("POST", "disk")]),
+    server=st.sampled_from(["", "s1", "s2"]),
+    names_only=st.booleans(),
+)
+QUERIES = (
+    "send_mail",
+    "a letter and then the files",
+    "list",
+    "search for mail",
+    "post",
+    "envelope",
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(TOOLS | st.sampled_from("abcde"), max_size=12))
+def test_tools_that_come_and_go_in_any_order_leave_what_a_fresh_index_has(
+    changes: list[ToolRecord | str],
+) -> None:
+    def empty() -> ToolIndex:
+        return ToolIndex(embedders=[DensePart(STATIC.embedder, STATIC.weight, STATIC.text)])
+
+    index, fresh = empty(), empty()
+    for change in changes:
+        if isinstance(change, str):
+            index.remove_tool(change)
+        else:
+            index.add_tool(change)
+            index.build_index()
+    fresh.add_tools(index.get_all_tools())
+    fresh.build_index()
+    assert len(index) == len(fresh)
+    for text in QUERIES:
+        for tags in ((), ("Post",)):
+            asked = SearchQuery(query_text=text, tags_filter=tags, top_k=3)
+            found = [(each.tool, each.also, each.rank) for each in index.search(asked)]
+            assert found == [(each.tool, each.also, each.rank) for each in fresh.search(asked)]
 
 
 WILD = st.text(max_size=30) | st.text("aB_.-:`'\" 天é\u0301\u200b1", max_size=30)
