@@ -1,10 +1,10 @@
-"""JSON-RPC over two streams of text: one message a line, and an answer to every bad line."""
+"""JSON-RPC over two streams of bytes: one message a line, and an answer to every bad line."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -31,7 +31,9 @@ _TOKEN = re.compile(
 
 @asynccontextmanager
 async def messages(
-    source: AsyncIterable[str], sink: anyio.AsyncFile[str], stopped: Callable[[], bool]
+    source: AsyncIterable[bytes],
+    write_all: Callable[[bytes], Awaitable[None]],
+    reading: anyio.CancelScope,
 ) -> AsyncIterator[
     tuple[MemoryObjectReceiveStream[SessionMessage], MemoryObjectSendStream[SessionMessage]]
 ]:
@@ -42,8 +44,8 @@ async def messages(
 
     Args:
         source: Lines from the client.
-        sink: Lines to the client.
-        stopped: Whether the process was told to end, and so owes nobody anything.
+        write_all: Writes to the client.
+        reading: Is cancelled once the process is told to end, and so owes nobody anything.
     """
     pending = PendingRequests()
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage](0)
@@ -52,25 +54,28 @@ async def messages(
 
     async def read() -> None:
         async with to_server, refusals:
-            async for line in source:
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValidationError as error:
-                    if line.strip():
-                        await refusals.send(SessionMessage(_refusal(line, error)))
-                else:
-                    pending.received(message)
-                    await to_server.send(SessionMessage(message))
-            if not stopped():
+            with reading:
+                async for line in source:
+                    await take(line.decode(errors="replace"))
+            if not reading.cancel_called:
                 with anyio.move_on_after(PATIENCE_SECONDS):
                     await pending.wait_for_none()
+
+    async def take(line: str) -> None:
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError as error:
+            if line.strip():
+                await refusals.send(SessionMessage(_refusal(line, error)))
+        else:
+            pending.received(message)
+            await to_server.send(SessionMessage(message))
 
     async def write() -> None:
         async with from_server:
             async for each in from_server:
                 text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await sink.write(text + "\n")
-                await sink.flush()
+                await write_all(text.encode() + b"\n")
                 pending.sent(each.message)
 
     async with anyio.create_task_group() as group:

@@ -11,7 +11,7 @@ __all__ = ["stopped_by_signals"]
 
 
 @contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
     """Calls `stop` on the first SIGINT or SIGTERM; a second one has its usual effect.
 
     Args:

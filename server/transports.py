@@ -6,11 +6,12 @@ whatever the number of connections.
 
 from __future__ import annotations
 
-import io
+import asyncio
 import logging
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -29,6 +30,7 @@ from server.drain import Drain
 from server.http_settings import HttpSettings
 from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
+from server.pipes import lines_of, write_all
 from server.signals import stopped_by_signals
 from server.stdio import take_streams
 
@@ -54,11 +56,12 @@ async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[
         SettingsError: If the process was started without stdin and stdout.
     """
     source, sink = take_streams()
-    lines = io.TextIOWrapper(io.BufferedReader(source), encoding="utf-8", errors="replace")
-    transport = messages(anyio.wrap_file(lines), anyio.wrap_file(sink), lambda: source.stopped)
+    reading = anyio.CancelScope()
+    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, reading.cancel)
+    transport = messages(lines_of(source), partial(write_all, sink), reading)
     async with running:
         try:
-            with stopped_by_signals(source.stop):
+            with stopped_by_signals(stop):
                 async with transport as (reader, writer):
                     await server.run(reader, writer, server.create_initialization_options())
         except* BrokenPipeError:

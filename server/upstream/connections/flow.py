@@ -1,53 +1,19 @@
-"""Flow: what a program writes, line by line, and no faster than is fair to everybody else."""
+"""Flow: what a program writes, no faster than is fair to everybody else."""
 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator
 
 import anyio
 
 from server.visible import visible
 from tools.core.redact import redacted_text
 
-__all__ = ["Flow", "Tail", "lines_of"]
-
-PIECE = 65_536
-"""Bytes that are read at once, as many as a pipe holds."""
+__all__ = ["Flow", "Tail"]
 
 _logger = logging.getLogger("toolcrib.servers")
-
-
-async def lines_of(descriptor: int, most: int) -> AsyncIterator[bytes | None]:
-    """The lines that come out of a pipe until everybody has closed it.
-
-    Args:
-        descriptor: Its end, which does not block.
-        most: Bytes of a line; None stands for one that has more.
-    """
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        await anyio.wait_readable(descriptor)
-        try:
-            data = os.read(descriptor, PIECE)
-        except BlockingIOError:
-            continue
-        if not data:
-            break
-        first, *others = data.split(b"\n")
-        pieces.append(first)
-        size += len(first)
-        for other in others:
-            yield b"".join(pieces) if size <= most else None
-            pieces, size = [other], len(other)
-        if size > most:
-            pieces.clear()
-    if size:
-        yield b"".join(pieces) if size <= most else None
 
 
 class Flow:

@@ -19,7 +19,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.upstream.connections.flow import Flow, Tail, lines_of
+from server.pipes import lines_of, write_all
+from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Item, Link
 from tools.core.errors import UnavailableError
 from tools.core.processes.launcher import Launcher
@@ -148,7 +149,6 @@ class StdioLink(Link):
             raise
         finally:
             os.close(readable)
-        os.set_blocking(entry, False)
         return running, entry
 
     async def _stop(self, running: Running, entry: int) -> None:
@@ -176,7 +176,7 @@ class StdioLink(Link):
         async with session:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 async for line in lines_of(descriptor, MOST_BYTES):
-                    if line is None:
+                    if len(line) > MOST_BYTES:
                         self._unfit = f"sent a message of more than {MOST_BYTES >> 20} MB"
                         return
                     self.received += len(line)
@@ -207,8 +207,8 @@ class StdioLink(Link):
     async def _hear(self, descriptor: int) -> None:
         """Sends what the program writes to its standard error to the log."""
         with suppress(anyio.ClosedResourceError, OSError):
-            async for line in lines_of(descriptor, MOST_BYTES):
-                self._errors.take(line or b"(a line too long to show)")
+            async for line in lines_of(descriptor, Tail.LONGEST * 4):
+                self._errors.take(line)
                 await self._errors.flow.next()
 
     async def _write(
@@ -221,22 +221,12 @@ class StdioLink(Link):
             async with messages:
                 async for each in messages:
                     text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await _write_all(entry, text.encode() + b"\n")
+                    await write_all(entry, text.encode() + b"\n")
         except (OSError, anyio.ClosedResourceError):  # it listens no more
             await session.aclose()
             self.ended.set()
         finally:
             self._written.set()
-
-
-async def _write_all(descriptor: int, data: bytes) -> None:
-    with memoryview(data) as left:
-        done = 0
-        while done < len(data):
-            try:
-                done += os.write(descriptor, left[done:])
-            except BlockingIOError:
-                await anyio.wait_writable(descriptor)
 
 
 def _ending(exit_code: int) -> str:
