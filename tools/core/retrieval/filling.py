@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tools.core.retrieval.cache import AnalysisCache, key_of
+from tools.core.retrieval.cache import SafeCache, key_of
 from tools.core.retrieval.models import ToolRecord
 from tools.core.retrieval.vectors import DensePart
 
@@ -41,7 +41,7 @@ class Filler:
         parts: What is filled.
         records: The tool of each slot.
         lock: Guards the parts and the records.
-        cache: Where vectors and analyses are kept; None keeps none.
+        cache: Where vectors are kept, and what others deferred is to be.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Filler:
         parts: Sequence[DensePart],
         records: Mapping[int, ToolRecord],
         lock: threading.RLock,
-        cache: AnalysisCache | None,
+        cache: SafeCache,
     ) -> None:
         self._parts = parts
         self._records = records
@@ -57,7 +57,6 @@ class Filler:
         self._cache = cache
         self._turn = threading.Lock()
         self._work = threading.Event()
-        self._analyses: dict[bytes, bytes] = {}
         self._failed: set[str] = set()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -81,22 +80,6 @@ class Filler:
         """Says that there is something to do."""
         self._work.set()
 
-    def keep(self, analyses: Mapping[bytes, bytes]) -> None:
-        """Takes analyses that are to be written to the cache."""
-        if self._cache is not None:
-            with self._lock:
-                self._analyses.update(analyses)
-
-    def kept(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What the cache has of some keys; a cache that fails has nothing."""
-        if self._cache is None or not keys:
-            return {}
-        try:
-            return self._cache.get(keys)
-        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
-            logger.warning("What is kept of tools cannot be read: %s", error)
-            return {}
-
     def fill(self) -> None:
         """Does all there is to do, in the caller's thread."""
         with self._turn:
@@ -106,15 +89,13 @@ class Filler:
 
     def _run(self) -> None:
         while not self._closed:
-            self._work.clear()
             self.fill()
             self._work.wait(RETRY_SECONDS if self._failed else None)
+            self._work.clear()  # here, where no end can be missed: the loop looks for one next
 
     def _step(self) -> bool:
         """One batch of work; whether there was any."""
-        with self._lock:
-            analyses, self._analyses = self._analyses, {}
-        self._write(analyses)
+        self._cache.flush()
         for part in self._parts:
             if part.unseen:
                 self._look_up(part)
@@ -128,7 +109,7 @@ class Filler:
     def _look_up(self, part: DensePart) -> None:
         texts = self._take(part, part.unseen, LOOK_UPS)
         keys = {slot: _key(part, text) for slot, text in texts.items()}
-        kept = self.kept(list(set(keys.values())))
+        kept = self._cache.get(list(set(keys.values())))
         found = {slot: text for slot, text in texts.items() if keys[slot] in kept}
         if found:
             self._put(part, found, _unpacked([kept[keys[slot]] for slot in found]))
@@ -149,7 +130,7 @@ class Filler:
             return
         self._put(part, texts, vectors)
         rows = zip(texts.values(), vectors, strict=True)
-        self._write({_key(part, text): row.astype(KEPT_AS).tobytes() for text, row in rows})
+        self._cache.put({_key(part, text): row.astype(KEPT_AS).tobytes() for text, row in rows})
 
     def _take(self, part: DensePart, queue: deque[int], count: int) -> dict[int, str]:
         """Takes slots from a queue that still want a vector, each with what is read of its tool."""
@@ -171,14 +152,6 @@ class Filler:
             ]
             slots = list(texts)
             part.put([slots[row] for row in current], vectors[current])
-
-    def _write(self, values: Mapping[bytes, bytes]) -> None:
-        if self._cache is None or not values:
-            return
-        try:
-            self._cache.put(values)
-        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
-            logger.warning("What was made of tools cannot be kept: %s", error)
 
 
 def _key(part: DensePart, text: str) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING
 
 from storage.tokenize import is_spaceless, tokenize
-from tools.core.retrieval.cache import AnalysisCache, key_of
+from tools.core.retrieval.cache import AnalysisCache, SafeCache, key_of
 from tools.core.retrieval.clauses import clauses_of
 from tools.core.retrieval.duplicates import Duplicates
 from tools.core.retrieval.fields import ANALYSIS, Fields, encodable
@@ -19,6 +19,7 @@ from tools.core.retrieval.names import Names
 from tools.core.retrieval.placing import placed
 from tools.core.retrieval.postings import Postings
 from tools.core.retrieval.ranking import Inquiry, score
+from tools.core.retrieval.tags import Tags
 from tools.core.retrieval.vectors import DensePart, bundled_parts
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ class ToolIndex:
         self._records: dict[int, ToolRecord] = {}
         self._free: list[int] = []
         self._size = 0
-        self._tags: dict[str, dict[int, None]] = {}
+        self._tags = Tags()
         self._postings = Postings()
         self._names = Names()
         self._duplicates = Duplicates()
-        self._filler = Filler(self._parts, self._records, self._lock, cache)
+        self._cache = SafeCache(cache)
+        self._filler = Filler(self._parts, self._records, self._lock, self._cache)
 
     def start(self) -> None:
         """Makes the heavier parts in the background from now on."""
@@ -107,10 +109,7 @@ class ToolIndex:
             self._postings.remove(slot)
             self._names.remove(slot, record)
             self._duplicates.remove(slot)
-            for tag in _folded(record.tags):
-                del self._tags[tag][slot]
-                if not self._tags[tag]:
-                    del self._tags[tag]
+            self._tags.remove(slot, record)
             for part in self._parts:
                 part.drop(slot)
             self._free.append(slot)
@@ -130,7 +129,7 @@ class ToolIndex:
     def search_by_tags(self, tags: Iterable[str], match: Match = "any") -> list[ToolRecord]:
         """The tools that have any or all of some tags, in any case of letters."""
         with self._lock:
-            tagged = self._tagged(tags, match)
+            tagged = self._tags.having(tags, match)
             return [self._records[slot] for slot in self._slots.values() if slot in tagged]
 
     def search(
@@ -211,14 +210,8 @@ class ToolIndex:
             return None
         slots: Iterable[int] = self._slots.values()
         if query.tags_filter:
-            slots = sorted(self._tagged(query.tags_filter, query.match))
+            slots = sorted(self._tags.having(query.tags_filter, query.match))
         return {slot: None for slot in slots if admits is None or admits(self._records[slot])}
-
-    def _tagged(self, tags: Iterable[str], match: Match) -> set[int]:
-        tagged = [set(self._tags.get(tag, ())) for tag in _folded(tags)]
-        if not tagged:
-            return set()
-        return set.union(*tagged) if match == "any" else set.intersection(*tagged)
 
     def _put(self, record: ToolRecord, terms: Mapping[str, float]) -> None:
         if not self._free:
@@ -230,8 +223,7 @@ class ToolIndex:
         self._slots[record.tool_id] = slot
         self._records[slot] = record
         self._names.add(slot, record)
-        for tag in _folded(record.tags):
-            self._tags.setdefault(tag, {})[slot] = None
+        self._tags.add(slot, record)
         if not record.names_only:
             self._postings.add(slot, terms)
             for part in self._parts:
@@ -241,15 +233,11 @@ class ToolIndex:
         """The weighted terms of tools; of many, from the cache where it has them."""
         fields = [Fields(record) for record in records]
         keys = [key_of(ANALYSIS, str(each)) for each in fields]
-        kept = self._filler.kept(keys) if len(keys) > 1 else {}
+        kept = self._cache.get(keys) if len(keys) > 1 else {}
         for key, each in zip(keys, fields, strict=True):
             if key in kept:
                 yield json.loads(kept[key])
             else:
                 terms = each.terms()
-                self._filler.keep({key: json.dumps(terms).encode()})
+                self._cache.defer(key, json.dumps(terms).encode())
                 yield terms
-
-
-def _folded(tags: Iterable[str]) -> set[str]:
-    return {tag.casefold() for tag in tags}

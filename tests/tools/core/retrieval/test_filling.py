@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -145,3 +147,20 @@ def test_a_tool_that_changes_while_it_is_read_gets_its_own_vector(
     part = index._parts[0]
     expected = static.embedder.embed_query(static.text(changed))
     assert part.cosines(expected, len(tools))[0].max() == pytest.approx(1.0)
+
+
+def test_an_index_that_is_started_can_be_closed_at_any_moment() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns at every step
+    closing = threading.Thread(target=_start_and_close, daemon=True)
+    closing.start()
+    closing.join(60)
+    sys.setswitchinterval(before)
+    assert not closing.is_alive()
+
+
+def _start_and_close() -> None:
+    for _ in range(2_000):
+        index = ToolIndex(embedders=())
+        index.start()
+        index.close()
