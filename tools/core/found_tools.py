@@ -28,7 +28,6 @@ ALSO_CHARACTERS = 30
 NAME_CHARACTERS = 60
 """Of the name of a tool that only a file describes; who calls a tool needs all of its name."""
 
-
 NONE = "No tool fits. Try other words, fewer tags or a lower min_score."
 
 

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
-    Bools = NDArray[np.bool_]
-    Ints = NDArray[np.int64]
+    from tools.core.retrieval.arrays import Bools, Floats, Ints
 
 __all__ = ["Evidence", "Nearness", "coverage", "fuse", "lift"]
 

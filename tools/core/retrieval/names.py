@@ -11,7 +11,7 @@ from storage.tokenize import STOP_WORDS, fold_accents
 from tools.core.retrieval.file_records import FROM_FILE
 from tools.core.retrieval.models import ToolRecord
 
-__all__ = ["Mentions", "Names", "names_of"]
+__all__ = ["Mentions", "Names"]
 
 MAX_WORDS = 6
 """Words of a query that are tried as one name, written with spaces."""
@@ -82,14 +82,14 @@ class Names:
 
     def add(self, slot: int, record: ToolRecord) -> None:
         """Adds the names of a tool."""
-        for key in names_of(record):
+        for key in _keys_of(record):
             if key not in self._slots:
                 insort(self._sorted, key)
             self._slots.setdefault(key, {})[slot] = None
 
     def remove(self, slot: int, record: ToolRecord) -> None:
         """Removes the names of a tool."""
-        for key in names_of(record):
+        for key in _keys_of(record):
             del self._slots[key][slot]
             if not self._slots[key]:
                 del self._slots[key]
@@ -165,7 +165,7 @@ def _outermost(prefixes: Iterable[str]) -> Iterator[str]:
             yield prefix
 
 
-def names_of(record: ToolRecord) -> set[str]:
+def _keys_of(record: ToolRecord) -> set[str]:
     """The keys of a tool's names: as it is called, with and without its server, and its aliases."""
     own = record.tool_id.removeprefix(FROM_FILE)  # nobody calls it by where it was described
     names = {own, record.name, record.bare_name, *record.aliases}

@@ -12,10 +12,7 @@ from tools.core.retrieval.names import Mentions
 from tools.core.retrieval.ranking import best_first
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
+    from tools.core.retrieval.arrays import Floats
 
 __all__ = ["placed"]
 

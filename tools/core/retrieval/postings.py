@@ -19,11 +19,7 @@ from typing import TYPE_CHECKING
 from storage.index.lexical import K1, B
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
-    Ints = NDArray[np.int64]
+    from tools.core.retrieval.arrays import Floats, Ints
 
 __all__ = ["Postings"]
 

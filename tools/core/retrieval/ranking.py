@@ -11,13 +11,8 @@ from tools.core.retrieval.postings import Postings
 from tools.core.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from storage.index.embedders.protocol import Vectors
-
-    Floats = NDArray[np.float32]
-    Ints = NDArray[np.int64]
+    from tools.core.retrieval.arrays import Floats, Ints
 
 __all__ = ["Inquiry", "best_first", "score"]
 
@@ -81,24 +76,33 @@ def score(
         for number in range(1, len(inquiry.terms))
     ]
     lift(fused, clauses)
-    fits = whole.words > 0
-    nearest = 0.0
-    if whole.nearness:
-        main = max(whole.nearness, key=lambda each: each.weight)
-        floor = 0.0 if inquiry.tagged else main.floor
-        nearest = (float(main.cosines.max(initial=0.0)) - floor) / (1 - floor)
-        if nearest > 0:
-            fits |= main.cosines >= floor * SIDE
-    fused[~fits] = 0.0
     scores = np.zeros(size, dtype=np.float32)
-    if fused.max(initial=0.0) > 0:
-        best = int(fused.argmax())
-        strength = max(nearest, coverage(float(whole.words[best]), whole.most))
-        scores[slots] = fused * (strength / fused[best])
+    scores[slots] = _settled(fused, whole, tagged=inquiry.tagged)
     for slot, boost in boosts.items():
         if allowed is None or slot in allowed:
             scores[slot] += boost
     return np.clip(scores, 0.0, 1.0)
+
+
+def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
+    """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    fits = whole.words > 0
+    nearest = 0.0
+    if whole.nearness:
+        main = max(whole.nearness, key=lambda each: each.weight)
+        floor = 0.0 if tagged else main.floor
+        nearest = (float(main.cosines.max(initial=0.0)) - floor) / (1 - floor)
+        if nearest > 0:
+            fits |= main.cosines >= floor * SIDE
+    fitting: Floats = np.where(fits, fused, np.float32(0.0))
+    if fitting.max(initial=0.0) <= 0:
+        return fitting
+    best = int(fitting.argmax())
+    strength = max(nearest, coverage(float(whole.words[best]), whole.most))
+    settled: Floats = fitting * (strength / fitting[best])
+    return settled
 
 
 def best_first(scores: Floats, name: Callable[[int], str]) -> Iterator[int]:

@@ -13,23 +13,16 @@ from tools.core.retrieval.fields import brief_text, full_text
 from tools.core.retrieval.models import ToolRecord
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from storage.index.embedders.protocol import Vectors
-
-    Bools = NDArray[np.bool_]
-    Ints = NDArray[np.int64]
+    from tools.core.retrieval.arrays import Bools, Ints
 
 __all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]
 
 READY_SHARE = 0.5
 """Share of the tools that must have a vector before it counts how near the query is to them."""
 
-
 MIN_ROWS = 256
 """Slots that a table has room for at first."""
-
 
 COPIED = 4
 """How much longer it takes to copy a vector than to multiply it."""
