@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from storage.catalog.portions import in_portions
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 
@@ -16,9 +17,6 @@ KEPT_DAYS = 60
 
 MARKED_DAYS = 7
 """Days after which it is noted again that an analysis was needed: a read rarely writes."""
-
-AT_ONCE = 2_000
-"""Keys in one statement, and analyses noted in one transaction: other writers wait some 20 ms."""
 
 DAY = 86_400
 
@@ -44,7 +42,7 @@ class Analyses:
         stale: list[bytes] = []
         before = _today() - MARKED_DAYS
         with self._database.read() as connection:
-            for some in _batches(keys):
+            for some in in_portions(keys):
                 rows = connection.execute(
                     "SELECT key, value, used FROM tool_analyses"
                     f" WHERE key IN ({', '.join('?' * len(some))})",
@@ -78,16 +76,12 @@ class Analyses:
 
     def _mark(self, keys: Sequence[bytes]) -> None:
         today = _today()
-        for some in _batches(keys):
+        for some in in_portions(keys):
             with self._database.write() as connection:
                 connection.executemany(
                     "UPDATE tool_analyses SET used = ? WHERE key = ?",
                     ((today, key) for key in some),
                 )
-
-
-def _batches(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
 
 
 def _today() -> int:

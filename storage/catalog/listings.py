@@ -51,7 +51,9 @@ class Listings:
                 " WHERE server = ? AND fingerprint = ?",
                 (server, fingerprint),
             ).fetchone()
-        return row and Listing(server, json.loads(row["listing"]), row["listed_at"])
+        if row is None:
+            return None
+        return Listing(server, json.loads(row["listing"]), row["listed_at"])
 
     def put(self, server: str, fingerprint: str, offered: Mapping[str, Any]) -> None:
         """Keeps what a server offers now, in the place of its earlier listing.

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from storage.catalog.counter import Counter
+from storage.catalog.portions import in_portions
 from storage.database import Database
 
 __all__ = ["Pin", "Pins"]
-
-AT_ONCE = 2_000
-"""Pins in one transaction: other writers wait some 50 ms."""
-
-_APPROVALS = "tool_pins_approvals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,7 @@ class Pins:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._approvals = Counter(database, "tool_pins_approvals")
 
     def of(self, server: str) -> dict[str, Pin]:
         """The pins of a server's tools, by what it calls them.
@@ -88,7 +86,7 @@ class Pins:
             StorageUnavailableError: If the record cannot be written.
         """
         now = time.time()
-        for some in _batches(list(definitions)):
+        for some in in_portions(list(definitions)):
             with self._database.write() as connection:
                 connection.executemany(
                     "INSERT OR IGNORE INTO tool_pins"
@@ -117,16 +115,8 @@ class Pins:
                 " VALUES (?, ?, ?, ?, 1, ?)",
                 (server, tool, sha256, definition, time.time()),
             )
-            connection.execute(
-                "INSERT INTO meta (key, value) VALUES (?, '1') ON CONFLICT (key)"
-                " DO UPDATE SET value = CAST(value AS INTEGER) + 1",
-                (_APPROVALS,),
-            )
+            self._approvals.count_up(connection)
 
     def approvals(self) -> int:
         """How many approvals there were, in any process: what is in quarantine may be free."""
-        return int(self._database.get_meta(_APPROVALS) or 0)
-
-
-def _batches(tools: Sequence[str]) -> list[Sequence[str]]:
-    return [tools[start : start + AT_ONCE] for start in range(0, len(tools), AT_ONCE)]
+        return self._approvals.value()

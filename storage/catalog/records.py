@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from storage.catalog.counter import Counter
 from storage.database import Database
 
 __all__ = ["Record", "Records"]
-
-_CHANGES = "tool_records_changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,7 @@ class Records:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._changes = Counter(database, "tool_records_changes")
 
     def replace(self, directory: Path, records: Sequence[Record]) -> int:
         """Puts these records in the place of all that came from beneath a directory.
@@ -78,11 +78,7 @@ class Records:
                 changed,
             )
             if gone or changed:
-                connection.execute(
-                    "INSERT INTO meta (key, value) VALUES (?, '1') ON CONFLICT (key)"
-                    " DO UPDATE SET value = CAST(value AS INTEGER) + 1",
-                    (_CHANGES,),
-                )
+                self._changes.count_up(connection)
         return len(gone)
 
     def listed(self) -> list[Record]:
@@ -97,4 +93,4 @@ class Records:
 
     def changes(self) -> int:
         """How often the records were changed, by any process: what was made of them may be old."""
-        return int(self._database.get_meta(_CHANGES) or 0)
+        return self._changes.value()
