@@ -11,3 +11,5 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
+
+__all__ = ["Bools", "Floats", "Ints"]
