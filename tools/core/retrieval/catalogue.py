@@ -129,7 +129,7 @@ class Catalogue:
         found = [each for each in (self._found(result, admitted) for result in results) if each]
         if learning is not None:
             names = [each.spec.name for each in found if each.spec is not None]
-            learning.found(context.identity, context.session_id, asked, names)
+            learning.shown.note(context.identity, context.session_id, asked, names)
         return found
 
     async def served(self, spec: ToolSpec, context: RequestContext, result: ToolResult) -> None:
@@ -137,7 +137,7 @@ class Catalogue:
         learning = self._learning
         if learning is None or result.is_error or REACHING in spec.tags:
             return
-        question = learning.question_for(context.identity, context.session_id, spec.name)
+        question = learning.shown.question_for(context.identity, context.session_id, spec.name)
         if question is not None:
             await anyio.to_thread.run_sync(learning.remember, context.identity, question, spec.name)
 

@@ -89,7 +89,7 @@ def full_text(record: ToolRecord) -> str:
 
 
 def encodable(text: str) -> str:
-    """A text without halves of characters, which no embedder takes: one would stop all texts."""
+    """A text without halves of characters: a disk takes none, and one stops a whole embedder."""
     return text.encode(errors="replace").decode()
 
 

@@ -17,19 +17,17 @@ used, but half of all others had, it fell by 0.008.
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
-from storage.tokenize import is_spaceless, tokenize
-from tools.core.redact import redacted_text
+from tools.core.retrieval.likeness import Likeness
+from tools.core.retrieval.shown import Shown, kept_question
 
 if TYPE_CHECKING:
     from storage.catalog.uses import Use, Uses
-    from storage.index.embedders.protocol import Embedder, Vectors
+    from storage.index.embedders.protocol import Embedder
     from storage.models import Identity
 
 __all__ = ["Learning"]
@@ -49,29 +47,7 @@ NEIGHBOURS = 20
 MOST_TIMES = 3
 """Uses of one tool for one question that count: repeating a call proves little."""
 
-QUESTION_CHARACTERS = 300
-"""What is kept of a question."""
-
-SEARCHES = 5
-"""Searches of a session in which a called tool is looked for."""
-
-SESSIONS = 1_000
-VECTORS = 4_000
-
 _logger = logging.getLogger("toolcrib")
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """A search of which no use is known yet.
-
-    Attributes:
-        question: What was asked.
-        found: The tools that were shown and not called since.
-    """
-
-    question: str
-    found: set[str]
 
 
 class Learning:
@@ -83,53 +59,22 @@ class Learning:
     Args:
         uses: What is remembered.
         embedder: Says how like two questions are; None compares their words.
+
+    Attributes:
+        shown: What searches showed lately, of which a call can be a use.
     """
 
     def __init__(self, uses: Uses, embedder: Embedder | None = None) -> None:
+        self.shown = Shown()
         self._uses = uses
-        self._embedder = embedder
-        self._searches: OrderedDict[tuple[Identity, str], deque[_Search]] = OrderedDict()
-        self._vectors: dict[str, Vectors] = {}
-        self._lock = threading.Lock()
-
-    def found(
-        self, identity: Identity, session_id: str, question: str, tool_ids: Collection[str]
-    ) -> None:
-        """Notes what a search showed, until one of the tools is called in the same session.
-
-        Args:
-            identity: Who asked.
-            session_id: In which session; without one nothing is noted.
-            question: What was asked.
-            tool_ids: The tools that were shown.
-        """
-        if not session_id:
-            return
-        with self._lock:
-            searches = self._searches.setdefault((identity, session_id), deque(maxlen=SEARCHES))
-            searches.appendleft(_Search(_kept(question), set(tool_ids)))
-            self._searches.move_to_end((identity, session_id))
-            if len(self._searches) > SESSIONS:
-                self._searches.popitem(last=False)
-
-    def question_for(self, identity: Identity, session_id: str, tool_id: str) -> str | None:
-        """The latest question of the session that showed a tool which was called now.
-
-        Each time that a tool is shown counts for one use at most.
-        """
-        with self._lock:
-            for search in self._searches.get((identity, session_id), ()):
-                if tool_id in search.found:
-                    search.found.discard(tool_id)
-                    return search.question
-        return None
+        self._likeness = Likeness(embedder)
 
     def remember(self, identity: Identity, question: str, tool_id: str) -> None:
         """Remembers that a tool served a question; it writes to the disk.
 
         Args:
             identity: Whose question it was.
-            question: As `question_for` gave it.
+            question: As `Shown.question_for` gave it.
             tool_id: The tool, called with success.
         """
         try:
@@ -141,7 +86,7 @@ class Learning:
         """What past uses add to the tools' scores, 0 to `MOST`; empty where nothing is alike."""
         try:
             uses = self._uses.listed(identity)
-            return self._vote(_kept(question), uses) if uses else {}
+            return self._vote(kept_question(question), uses) if uses else {}
         except StorageError as error:
             _logger.warning("Nothing that was learned is used: %s", error)
             return {}
@@ -161,48 +106,10 @@ class Learning:
 
     def _weights(self, question: str, queries: Sequence[str]) -> Mapping[str, float]:
         """The past questions that are most like this one, each with how much it counts."""
-        likeness = self._likeness(question, queries)
+        likeness = self._likeness.of(question, queries)
         nearest = sorted(zip(likeness, queries, strict=True), reverse=True)[:NEIGHBOURS]
         return {
             query: (like - LEAST_LIKE) / (1 - LEAST_LIKE)
             for like, query in nearest
             if like > LEAST_LIKE
         }
-
-    def _likeness(self, question: str, queries: Sequence[str]) -> list[float]:
-        embedder = self._embedder
-        if embedder is None or (is_spaceless(question) and not embedder.cjk):
-            return _shared_words(question, queries)
-        import numpy as np  # noqa: PLC0415  # imported on first use
-
-        vectors = self._embedded(embedder, [*queries, question])
-        cosines: list[float] = (np.stack(vectors[:-1]) @ vectors[-1]).tolist()
-        return cosines
-
-    def _embedded(self, embedder: Embedder, texts: Sequence[str]) -> list[Vectors]:
-        with self._lock:
-            known = {text: self._vectors[text] for text in texts if text in self._vectors}
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
-        if missing:
-            known.update(zip(missing, embedder.embed_passages(missing), strict=True))
-            with self._lock:
-                if len(self._vectors) + len(missing) > VECTORS:
-                    self._vectors.clear()
-                self._vectors.update((text, known[text]) for text in missing)
-        return [known[text] for text in texts]
-
-
-def _kept(question: str) -> str:
-    """What is remembered of a question: no secret, and not too much."""
-    return redacted_text(" ".join(question.split()), QUESTION_CHARACTERS)
-
-
-def _shared_words(question: str, queries: Sequence[str]) -> list[float]:
-    """The cosine of each query's terms and the question's, every term counting the same."""
-    asked = set(tokenize(question))
-    likeness = []
-    for query in queries:
-        terms = set(tokenize(query))
-        size = (len(asked) * len(terms)) ** 0.5
-        likeness.append(len(asked & terms) / size if size else 0.0)
-    return likeness

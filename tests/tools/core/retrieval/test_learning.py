@@ -13,12 +13,7 @@ from storage.database import Database
 from storage.index.embedders.static import StaticEmbedder
 from storage.models import Identity
 from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord
-from tools.core.retrieval.learning import (
-    MOST,
-    MOST_TIMES,
-    SEARCHES,
-    Learning,
-)
+from tools.core.retrieval.learning import MOST, MOST_TIMES, Learning
 
 ANN = Identity("ann")
 BOB = Identity("bob")
@@ -45,50 +40,6 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uses]:
 @pytest.fixture
 def learning(uses: Uses) -> Learning:
     return Learning(uses)
-
-
-def test_a_called_tool_answers_the_latest_question_that_showed_it(learning: Learning) -> None:
-    learning.found(ANN, "s", "older", ["chat", "mail"])
-    learning.found(ANN, "s", "newer", ["chat", "wiki"])
-    assert learning.question_for(ANN, "s", "chat") == "newer"
-    assert learning.question_for(ANN, "s", "mail") == "older"
-    assert learning.question_for(ANN, "s", "fax") is None
-
-
-def test_one_search_counts_for_one_use_of_a_tool(learning: Learning) -> None:
-    learning.found(ANN, "s", ASKED, ["chat"])
-    assert learning.question_for(ANN, "s", "chat") == ASKED
-    assert learning.question_for(ANN, "s", "chat") is None
-    learning.found(ANN, "s", ASKED, ["chat"])
-    assert learning.question_for(ANN, "s", "chat") == ASKED
-
-
-@pytest.mark.parametrize(("identity", "session"), [(BOB, "s"), (ANN, "t"), (ANN, "")])
-def test_only_the_session_that_asked_teaches(
-    learning: Learning, identity: Identity, session: str
-) -> None:
-    learning.found(ANN, "s", ASKED, ["chat"])
-    assert learning.question_for(identity, session, "chat") is None
-
-
-def test_calls_without_a_session_teach_nothing(learning: Learning) -> None:
-    learning.found(ANN, "", ASKED, ["chat"])
-    assert learning.question_for(ANN, "", "chat") is None
-
-
-def test_a_search_of_long_ago_teaches_nothing(learning: Learning) -> None:
-    learning.found(ANN, "s", ASKED, ["chat"])
-    for at in range(SEARCHES):
-        learning.found(ANN, "s", f"search {at}", [])
-    assert learning.question_for(ANN, "s", "chat") is None
-
-
-def test_what_is_remembered_of_a_question_is_short_and_holds_no_secret(learning: Learning) -> None:
-    learning.found(ANN, "s", "log in with password=hunter2 \n and " + "go on " * 100, ["chat"])
-    question = learning.question_for(ANN, "s", "chat")
-    assert question is not None
-    assert question.startswith("log in with password=[redacted] and go on")
-    assert len(question) <= 300
 
 
 def test_a_tool_that_served_is_boosted_for_questions_like_that(
@@ -184,6 +135,16 @@ def test_a_record_that_refuses_costs_the_boosts_alone(
     learning.remember(ANN, ASKED, "chat")
     assert "Nothing that was learned is used" in caplog.text
     assert "The use of chat was not remembered" in caplog.text
+
+
+def test_half_a_character_is_no_hindrance(uses: Uses) -> None:
+    learning = Learning(uses, StaticEmbedder())
+    asked = "rotate an image \ud83d"
+    learning.shown.note(ANN, "s", asked, ["rotate"])
+    question = learning.shown.question_for(ANN, "s", "rotate")
+    assert question is not None
+    learning.remember(ANN, question, "rotate")
+    assert learning.boosts(ANN, asked) == pytest.approx({"rotate": MOST / 2})
 
 
 questions = st.text(st.sampled_from("ab 查天\N{COMBINING ACUTE ACCENT}"), max_size=8)
