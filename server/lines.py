@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 
 import anyio
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from server.pending import PendingRequests
+from server.streams import Incoming, Outgoing
 
 __all__ = ["messages"]
 
@@ -29,14 +28,9 @@ _TOKEN = re.compile(
 """A request's id, a text, or a bracket; possessive, so that no line takes longer than linear."""
 
 
-@asynccontextmanager
-async def messages(
-    source: AsyncIterable[bytes],
-    write_all: Callable[[bytes], Awaitable[None]],
-    reading: anyio.CancelScope,
-) -> AsyncIterator[
-    tuple[MemoryObjectReceiveStream[SessionMessage], MemoryObjectSendStream[SessionMessage]]
-]:
+def messages(
+    source: AsyncIterable[bytes], write: Callable[[bytes], Awaitable[None]]
+) -> tuple[Incoming, Outgoing]:
     """The messages of one client, in and out, until `source` ends and every request is answered.
 
     As the SDK's `stdio_server`, which drops a line that it cannot read, so that whoever sent a
@@ -44,44 +38,30 @@ async def messages(
 
     Args:
         source: Lines from the client.
-        write_all: Writes to the client.
-        reading: Is cancelled once the process is told to end, and so owes nobody anything.
+        write: Writes to the client.
     """
     pending = PendingRequests()
-    to_server, incoming = anyio.create_memory_object_stream[SessionMessage](0)
-    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    refusals = outgoing.clone()
 
-    async def read() -> None:
-        async with to_server, refusals:
-            with reading:
-                async for line in source:
-                    await take(line.decode(errors="replace"))
-            if not reading.cancel_called:
-                with anyio.move_on_after(PATIENCE_SECONDS):
-                    await pending.wait_for_none()
+    async def heard() -> AsyncGenerator[SessionMessage]:
+        async for line in source:
+            text = line.decode(errors="replace")
+            try:
+                message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+            except ValidationError as error:
+                if text.strip():
+                    await say(SessionMessage(_refusal(text, error)))
+            else:
+                pending.received(message)
+                yield SessionMessage(message)
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            await pending.wait_for_none()
 
-    async def take(line: str) -> None:
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError as error:
-            if line.strip():
-                await refusals.send(SessionMessage(_refusal(line, error)))
-        else:
-            pending.received(message)
-            await to_server.send(SessionMessage(message))
+    async def say(item: SessionMessage) -> None:
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        await write(text.encode() + b"\n")
+        pending.sent(item.message)
 
-    async def write() -> None:
-        async with from_server:
-            async for each in from_server:
-                text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await write_all(text.encode() + b"\n")
-                pending.sent(each.message)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(read)
-        group.start_soon(write)
-        yield incoming, outgoing
+    return Incoming(heard()), Outgoing(say)
 
 
 def _refusal(line: str, error: ValidationError) -> types.JSONRPCError:

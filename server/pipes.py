@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import anyio
 import anyio.lowlevel
 
-__all__ = ["lines_of", "write_all"]
+__all__ = ["Outlet", "lines_of"]
 
 PIECE = 65_536
-"""Bytes that are read at once, as many as a pipe holds."""
+"""Bytes that are read or written at once, as many as a pipe holds."""
 
 
 async def lines_of(descriptor: int, most: int = sys.maxsize) -> AsyncIterator[bytes]:
@@ -45,34 +45,81 @@ async def lines_of(descriptor: int, most: int = sys.maxsize) -> AsyncIterator[by
         yield b"".join(pieces)
 
 
-async def write_all(descriptor: int, data: bytes) -> None:
-    """Writes, and lets others go on where the reader is slow.
+class Outlet:
+    """What goes out of a descriptor: each piece whole and in its turn, whoever is cancelled.
 
     Args:
         descriptor: A pipe, a socket, a terminal, or a file, to which nobody else writes.
-        data: What is written.
-
-    Raises:
-        BrokenPipeError: If nobody reads any more.
     """
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    with memoryview(data) as left:
-        done = 0
-        while done < len(data):
-            if not poll.poll(0):
-                await anyio.wait_writable(descriptor)
-            # What can be written to takes so much without waiting (POSIX, write and <limits.h>).
-            done += os.write(descriptor, left[done : done + select.PIPE_BUF])
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._left = bytearray()
+        self._filled = anyio.Event()
+        self._emptied = anyio.Event()
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+
+    async def write(self, data: bytes) -> None:
+        """Writes at once what the reader has room for, and waits for `run` to write the rest.
+
+        Raises:
+            anyio.BrokenResourceError: If nobody reads any more; `run` meets that too.
+        """
+        if not self._left:
+            try:
+                data = data[self._written(data) :]
+            except OSError as error:
+                self._leave(data)
+                raise anyio.BrokenResourceError from error
+        if data:
+            self._leave(data)
+            await self.drained()
+
+    async def drained(self) -> None:
+        """Returns once nothing is left to write."""
+        if self._left:
+            await self._emptied.wait()
+
+    async def run(self) -> None:
+        """Writes what the reader had no room for, until it is cancelled.
+
+        Raises:
+            OSError: If nobody reads any more.
+        """
+        while True:
+            await self._filled.wait()
+            while self._left:
+                await _until(anyio.wait_writable, self._descriptor)
+                del self._left[: self._written(self._left)]
+            self._emptied.set()
+            self._filled, self._emptied = anyio.Event(), anyio.Event()
+
+    def _leave(self, data: bytes) -> None:
+        self._left += data
+        self._filled.set()
+
+    def _written(self, data: bytes | bytearray) -> int:
+        """Writes without waiting, and says how much."""
+        done, most = 0, min(len(data), PIECE)
+        with memoryview(data) as view:
+            while done < most and self._poll.poll(0):
+                # What can be written to takes so much at once (POSIX, write and <limits.h>).
+                done += os.write(self._descriptor, view[done : done + select.PIPE_BUF])
+        return done
 
 
 async def _read(descriptor: int) -> bytes:
     while True:
-        try:
-            await anyio.wait_readable(descriptor)
-        except PermissionError:  # a file, or /dev/null: for neither is there anything to wait for
-            await anyio.lowlevel.checkpoint()
+        await _until(anyio.wait_readable, descriptor)
         try:
             return os.read(descriptor, PIECE)
         except BlockingIOError:
             continue
+
+
+async def _until(ready: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await ready(descriptor)
+    except PermissionError:  # a file, or /dev/null: for neither is there anything to wait for
+        await anyio.lowlevel.checkpoint()

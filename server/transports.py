@@ -30,7 +30,7 @@ from server.drain import Drain
 from server.http_settings import HttpSettings
 from server.lines import messages
 from server.listener import address_of, allowed_callers, listen
-from server.pipes import lines_of, write_all
+from server.pipes import Outlet, lines_of
 from server.signals import stopped_by_signals
 from server.stdio import take_streams
 
@@ -56,14 +56,18 @@ async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[
         SettingsError: If the process was started without stdin and stdout.
     """
     source, sink = take_streams()
-    reading = anyio.CancelScope()
-    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, reading.cancel)
-    transport = messages(lines_of(source), partial(write_all, sink), reading)
+    outlet = Outlet(sink)
+    reader, writer = messages(lines_of(source), outlet.write)
+    serving = anyio.CancelScope()
+    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, serving.cancel)
     async with running:
         try:
             with stopped_by_signals(stop):
-                async with transport as (reader, writer):
-                    await server.run(reader, writer, server.create_initialization_options())
+                async with anyio.create_task_group() as group:
+                    group.start_soon(outlet.run)
+                    with serving:
+                        await server.run(reader, writer, server.create_initialization_options())
+                    group.cancel_scope.cancel()
         except* BrokenPipeError:
             _logger.info("The client closed the connection before its last answer.")
 

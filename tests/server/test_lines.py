@@ -31,10 +31,8 @@ def exchange(text: str) -> tuple[list[Any], list[Any]]:
 
     async def run() -> list[Any]:
         source = anyio.wrap_file(io.BytesIO(text.encode(errors="surrogatepass")))
-        async with messages(source, answer, anyio.CancelScope()) as ends:
-            incoming, outgoing = ends
-            async with incoming, outgoing:
-                return [each.message async for each in incoming]
+        incoming, _ = messages(source, answer)
+        return [each.message async for each in incoming]
 
     return anyio.run(run), answers
 

@@ -6,22 +6,23 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.pipes import lines_of, write_all
+from server.pipes import Outlet, lines_of
+from server.streams import Incoming, Outgoing
 from server.upstream.connections.flow import Flow, Tail
-from server.upstream.connections.link import MOST_BYTES, Item, Link
+from server.upstream.connections.link import MOST_BYTES, Link
 from tools.core.errors import UnavailableError
 from tools.core.processes.launcher import Launcher
 from tools.core.processes.models import Prepared
@@ -96,7 +97,6 @@ class StdioLink(Link):
         self._errors = errors
         self._exit_code: int | None = None
         self._left = anyio.Event()
-        self._written = anyio.Event()
         self._unfit = ""
 
     async def explain(self) -> str:
@@ -120,21 +120,17 @@ class StdioLink(Link):
             ToolError: It cannot be started.
         """
         running, entry = await self._start()
-        to_session, from_server = anyio.create_memory_object_stream[Item](0)
-        from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+        outlet = Outlet(entry)
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._read, running.stdout, to_session)
                 group.start_soon(self._hear, running.stderr)
-                group.start_soon(self._write, entry, to_server, to_session)
+                group.start_soon(self._write, outlet)
                 group.start_soon(self._wait, running)
                 try:
-                    yield from_server, from_session
+                    yield Incoming(self._read(running.stdout)), Outgoing(partial(_say, outlet))
                 finally:
-                    from_session.close()
-                    from_server.close()
                     with anyio.CancelScope(shield=True):
-                        await self._stop(running, entry)
+                        await self._stop(running, entry, outlet)
                     group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -151,10 +147,10 @@ class StdioLink(Link):
             os.close(readable)
         return running, entry
 
-    async def _stop(self, running: Running, entry: int) -> None:
+    async def _stop(self, running: Running, entry: int, outlet: Outlet) -> None:
         """As the protocol has it: its input is closed, it is told to end, it is ended."""
         with anyio.move_on_after(FLUSH_SECONDS):
-            await self._written.wait()
+            await outlet.drained()
         anyio.notify_closing(entry)
         os.close(entry)
         with anyio.move_on_after(LEAVE_SECONDS) as patience:
@@ -170,19 +166,18 @@ class StdioLink(Link):
         self._exit_code = (await running.wait()).exit_code
         self._left.set()
 
-    async def _read(self, descriptor: int, session: MemoryObjectSendStream[Item]) -> None:
-        """Hands on what the program writes, message by message, as fast as is fair to others."""
+    async def _read(self, descriptor: int) -> AsyncGenerator[SessionMessage]:
+        """What the program writes, message by message, as fast as is fair to others."""
         flow = Flow()
-        async with session:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-                async for line in lines_of(descriptor, MOST_BYTES):
-                    if len(line) > MOST_BYTES:
-                        self._unfit = f"sent a message of more than {MOST_BYTES >> 20} MB"
-                        return
-                    self.received += len(line)
-                    if (item := self._message(line)) is not None:
-                        await session.send(item)
-                    await flow.next()
+        with suppress(anyio.ClosedResourceError, OSError):
+            async for line in lines_of(descriptor, MOST_BYTES):
+                if len(line) > MOST_BYTES:
+                    self._unfit = f"sent a message of more than {MOST_BYTES >> 20} MB"
+                    return
+                self.received += len(line)
+                if (item := self._message(line)) is not None:
+                    yield item
+                await flow.next()
 
     def _message(self, line: bytes) -> SessionMessage | None:
         """The message of a line; None for what is none, as programs print many things."""
@@ -211,22 +206,16 @@ class StdioLink(Link):
                 self._errors.take(line)
                 await self._errors.flow.next()
 
-    async def _write(
-        self,
-        entry: int,
-        messages: MemoryObjectReceiveStream[SessionMessage],
-        session: MemoryObjectSendStream[Item],
-    ) -> None:
-        try:
-            async with messages:
-                async for each in messages:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await write_all(entry, text.encode() + b"\n")
-        except (OSError, anyio.ClosedResourceError):  # it listens no more
-            await session.aclose()
-            self.ended.set()
-        finally:
-            self._written.set()
+    async def _write(self, outlet: Outlet) -> None:
+        """Writes what the program was too slow for, until it listens no more."""
+        with suppress(OSError, anyio.ClosedResourceError):
+            await outlet.run()
+        self.ended.set()
+
+
+async def _say(outlet: Outlet, item: SessionMessage) -> None:
+    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+    await outlet.write(text.encode() + b"\n")
 
 
 def _ending(exit_code: int) -> str:
