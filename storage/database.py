@@ -74,14 +74,21 @@ class Database:
                 connection.rollback()
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self, *, synced: bool = True) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed when the block ends, all or none.
+
+        Args:
+            synced: Whether the disk has confirmed them by then. Else they outlive the process, but
+                maybe not a power failure, until the next write that is (SQLite, PRAGMA
+                synchronous, NORMAL in WAL mode).
 
         Raises:
             StorageUnavailableError: If the disk is full, read-only or failing, or another process
                 kept the database locked.
         """
         with self._translated(), self._write_turn, self._connection() as connection:
+            if not synced:
+                connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -142,6 +149,7 @@ class Database:
         finally:
             if connection.in_transaction:  # a commit that failed leaves its transaction open
                 connection.rollback()
+            connection.execute("PRAGMA synchronous = FULL")
             self._idle.put(connection)
 
     def _check_file(self) -> None:

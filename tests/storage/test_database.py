@@ -57,6 +57,18 @@ def test_a_new_database_has_the_newest_schema_in_wal_mode(database: Database) ->
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
 
 
+def test_only_a_write_that_says_so_does_not_wait_for_the_disk(database: Database) -> None:
+    def synchronous(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    with database.write() as connection:
+        assert synchronous(connection) == 2
+    with database.write(synced=False) as connection:
+        assert synchronous(connection) == 1
+    with database.write() as connection:
+        assert synchronous(connection) == 2
+
+
 def test_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_path: Path) -> None:
     path = tmp_path / "data" / "toolcrib.db"
     children = [
