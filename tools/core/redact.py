@@ -42,7 +42,7 @@ _VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 _RULES = tuple(
-    (hints, re.compile(pattern, re.IGNORECASE), kept)
+    (frozenset(hints), re.compile(pattern, re.IGNORECASE), kept)
     for hints, pattern, kept in (
         (
             ("authorization", "cookie"),
@@ -158,6 +158,8 @@ _RULES = tuple(
 )
 """What gives a secret away: words to look for first, the whole of it, and what is left."""
 
+_HINTS = tuple(frozenset[str]().union(*(hints for hints, _, _ in _RULES)))
+
 
 def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
     """An object as it may be recorded: JSON without secrets, of about so many characters.
@@ -179,9 +181,10 @@ def redacted_text(text: str, limit: int) -> str:
     if len(looked_at) < len(text):  # without the last word: half a secret looks like none
         looked_at = looked_at.rpartition(" ")[0] or looked_at
     lowered = looked_at.lower()
-    for hints, pattern, kept in _RULES:
-        if any(hint in lowered for hint in hints):
-            looked_at = pattern.sub(kept, looked_at)
+    if found := [hint for hint in _HINTS if hint in lowered]:
+        for hints, pattern, kept in _RULES:
+            if not hints.isdisjoint(found):
+                looked_at = pattern.sub(kept, looked_at)
     return clipped(looked_at, limit)
 
 
