@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -35,6 +36,8 @@ __all__ = ["Catalogue", "Found", "check_admitted"]
 
 REACHING = "toolsearch"
 """Tag of the tools that others are reached through: a call of them is on the way to what serves."""
+
+_logger = logging.getLogger("toolcrib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,10 @@ class Catalogue:
         while True:
             await self._stirred.wait()
             self._stirred = anyio.Event()
-            await anyio.to_thread.run_sync(self.refresh)
+            try:
+                await anyio.to_thread.run_sync(self.refresh)
+            except Exception:  # it is tried again by whoever searches, and told then
+                _logger.exception("What tools there are now could not be taken in")
 
     def _forget(self, tool_id: str) -> None:
         for judged in list(self._admitted.values()):

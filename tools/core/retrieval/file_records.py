@@ -84,7 +84,11 @@ def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
     from tools.core.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
 
     for stored in records.listed():
-        record = ToolRecord.model_validate(stored.fields)
+        try:
+            record = ToolRecord.model_validate(stored.fields)
+        except ValueError as error:  # another version kept it
+            _logger.warning("What %s says of a tool is left out: %s", stored.file, error)
+            continue
         tool_id = FROM_FILE + record.tool_id
         aliases = tuple(
             dict.fromkeys(each for each in (*record.aliases, record.tool_id) if each != record.name)

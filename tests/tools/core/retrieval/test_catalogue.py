@@ -192,6 +192,41 @@ def test_records_of_files_are_found_as_they_are_now(
     assert found(catalogue, "rocket") == []
 
 
+def test_a_record_that_another_version_kept_hides_no_other(
+    registry: ToolRegistry, library: Library, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = [
+        Record("odd", tmp_path / "odd.json", {"tool_id": "odd", "name": ""}),
+        Record("rocket", tmp_path / "rocket.json", ROCKET),
+    ]
+    library.catalog.records.replace(tmp_path, stored)
+    assert found(Catalogue(registry, library=library, index=words_only), "rocket") == [
+        "Rocket launcher"
+    ]
+    assert "odd.json says of a tool is left out" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_an_index_that_cannot_be_made_yet_ends_no_server(
+    registry: ToolRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[bool] = []
+
+    def make() -> ToolIndex:
+        made.append(True)
+        if len(made) == 1:
+            raise OSError("no memory")
+        return words_only()
+
+    catalogue = Catalogue(registry, index=make)
+    async with catalogue.running():
+        catalogue.stir()
+        with anyio.fail_after(20):
+            while "no memory" not in caplog.text:  # a thread tells no event
+                await anyio.lowlevel.checkpoint()
+        assert found(catalogue, "create an issue") == ["github__create_issue"]
+
+
 def test_a_record_takes_no_place_of_a_tool_that_can_be_called(
     registry: ToolRegistry, library: Library, tmp_path: Path
 ) -> None:
