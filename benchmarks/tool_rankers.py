@@ -20,7 +20,7 @@ from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 if TYPE_CHECKING:
     from fastmcp.tools.base import Tool
 
-__all__ = ["EVERYTHING", "FASTMCP", "RANKERS", "Indexed", "Ranker", "make_ranker"]
+__all__ = ["EVERYTHING", "RANKERS", "Indexed", "Ranker", "make_ranker"]
 
 EVERYTHING = "everything"
 WITHOUT_MINILM = "without MiniLM"
@@ -95,17 +95,15 @@ class FastMCPSearch:
             BM25SearchTransform,
         )
 
-        logging.getLogger("mcp.shared.tool_name_validation").setLevel(
-            logging.ERROR
-        )  # sets have any
+        names = logging.getLogger("mcp.shared.tool_name_validation")
+        names.setLevel(logging.ERROR)  # the sets have names of all kinds
         self._transform = BM25SearchTransform(max_results=DEPTH)
         self._ids: dict[str, str] = {}
         self._tools = [self._tool(record) for record in records]
 
     def rank(self, query: str) -> list[str]:
         """The best ten."""
-        search = self._transform._search(self._tools, query)  # noqa: SLF001  # its one entry
-        return [self._ids[tool.name] for tool in asyncio.run(search)]
+        return [self._ids[tool.name] for tool in self._found(query)]
 
     def answer(self, query: str) -> str:
         """The definitions that its search answers with, as compact JSON."""
@@ -113,9 +111,11 @@ class FastMCPSearch:
             serialize_tools_for_output_json,
         )
 
-        search = self._transform._search(self._tools, query)  # noqa: SLF001  # its one entry
-        told = serialize_tools_for_output_json(asyncio.run(search)[:SHOWN])
+        told = serialize_tools_for_output_json(self._found(query)[:SHOWN])
         return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+
+    def _found(self, query: str) -> Sequence[Tool]:
+        return asyncio.run(self._transform._search(self._tools, query))  # noqa: SLF001  # its one entry
 
     def _tool(self, record: ToolRecord) -> Tool:
         from fastmcp.tools.base import Tool  # noqa: PLC0415  # slow to import
@@ -127,7 +127,7 @@ class FastMCPSearch:
         return Tool(
             name=name,
             description=record.description,
-            parameters=record.parameters or {"type": "object", "properties": {}},
+            parameters=_schema(record),
         )
 
 
@@ -161,7 +161,7 @@ def _spec(record: ToolRecord) -> ToolSpec:
         name=record.name,
         title=record.name,
         description=record.description,
-        input_schema=record.parameters or {"type": "object", "properties": {}},
+        input_schema=_schema(record),
         output_schema=None,
         scope=ToolScope.MCP,
         effects=frozenset({Effect.READ}),
@@ -169,6 +169,10 @@ def _spec(record: ToolRecord) -> ToolSpec:
         invoke=_refuse,
         source="upstream:benchmark",
     )
+
+
+def _schema(record: ToolRecord) -> dict[str, Any]:
+    return record.parameters or {"type": "object", "properties": {}}
 
 
 async def _refuse(_arguments: dict[str, Any], _context: RequestContext) -> ToolResult:

@@ -259,18 +259,22 @@ def test_why_a_tool_cannot_be_called_is_told_apart(
     assert "github__create_issue" not in hidden.value.suggestions
 
 
+def learner(registry: ToolRegistry, library: Library) -> Catalogue:
+    return Catalogue(
+        registry,
+        library=library,
+        learning=lambda: Learning(library.catalog.uses),
+        index=words_only,
+    )
+
+
 @pytest.mark.anyio
 async def test_what_served_a_question_is_found_sooner_for_its_like(
     registry: ToolRegistry, library: Library
 ) -> None:
     registry.add(ours("alpha", "Handles a parcel quickly."))
     registry.add(ours("beta", "Handles a parcel quickly and well."))
-    catalogue = Catalogue(
-        registry,
-        library=library,
-        learning=lambda: Learning(library.catalog.uses),
-        index=words_only,
-    )
+    catalogue = learner(registry, library)
     context = RequestContext(session_id="s")
     asked = SearchQuery(query_text="handle my parcel")
     first, second = [each.spec for each in catalogue.search(asked, context) if each.spec]
@@ -290,12 +294,7 @@ async def test_a_tool_on_the_way_to_another_is_not_learned(
     found_by = ("search_tools", "describe_tool", "call_tool")
     for name in found_by:
         registry.add(replace(ours(name, "Shows a parcel."), tags=("toolsearch",)))
-    catalogue = Catalogue(
-        registry,
-        library=library,
-        learning=lambda: Learning(library.catalog.uses),
-        index=words_only,
-    )
+    catalogue = learner(registry, library)
     context = RequestContext(session_id="s")
     for each in catalogue.search(SearchQuery(query_text="show my parcel"), context):
         assert each.spec
