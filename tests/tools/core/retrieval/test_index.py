@@ -348,10 +348,14 @@ def test_wild_records_and_queries_fail_nothing(
             tags=(tag,),
             aliases=(tag,),
             server=tag,
+            names_only="天" in tag,
         )
         index.add_tool(record)
     results = index.search(SearchQuery(query_text=query, top_k=top_k, tags_filter=()))
     assert len(results) <= top_k
+    scores = [result.score for result in results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
     for name, _, _ in records:
         index.remove_tool(name or "x")
     assert len(index) == 0
