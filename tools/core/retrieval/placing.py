@@ -23,7 +23,7 @@ BEGUN = 0.9
 def placed(
     scores: Floats,
     mentions: Mentions,
-    name: Callable[[int], str],
+    id_of: Callable[[int], str],
     duplicates: Duplicates,
     count: int,
 ) -> list[tuple[int, float]]:
@@ -32,12 +32,12 @@ def placed(
     Args:
         scores: Of all slots; 0 of those that do not fit.
         mentions: The tools that the query names, of those that may be found.
-        name: The id of the tool of a slot: what is equally good is in order of it.
+        id_of: The id of the tool of a slot: what is equally good is in order of it.
         duplicates: Of tools that are the same only the best is placed.
         count: Slots at most.
     """
     seen: set[int] = set()
-    best = _unseen(_ordered(scores, mentions, name), duplicates, seen)
+    best = _unseen(_ordered(scores, mentions, id_of), duplicates, seen)
     chosen = list(islice(best, count))
     passing = [max(slots, key=lambda slot: scores[slot]) for slots in mentions.passing if slots]
     fitting = ((slot, float(scores[slot])) for slot in passing if scores[slot] > 0)
@@ -59,14 +59,14 @@ def _with_last(
 
 
 def _ordered(
-    scores: Floats, mentions: Mentions, name: Callable[[int], str]
+    scores: Floats, mentions: Mentions, id_of: Callable[[int], str]
 ) -> Iterator[tuple[int, float]]:
     # Of one name, the tool that can be called stands before the one that a file only describes.
-    named = sorted(mentions.named, key=lambda slot: name(slot).startswith(FROM_FILE))
+    named = sorted(mentions.named, key=lambda slot: id_of(slot).startswith(FROM_FILE))
     yield from ((slot, 1.0) for slot in named)
-    for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], name(slot))):
+    for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], id_of(slot))):
         yield slot, BEGUN + (1 - BEGUN) * float(scores[slot])
-    yield from ((slot, float(scores[slot])) for slot in best_first(scores, name))
+    yield from ((slot, float(scores[slot])) for slot in best_first(scores, id_of))
 
 
 def _unseen(

@@ -105,7 +105,7 @@ def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
     return settled
 
 
-def best_first(scores: Floats, name: Callable[[int], str]) -> Iterator[int]:
+def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
     """The slots of all scores above 0, best first; what is equally good, by its id."""
     import numpy as np  # noqa: PLC0415  # imported on first use
 
@@ -115,7 +115,7 @@ def best_first(scores: Floats, name: Callable[[int], str]) -> Iterator[int]:
         values = scores[left]
         least = np.partition(values, -count)[-count] if len(left) > count else values.min()
         head = left[values >= least].tolist()
-        yield from sorted(head, key=lambda slot: (-scores[slot], name(slot)))
+        yield from sorted(head, key=lambda slot: (-scores[slot], id_of(slot)))
         left = left[values < least]
         count *= 4
 
