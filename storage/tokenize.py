@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 __all__ = ["MAX_TERM_CHARS", "STOP_WORDS", "fold_accents", "is_spaceless", "terms_of", "tokenize"]
 
@@ -56,15 +56,15 @@ _IGNORED = "\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f"  # soft hyphen, joiners, var
 
 _LETTER = rf"[^\W_{_SPACELESS}]"
 _RUN = rf"{_LETTER}{{1,{MAX_TERM_CHARS}}}(?:[{_MARKS}{_IGNORED}]{{1,8}}{_LETTER}{{0,8}}){{0,8}}"
-_SURFACE = re.compile(
+_SURFACE = (
     rf"[{_SPACELESS}]+"
     r"|\d{1,3}(?:,\d{3}){1,8}(?!\d)"  # 1,000,000 is one number
     r"|(?<![^\W_])[A-Za-z](?:\+\+|\#)(?![^\W_])"  # C++, C#, F#
     rf"|{_RUN}(?:(?:[-.&'\u2019\u2010\u2011]|_{{1,4}}){_RUN}){{0,15}}"
 )
-_SPACELESS_LETTER = re.compile(rf"[{_SPACELESS}]")
-_FOLDED_RUN = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
-_DROPPED = re.compile(rf"[\u0300-\u036f{_IGNORED}]")
+_SPACELESS_LETTER = rf"[{_SPACELESS}]"
+_FOLDED_RUN = rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*"
+_DROPPED = rf"[\u0300-\u036f{_IGNORED}]"
 _CONTRACTION = re.compile(r"(?<=[^\W\d_])['\u2019](?:s|d|m|ll|re|ve)$", re.IGNORECASE)
 _CASE_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str.maketrans(
@@ -72,6 +72,12 @@ _UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str
 )
 _NAMED_SIGNS = {"++": "pp", "#": "sharp"}
 _SLICE = 512  # normalising is quadratic in a run of marks, so long runs are normalised in slices
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """On first use: these ranges take longer to compile than a start has to spare."""
+    return re.compile(pattern)
 
 
 def tokenize(text: str) -> list[str]:
@@ -83,7 +89,7 @@ def tokenize(text: str) -> list[str]:
     Linear in the text's length.
     """
     terms: list[str] = []
-    for surface in _SURFACE.findall(text):
+    for surface in _compiled(_SURFACE).findall(text):
         if surface.isascii() or not _begins_spaceless(surface):
             terms.extend(_terms(surface))
         else:
@@ -94,7 +100,7 @@ def tokenize(text: str) -> list[str]:
 def terms_of(text: str) -> dict[str, str]:
     """Each term of a text with the first word, or part of one, that gave it, as it was written."""
     found: dict[str, str] = {}
-    for surface in _SURFACE.findall(text):
+    for surface in _compiled(_SURFACE).findall(text):
         if surface.isascii() or not _begins_spaceless(surface):
             for term, written in _analyse(surface):
                 found.setdefault(term, written)
@@ -106,12 +112,12 @@ def terms_of(text: str) -> dict[str, str]:
 
 def is_spaceless(text: str) -> bool:
     """Whether most of a text's letters belong to scripts without spaces, such as Chinese."""
-    spaceless = len(_SPACELESS_LETTER.findall(text))
+    spaceless = len(_compiled(_SPACELESS_LETTER).findall(text))
     return spaceless * 2 > sum(map(str.isalpha, text))
 
 
 def _begins_spaceless(surface: str) -> bool:
-    return _SPACELESS_LETTER.match(surface) is not None
+    return _compiled(_SPACELESS_LETTER).match(surface) is not None
 
 
 def _bigrams(run: str) -> list[str]:
@@ -136,7 +142,7 @@ def _analyse(surface: str) -> Iterator[tuple[str, str]]:
     if "," in surface:
         yield surface.replace(",", ""), surface
         return
-    runs = _FOLDED_RUN.findall(fold_accents(_CONTRACTION.sub("", surface)))
+    runs = _compiled(_FOLDED_RUN).findall(fold_accents(_CONTRACTION.sub("", surface)))
     whole = "".join(runs)
     is_stop_word = False
     if len(whole) <= MAX_TERM_CHARS:
@@ -164,7 +170,7 @@ def fold_accents(text: str) -> str:
     """The text without accents and compatibility forms, its case kept."""
     if text.isascii():
         return text
-    bare = _DROPPED.sub("", unicodedata.normalize("NFKD", text))
+    bare = _compiled(_DROPPED).sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", bare).translate(_UNDECOMPOSED)
 
 

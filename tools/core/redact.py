@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 __all__ = ["REDACTED", "clipped", "redacted", "redacted_text"]
@@ -42,7 +43,7 @@ _VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 _RULES = tuple(
-    (frozenset(hints), re.compile(pattern, re.IGNORECASE), kept)
+    (frozenset(hints), pattern, kept)
     for hints, pattern, kept in (
         (
             ("authorization", "cookie"),
@@ -184,8 +185,14 @@ def redacted_text(text: str, limit: int) -> str:
     if found := [hint for hint in _HINTS if hint in lowered]:
         for hints, pattern, kept in _RULES:
             if not hints.isdisjoint(found):
-                looked_at = pattern.sub(kept, looked_at)
+                looked_at = _compiled(pattern).sub(kept, looked_at)
     return clipped(looked_at, limit)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """On first use: most sessions need few of them."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def clipped(text: str, limit: int) -> str:
