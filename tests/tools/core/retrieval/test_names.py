@@ -73,6 +73,7 @@ def test_a_word_of_a_sentence_that_is_a_name_is_noted_in_passing(names: Names) -
         ("mail__", ["mail__send_email"]),
         ("web", ["web_search"]),
         ("is there send_em or so", ["mail__send_email"]),
+        ("is it mail__s, mail__send or mail__", ["mail__send_email"]),
         ("calculate my taxes", []),
     ],
 )
