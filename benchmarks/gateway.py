@@ -1,12 +1,13 @@
-"""What a trivial call costs through Toolcrib, beside the direct call and FastMCP's proxy.
+"""What a trivial call costs through Toolcrib, beside the direct call and other relays.
 
     python -m benchmarks.gateway [--calls N] [--era ERA] [--json]
 
 All speak stdio. The server behind is the SDK's low-level server with one tool that returns its
-text; the client is the SDK's too. The ways take turns call by call, so that what else the machine
-does meets all of them alike, and what is told is the median of each and its ratio to the direct
-call. Toolcrib keeps its promises meanwhile: each call is judged by the policy, written into the
-audit log and recorded before it is answered.
+text; the client is the SDK's too. "relay" is the SDK's client behind the SDK's server and nothing
+else: the least that two more ends of the protocol cost. The ways take turns call by call, so that
+what else the machine does meets all of them alike, and what is told is the median of each and its
+ratio to the direct call. Toolcrib keeps its promises meanwhile: each call is judged by the policy,
+written into the audit log and recorded before it is answered.
 """
 
 from __future__ import annotations
@@ -146,7 +147,11 @@ def _ways(directory: Path, *, fastmcp: bool) -> list[Way]:
         "TOOLCRIB_DATA_DIR": str(directory / "data"),
         "TOOLCRIB_ROOT": str(root),
     }
-    ways = [Way("direct", BARE), Way("toolcrib", [toolcrib, "serve"], "bare__echo", environ)]
+    ways = [
+        Way("direct", BARE),
+        Way("relay", [sys.executable, str(SERVERS / "relay.py"), *BARE]),
+        Way("toolcrib", [toolcrib, "serve"], "bare__echo", environ),
+    ]
     if fastmcp:
         ways.append(Way("fastmcp", [sys.executable, str(SERVERS / "fast_stdio_proxy.py"), *BARE]))
     return ways
