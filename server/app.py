@@ -176,32 +176,28 @@ def build(settings: Settings) -> App:
         await functions.refresh()
         await gateway.find(name)
 
-    manager = SandboxToolManager(
+    make_manager = partial(
+        SandboxToolManager,
         registry,
-        sandbox=make_sandbox(settings, settings.root),
         library=library,
+        text_budget=settings.limits.text_budget,
+        holdings=holdings,
+        find_more=find,
+        catalogue=catalogue,
+    )
+    manager = make_manager(
+        sandbox=make_sandbox(settings, settings.root),
         permissions=Permissions(
             partial(make_policy, settings, registry),
             partial(make_approvals, settings, library),
             machine,
         ),
         machine=machine,
-        text_budget=settings.limits.text_budget,
-        holdings=holdings,
         recording=recording,
         audit=make_audit(settings),
-        find_more=find,
-        catalogue=catalogue,
     )
-    personal = SandboxToolManager(
-        registry,
-        sandbox=make_sandbox(settings, Path(settings.root.anchor)),
-        library=library,
-        permissions=None,
-        text_budget=settings.limits.text_budget,
-        holdings=holdings,
-        find_more=find,
-        catalogue=catalogue,
+    personal = make_manager(
+        sandbox=make_sandbox(settings, Path(settings.root.anchor)), permissions=None
     )
 
     async def ready() -> None:
