@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from server.upstream.calling.answers import result_of
 from server.upstream.calling.exchange import Exchange
-from server.upstream.calling.refusals import is_for_client, no_result, refusal
+from server.upstream.calling.refusals import for_client, no_result, refusal
 from server.upstream.calling.relay import Relay
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
@@ -52,8 +52,9 @@ async def call(
         else:
             answer = await made.make((own_name, arguments), outgoing, relay)
     except MCPError as error:
-        if relay is not None and is_for_client(error):
-            relay.this_round.refusal = error
+        if relay is not None:
+            able = relay.ctx.session.client_capabilities
+            relay.this_round.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error
     except ValidationError as error:
         raise no_result(upstream.name, error) from error

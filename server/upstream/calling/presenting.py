@@ -14,7 +14,7 @@ import mcp_types as types
 
 from server.visible import visible, visible_lines
 
-__all__ = ["UnshowableError", "completed_id", "presented"]
+__all__ = ["UnshowableError", "completed_id", "presented", "presented_page"]
 
 SHOWN_KEYS = frozenset({"title", "description"})
 """Texts of a form that only tell; its other texts are part of the answer."""
@@ -39,7 +39,7 @@ def presented(server: str, request: types.InputRequest) -> types.InputRequest:
     """
     match request:
         case types.ElicitRequest(params=types.ElicitRequestURLParams() as params):
-            return types.ElicitRequest(params=_address(server, params))
+            return types.ElicitRequest(params=presented_page(server, params))
         case types.ElicitRequest(params=types.ElicitRequestFormParams() as params):
             return types.ElicitRequest(params=_form(server, params))
         case types.CreateMessageRequest(params=params):
@@ -53,7 +53,18 @@ def completed_id(server: str, elicitation_id: str) -> str:
     return f"{server}:{elicitation_id}"
 
 
-def _address(server: str, params: types.ElicitRequestURLParams) -> types.ElicitRequestURLParams:
+def presented_page(
+    server: str, params: types.ElicitRequestURLParams
+) -> types.ElicitRequestURLParams:
+    """A web page that another server sends a person to, as its client may show it.
+
+    Args:
+        server: Name of the server in the settings.
+        params: Where it sends the person, and why.
+
+    Raises:
+        UnshowableError: If that is no web address.
+    """
     if not _WEB.fullmatch(params.url):
         raise UnshowableError(f"{visible(params.url[:200])} is no address of a web page.")
     return types.ElicitRequestURLParams(

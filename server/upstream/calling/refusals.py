@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 
 import mcp_types as types
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
+from server.upstream.calling.presenting import UnshowableError, presented_page
+from server.upstream.calling.ways import can_ask
 from server.wire import utf8_text
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 
-__all__ = ["is_for_client", "no_result", "refusal"]
-
-FOR_THE_CLIENT = frozenset(
-    {types.URL_ELICITATION_REQUIRED, types.MISSING_REQUIRED_CLIENT_CAPABILITY}
-)
-"""Errors that clients act on themselves."""
+__all__ = ["for_client", "no_result", "refusal"]
 
 LONGEST = 2_000
 """Characters of what a server says of its refusal."""
@@ -24,9 +21,21 @@ LONGEST = 2_000
 LONGEST_DATA = 500
 
 
-def is_for_client(error: MCPError) -> bool:
-    """Whether clients act on an error themselves: then it reaches the client as it is."""
-    return error.code in FOR_THE_CLIENT or _is_of_state(error)
+def for_client(
+    server: str, error: MCPError, client: types.ClientCapabilities | None
+) -> MCPError | None:
+    """An error as it reaches a client that acts on it itself; None if it tells the model of it.
+
+    Args:
+        server: Name of the server.
+        error: What it answered.
+        client: What the client can be asked.
+    """
+    if error.code == types.URL_ELICITATION_REQUIRED:
+        return _pages(server, error, client)
+    if error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY or _is_of_state(error):
+        return error
+    return None
 
 
 def refusal(server: str, error: MCPError) -> ToolError:
@@ -57,6 +66,20 @@ def no_result(server: str, error: ValidationError) -> ToolError:
     return UpstreamError(
         f"The server {server!r} answered with what is no result of a tool: {where}: {first['msg']}."
     )
+
+
+def _pages(
+    server: str, error: MCPError, client: types.ClientCapabilities | None
+) -> MCPError | None:
+    """The web pages that a person has to see first, each as the client may show it."""
+    try:
+        asked = types.ElicitationRequiredErrorData.model_validate(error.error.data, by_name=False)
+        pages = [presented_page(server, each) for each in asked.elicitations]
+    except (ValidationError, UnshowableError):
+        return None
+    if not (pages and can_ask(client, types.ElicitRequest(params=pages[0]))):
+        return None
+    return UrlElicitationRequiredError(pages, f"The server {server!r} needs you on a web page.")
 
 
 def _is_of_state(error: MCPError) -> bool:

@@ -96,8 +96,9 @@ async def listed(_ctx: Context, _params: Params) -> Answer:
 
 
 async def refusing(_ctx: Context, params: Params) -> Answer:
-    code = (params.arguments or {}).get("code", types.INTERNAL_ERROR)
-    raise MCPError(code, "No, not this", data={"why": "because"})
+    given = params.arguments or {}
+    code = given.get("code", types.INTERNAL_ERROR)
+    raise MCPError(code, "No, not this", data=given.get("data", {"why": "because"}))
 
 
 async def dying(_ctx: Context, _params: Params) -> Answer:

@@ -10,6 +10,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 
 from server.app import App
 
@@ -98,6 +99,56 @@ async def test_what_a_person_is_shown_says_who_asks_and_hides_nothing(
     assert model.system_prompt.startswith("The MCP server 'toy' asks this, through Toolcrib.")
     assert model.system_prompt.endswith("Add.")
     assert model.include_context == "none"
+
+
+PAGE = {
+    "mode": "url",
+    "message": "Sign\u202e in.",
+    "url": "https://e.example/in",
+    "elicitationId": "7",
+}
+
+
+@pytest.mark.anyio
+async def test_a_call_refused_until_a_page_was_seen_says_who_sends_the_person_there(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": {"elicitations": [PAGE]}}
+    async with (
+        app_of("handshake") as app,
+        client_of(app, "legacy", elicitation_callback=Person().elicit) as client,
+    ):
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("toy__refusing", arguments)
+    (page,) = UrlElicitationRequiredError.from_error(refused.value.error).elicitations
+    assert "'toy'" in refused.value.error.message
+    assert page.message == "The server 'toy' asks: Sign<U+202E> in."
+    assert (page.url, page.elicitation_id) == ("https://e.example/in", "toy:7")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("data", [{"elicitations": [{**PAGE, "url": "javascript:x"}]}, {}, None])
+async def test_a_call_refused_for_what_is_no_page_is_a_failure_of_the_call(
+    app_of: AppOf, client_of: ClientOf, data: Any
+) -> None:
+    arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": data}
+    async with (
+        app_of("handshake") as app,
+        client_of(app, "legacy", elicitation_callback=Person().elicit) as client,
+    ):
+        result = await client.call_tool("toy__refusing", arguments)
+    assert result.is_error
+
+
+@pytest.mark.anyio
+async def test_a_client_that_opens_no_pages_is_told_why_the_call_failed(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    arguments = {"code": types.URL_ELICITATION_REQUIRED, "data": {"elicitations": [PAGE]}}
+    async with app_of("handshake") as app, client_of(app, "legacy") as client:
+        result = await client.call_tool("toy__refusing", arguments)
+    assert result.is_error
+    assert "No, not this" in said(result)
 
 
 @pytest.mark.anyio
