@@ -42,7 +42,7 @@ def hidden(text: str) -> list[str]:
     What belongs to what is seen is none: line ends, joiners in scripts that need them, selectors
     behind emoji and Han, marks of direction beside letters that run from right to left.
     """
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or not _HIDDEN.search(text):
         return []
     rest = _ORDINARY.sub("", text)
     if _RIGHT_TO_LEFT.search(rest):
