@@ -226,12 +226,14 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema {version}; this version of Toolcrib knows up to {len(migrations)}.",
             suggestions=("Upgrade Toolcrib, or choose another data directory.",),
         )
-    for number, migration in enumerate(migrations[version:], start=version + 1):
-        connection.execute("BEGIN IMMEDIATE")
+    if version == len(migrations):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for migration in migrations[version:]:
         for statement in _statements(migration.read_text(encoding="utf-8")):
             connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number}")
-        connection.commit()
+    connection.execute(f"PRAGMA user_version = {len(migrations)}")
+    connection.commit()
 
 
 def _statements(script: str) -> Iterator[str]:
