@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from tools.core.conversion.output import Output
 from tools.core.conversion.signature import read_signature, underlying
 from tools.core.conversion.texts import description as described
 from tools.core.conversion.texts import documentation
+from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolOptions, ToolSpec, settle
 
 __all__ = ["FunctionToMCP"]
@@ -63,6 +65,8 @@ class FunctionToMCP:
         abandon = options["effects"] == {Effect.READ}
         if description is None:
             description = described(said)
+        options = {"title": name.replace("_", " ").strip().capitalize(), **options}
+        _check_sendable(name, options["title"], description, arguments.schema, output.schema)
         return ToolSpec(
             name=name,
             description=description,
@@ -71,5 +75,20 @@ class FunctionToMCP:
             validate=arguments.validate,
             invoke=Invocation(called, signature, output, abandon=abandon),
             source=source,
-            **{"title": name.replace("_", " ").strip().capitalize(), **options},
+            **options,
         )
+
+
+def _check_sendable(name: str, *parts: object) -> None:
+    """Refuses what no client could be sent: one such tool would hide all others of a list.
+
+    Raises:
+        ToolDefinitionError: A text of the definition has half of a surrogate pair.
+    """
+    try:
+        json.dumps(parts, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ToolDefinitionError(
+            f"A text of the tool {name!r} has half of a character, {half!a}; write the whole."
+        ) from error

@@ -101,6 +101,16 @@ def test_a_name_outside_the_rule_is_refused(name: str) -> None:
         FunctionToMCP.convert(lambda: None, name=name)
 
 
+def test_a_text_that_no_client_could_be_sent_is_refused() -> None:
+    def shout(text: str) -> str:
+        "Shouts \ud800 loud."
+        return text.upper()
+
+    with pytest.raises(ToolDefinitionError, match=r"'shout'.*ud800"):
+        FunctionToMCP.convert(shout)
+    assert FunctionToMCP.convert(shout, description="Shouts.").description == "Shouts."
+
+
 def test_texts_come_from_annotations_before_the_docstring() -> None:
     def search(
         query: Annotated[str, "From Annotated."],
