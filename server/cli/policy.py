@@ -113,11 +113,12 @@ def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
 def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
     """Rules that are about no tool, or can never match one that they name."""
     specs = registry.specs()
-    for rules in made.rules.values():
+    for verdict, rules in made.rules.items():
         for rule in rules:
             if rule.selector.place_effect is not None:
                 continue
-            if not any(map(rule.selector.fits, specs)):
+            full = verdict is Verdict.ALLOW
+            if not any(rule.selector.fits(each, "" if full else each.bare) for each in specs):
                 yield f"the rule {rule.text!r} is about no tool that there is now."
             elif rule.selector.name:
                 problem = rule.problem(registry.find(rule.selector.name))

@@ -79,13 +79,20 @@ class Fitted:
         return conditions is None or conditions.match(call.spec.input_schema, call.arguments)
 
 
-def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...]) -> Fitted | None:
-    """A rule as it is read for a tool; None where it is about other tools."""
+def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -> Fitted | None:
+    """A rule as it is read for a tool; None where it is about other tools.
+
+    Args:
+        rule: The rule.
+        spec: The tool.
+        roots: The root, absolute, in each of its spellings.
+        bare: A name beside its own that counts here; empty for none.
+    """
     if rule.selector.place_effect is not None:
         if not _is_about_place(rule.selector.place_effect, spec):
             return None
         return Fitted(rule, PathPattern.parse(rule.specifier, roots))
-    if not rule.selector.fits(spec):
+    if not rule.selector.fits(spec, bare):
         return None
     problem = rule.problem(spec)
     if problem:

@@ -253,9 +253,11 @@ class Policy:
         return fit
 
     def _made(self, spec: ToolSpec) -> _Fit:
+        # What a tool can be called by, it can be denied by; to be allowed it is named in full.
+        bare = self._bare(spec)
         deny, ask, allow = (
-            list(filter(None, (fitted(rule, spec, self._roots) for rule in self.rules[verdict])))
-            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+            list(filter(None, (fitted(rule, spec, self._roots, name) for rule in self.rules[of])))
+            for of, name in ((Verdict.DENY, bare), (Verdict.ASK, bare), (Verdict.ALLOW, ""))
         )
         return _Fit(
             spec=spec,
@@ -268,6 +270,11 @@ class Policy:
             has_paths=any(isinstance(each.pattern, PathPattern) for each in (*deny, *ask, *allow)),
             denying=frozenset(rule.rule.text for rule in deny),
         )
+
+    def _bare(self, spec: ToolSpec) -> str:
+        """What its own server calls a tool, where no tool of ours is called so; else empty."""
+        ours = self._find(spec.bare) if spec.bare else None
+        return spec.bare if ours is None or ours.server else ""
 
     def _said(self, spec: ToolSpec, *, confined: bool) -> tuple[Decision, Decision | None]:
         """What the profile says of a tool, and the tool of itself where that is stricter."""

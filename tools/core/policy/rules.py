@@ -70,7 +70,7 @@ class Rule:
 
     def problem(self, spec: ToolSpec) -> str:
         """Why it can match no call of a tool that it names; empty where it can."""
-        if not self.specifier or not self.selector.fits(spec):
+        if not self.specifier:
             return ""
         if self.arguments is not None:
             unknown = self.arguments.unknown(spec.input_schema)

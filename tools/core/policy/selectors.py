@@ -78,8 +78,13 @@ class Selector:
         """What is done to a place, of the selectors `read` and `write`, which need a path."""
         return PLACES.get(self.name)
 
-    def fits(self, spec: ToolSpec) -> bool:
-        """Whether a tool is one of those."""
+    def fits(self, spec: ToolSpec, bare: str = "") -> bool:
+        """Whether a tool is one of those.
+
+        Args:
+            spec: The tool.
+            bare: A name beside its own that counts here; empty for none.
+        """
         return (
             all(scope is spec.scope for scope in self.scopes)
             and spec.effects.issuperset(self.effects)
@@ -89,7 +94,7 @@ class Selector:
                 source in {spec.source, spec.source.partition(":")[0]} for source in self.sources
             )
             and all(
-                any(name.matches(each) for each in (spec.name, *spec.aliases))
+                any(name.matches(each) for each in (spec.name, *spec.aliases, bare) if each)
                 for name in self.names
             )
         )

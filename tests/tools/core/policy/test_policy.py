@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,23 @@ def test_a_granted_path_is_that_path_alone(path: str, other: str, crib: Crib) ->
     assert policy.judge(spec, {"file_path": path}, grants=(grant,)).verdict == "allow"
     if policy.judge(spec, {"file_path": other}, grants=(grant,)).verdict == "allow":
         assert policy.grant_for(spec, {"file_path": other}) == grant
+
+
+@pytest.mark.parametrize("rule", ["push", "pu*", "push(branch=main)", "github_push"])
+def test_a_tool_of_a_server_is_denied_by_its_bare_name_too(rule: str, judge: Judge) -> None:
+    assert judge("github_push", {}, deny=[rule]).verdict is Verdict.DENY
+    assert judge("github_push", {}, profile="trusting", ask=[rule]).verdict is Verdict.ASK
+
+
+def test_a_tool_of_a_server_is_allowed_by_its_full_name_alone(judge: Judge) -> None:
+    assert judge("github_push", {}, allow=["push", "pu*"]).verdict is Verdict.ASK
+    assert judge("github_push", {}, allow=["github_push"]).verdict is Verdict.ALLOW
+
+
+def test_a_name_that_is_ours_means_no_tool_of_a_server(crib: Crib) -> None:
+    policy = Policy(allow=["github_push"], deny=["bash"], find=crib.get)
+    theirs = replace(crib["github_push"], bare="bash")
+    assert policy.judge(theirs, {}).verdict is Verdict.ALLOW
 
 
 def test_a_changed_tool_of_the_same_name_is_judged_anew(crib: Crib) -> None:
