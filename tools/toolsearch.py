@@ -148,7 +148,9 @@ def _tell_of_all(specs: Sequence[ToolOffer]) -> str:
 )
 def search_tools(
     context: RequestContext,
-    query: Annotated[str, Field(min_length=1, max_length=1_000, description="What you want to do")],
+    query: Annotated[
+        str, Field(min_length=1, max_length=20_000, description="What you want to do")
+    ],
     top_k: TopK = 5,
     tags: Annotated[list[str] | None, Field(max_length=20, description="Groups")] = None,
     match: Annotated[Match, Field(description="Any or all of the tags")] = "any",

@@ -94,6 +94,11 @@ async def test_a_score_that_nothing_reaches_is_named_as_what_may_be_lowered(crib
     assert text.startswith("No tool fits. Try other words, fewer tags or a lower min_score. ")
 
 
+async def test_a_whole_task_may_be_asked_with(crib: Crib) -> None:
+    task = "Delete the stored document about cranes, and then the next of them. " * 250
+    assert "delete_document" in names(await crib.call("search_tools", query=task))
+
+
 async def test_no_more_than_asked_for_are_found(crib: Crib) -> None:
     assert len(names(await crib.call("search_tools", query="document", top_k=2))) == 2
 
