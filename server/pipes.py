@@ -31,7 +31,9 @@ async def lines_of(descriptor: int, most: int = sys.maxsize) -> AsyncIterator[by
     left = most + 1
     while data := await _read(descriptor):
         *ended, last = data.split(b"\n")
-        for piece in ended:
+        for number, piece in enumerate(ended):
+            if number:  # of many that come at once each lets others go on
+                await anyio.lowlevel.checkpoint()
             if left:
                 yield b"".join((*pieces, piece[:left]))
             pieces, left = [], most + 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +57,25 @@ async def test_a_line_that_is_too_long_shows_so_before_it_ends(ends: tuple[int, 
     await Outlet(writable).write(b"x" * 1_000)
     with anyio.fail_after(5):
         assert await anext(lines_of(readable, 10)) == b"x" * 11
+
+
+async def test_lines_that_come_at_once_let_others_go_on(ends: tuple[int, int]) -> None:
+    readable, writable = ends
+    await Outlet(writable).write(b"line\n" * 500)
+    os.close(writable)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(count)
+        assert len(await heard(readable)) == 500
+        group.cancel_scope.cancel()
+    assert turns >= 499
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 12))
