@@ -56,13 +56,13 @@ def _check_variables(server: ServerSettings) -> None:
     """Whether each variable is set that is named, and nothing is left to be filled in.
 
     Raises:
-        UnavailableError: If one is not.
-        ValueError: If a placeholder of a client is left.
+        ValueError: If one is not, or a placeholder of a client is left.
     """
     import os  # noqa: PLC0415  # imported on first use
     import re  # noqa: PLC0415  # the same
 
     from server.upstream.connections.expansion import expand  # noqa: PLC0415  # the same
+    from tools.core.errors import UnavailableError  # noqa: PLC0415  # the same
 
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
@@ -72,7 +72,10 @@ def _check_variables(server: ServerSettings) -> None:
         left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
         if left:
             raise ValueError(f"Nothing stands for {left[0]} in its {where}: write what is meant.")
-        expand(text, os.environ, where)
+        try:
+            expand(text, os.environ, where)
+        except UnavailableError as error:
+            raise ValueError(f"{error.message[:1].upper()}{error.message[1:]}.") from error
 
 
 def _reached(server: ServerSettings) -> str:
@@ -83,10 +86,12 @@ def _reached(server: ServerSettings) -> str:
     """
     from urllib.parse import urlsplit  # noqa: PLC0415  # imported on first use
 
-    address = urlsplit(_expanded(server.url))
+    from server.cli.reached import address_of  # noqa: PLC0415  # the same
+
+    url = _expanded(server.url)
+    address, seen = urlsplit(url), address_of(url)
     if not address.hostname or address.port == 0:  # reading the port checks it too
-        raise ValueError(f"Its url {server.url!r} names no host, or no port that there is.")
-    seen = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+        raise ValueError(f"Its url {seen!r} names no host, or no port that there is.")
     secret = server.headers or server.token.get_secret_value()
     if secret and address.scheme == "http" and not _is_here(address.hostname):
         return f"{seen}; its token or headers are sent unencrypted: use https"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 __all__ = ["Finding", "judged", "show"]
 
+SUBJECT_COLUMNS = 17
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -34,15 +36,20 @@ def judged(subject: str, look: Callable[[], str]) -> Finding:
 
 
 def show(finding: Finding) -> None:
-    """Prints a finding as a row."""
+    """Prints a finding as a row; a subject that is wider than its column has a line of its own."""
     from rich.console import Console  # noqa: PLC0415  # JSON needs none
     from rich.table import Table  # noqa: PLC0415  # the same
     from rich.text import Text  # noqa: PLC0415  # the same
 
     mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
+    console = Console()
+    subject = finding.subject
+    if len(subject) > SUBJECT_COLUMNS:
+        console.print(Text(subject))
+        subject = ""
     row = Table.grid(padding=(0, 2))
-    row.add_column(min_width=14)
+    row.add_column(width=SUBJECT_COLUMNS)
     row.add_column(width=5)
     row.add_column(overflow="fold")
-    row.add_row(Text(finding.subject), Text(mark, style), Text(finding.detail))
-    Console().print(row)
+    row.add_row(Text(subject), Text(mark, style), Text(finding.detail))
+    console.print(row)

@@ -1,4 +1,4 @@
-"""The terminal of a person who is asked: what they see whole, and what they type after it."""
+"""The terminal of a person: lines that go on stand deeper, and what was typed too early is gone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,28 @@ import sys
 import termios
 from collections.abc import Iterator
 
-__all__ = ["forget_typed", "wrapped"]
+__all__ = ["forget_typed", "say", "wrapped"]
 
 USUAL_COLUMNS = 80
 CONTINUED = " " * 6
 """Before what goes on: it stands deeper than any line that is one."""
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Prints one line that has nothing unseen in it; in a pipe it stays one.
+
+    Args:
+        parts: Texts, some with a style of rich.
+    """
+    from rich.console import Console  # noqa: PLC0415  # `--help` needs none
+    from rich.text import Text  # noqa: PLC0415  # the same
+
+    console = Console(highlight=False)
+    line = Text.assemble(*parts)
+    if console.is_terminal:
+        rows = line.wrap(console, max(console.width - len(CONTINUED), 1))
+        line = Text(f"\n{CONTINUED}").join(rows)
+    console.print(line, soft_wrap=True)
 
 
 def wrapped(line: str) -> str:
@@ -32,12 +49,18 @@ def forget_typed() -> None:
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
+    """Rows without a character less: they end behind a blank, where one is in their second half."""
     row, left = "", columns
     for character in line:
-        width = 1 if character.isascii() else 2  # at most, whatever the terminal makes of it
-        if left < width:
-            yield row
-            row, left = "", max(columns - len(CONTINUED), 2)
+        if left < _width(character):
+            end = row.rfind(" ", len(row) // 2) + 1 or len(row)
+            yield row[:end]
+            row = row[end:]
+            left = max(columns - len(CONTINUED), 2) - sum(map(_width, row))
         row += character
-        left -= width
+        left -= _width(character)
     yield row
+
+
+def _width(character: str) -> int:
+    return 1 if character.isascii() else 2  # at most, whatever the terminal makes of it

@@ -95,13 +95,15 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Found]) -> None:
-    from server.visible import visible  # noqa: PLC0415  # imported on first use
+    from server.cli.screen import say  # noqa: PLC0415  # imported on first use
+    from server.visible import visible  # noqa: PLC0415  # the same
     from tools.core.cards import clipped_line  # noqa: PLC0415  # the same
 
     if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)
     for rank, each in enumerate(found, start=1):
-        typer.echo(f"  [{rank}] {visible(each.record.name)} (score={each.score:.4f})")
+        name = visible(each.record.name)
+        say((f"  [{rank}] ", "dim"), (name, "bold"), (f" (score={each.score:.4f})", "dim"))
         said = visible(each.record.description.partition("\n")[0])
         if said:
-            typer.echo(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")
+            say(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")

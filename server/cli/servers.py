@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Action", "servers"]
 
-LONGEST = 100
-"""Characters that are shown of what starts a server."""
+COLOURS = {"up": "green", "down": "red"}
 
 
 class Action(StrEnum):
@@ -67,7 +66,10 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
             case Action.LIST:
                 seen = anyio.run(inspect.all)
                 shown = [_facts(each, settings.servers[each.server]) for each in seen]
-                typer.echo(_as_json(shown) if as_json else _as_text(shown))
+                if as_json:
+                    typer.echo(_as_json(shown))
+                else:
+                    _print(shown)
             case Action.REVIEW:
                 review(anyio.run(inspect.one, name), inspect.pins)
             case Action.APPROVE:
@@ -77,6 +79,8 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     """What is known of a server."""
+    from server.cli.reached import reached_by  # noqa: PLC0415  # imported on first use
+
     listing = seen.surveyed.listing
     counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None}
     if listing is not None:
@@ -87,7 +91,7 @@ def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
         }
     return {
         "name": seen.server,
-        "reached_by": _way(settings),
+        "reached_by": reached_by(settings),
         "state": str(seen.surveyed.state),
         "problem": seen.surveyed.problem,
         **counts,
@@ -95,40 +99,33 @@ def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     }
 
 
-def _way(settings: ServerSettings) -> str:
-    """How a server is reached, without what may be secret."""
-    from urllib.parse import urlsplit  # noqa: PLC0415  # imported on first use
-
-    from tools.core.redact import redacted_text  # noqa: PLC0415  # the same
-
-    if settings.command:
-        return redacted_text(" ".join((settings.command, *settings.args)), LONGEST)
-    address = urlsplit(settings.url)
-    host = address.netloc.rpartition("@")[2]
-    return redacted_text(f"{address.scheme}://{host}{address.path}", LONGEST)
-
-
 def _as_json(shown: list[dict[str, Any]]) -> str:
     return json.dumps({"servers": shown}, indent=2, ensure_ascii=False)
 
 
-def _as_text(shown: list[dict[str, Any]]) -> str:
+def _print(shown: list[dict[str, Any]]) -> None:
+    from server.cli.screen import say  # noqa: PLC0415  # JSON needs none
+    from server.visible import visible  # noqa: PLC0415  # the same
+
     if not shown:
-        return "The settings name no other server: see [servers.NAME] in the documentation."
-    return "\n".join(line for facts in shown for line in _lines(facts))
+        say("The settings name no other server: see [servers.NAME] in the documentation.")
+    for facts in shown:
+        state = facts["state"]
+        reached = visible(facts["reached_by"])
+        say((facts["name"], "bold"), "  ", (state, COLOURS.get(state, "dim")), f"  {reached}")
+        for line in _lines(facts):
+            say(f"    {line}")
 
 
-def _lines(facts: Mapping[str, Any]) -> list[str]:
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is told of a server beneath its name."""
     from server.visible import visible  # noqa: PLC0415  # imported on first use
 
-    name, quarantined = facts["name"], facts["quarantined"]
-    lines = [f"{name}  {facts['state']}  {visible(facts['reached_by'])}"]
     if facts["problem"]:
-        lines.append(f"    It {visible(facts['problem'])}.")
+        yield f"It {visible(facts['problem'])}."
     if facts["tools"] is not None:
         kinds = ("tools", "resources", "prompts")
         offers = ", ".join(f"{facts[kind]} {kind}" for kind in kinds)
-        lines.append(f"    {offers}{' when it was last asked' * (facts['state'] != 'up')}")
-    if quarantined:
-        lines.append(f"    {len(quarantined)} in quarantine: toolcrib servers review {name}")
-    return lines
+        yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
+    if quarantined := facts["quarantined"]:
+        yield f"{len(quarantined)} in quarantine: toolcrib servers review {facts['name']}"

@@ -14,6 +14,9 @@ from tools.core.spec import ToolSpec
 
 __all__ = ["tools"]
 
+DESCRIPTION_CHARACTERS = 300
+"""Of what a tool does, in the list; of one that is named all is told."""
+
 
 def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     name: Annotated[str | None, typer.Argument(help="Show this tool's schemas.")] = None,
@@ -42,7 +45,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
         shown = [_described(spec) for spec in specs]
         typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
     else:
-        _print_table(specs)
+        _print(specs)
 
 
 def _described(spec: ToolSpec) -> dict[str, object]:
@@ -60,16 +63,15 @@ def _described(spec: ToolSpec) -> dict[str, object]:
     }
 
 
-def _print_table(specs: Sequence[ToolSpec]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # JSON needs none
-    from rich.table import Table  # noqa: PLC0415  # the same
-    from rich.text import Text  # noqa: PLC0415  # the same
+def _print(specs: Sequence[ToolSpec]) -> None:
+    from server.cli.screen import say  # noqa: PLC0415  # JSON needs none
+    from server.visible import visible  # noqa: PLC0415  # the same
+    from tools.core.cards import clipped_line, summary  # noqa: PLC0415  # the same
 
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
     for spec in specs:
-        summary = spec.description.partition("\n")[0]
         also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
-        traits = f"\n{spec.scope}: {', '.join(sorted(spec.effects))}{also}"
-        table.add_row(Text(spec.name, "bold"), Text.assemble(summary, (traits, "dim")))
-    Console().print(table)
+        traits = f"  {spec.scope}: {', '.join(sorted(spec.effects))}{also}"
+        say((spec.name, "bold"), (traits, "dim"))
+        said = clipped_line(visible(summary(spec.description)), DESCRIPTION_CHARACTERS)
+        if said:
+            say(f"      {said}")

@@ -92,6 +92,7 @@ def test_what_keeps_a_server_from_working_is_told(
     [
         ({"command": "no", "enabled": False}, (None, "not enabled")),
         ({"url": "https://you:pw@h/mcp?key=x"}, (True, "https://h/mcp")),
+        ({"url": "https://h/ghp_123456789012345678901234/mcp"}, (True, "https://h/[redacted]/mcp")),
         ({"url": "http://[::1]:9000/", "token": "x"}, (True, "http://[::1]:9000/")),
         ({"url": "https://h/", "token": "${NO:-none}"}, (True, "https://h/")),
     ],
@@ -100,6 +101,17 @@ def test_what_there_is_to_see_is_told_without_secrets(
     server: dict[str, Any], detail: tuple[bool | None, str], work: Path
 ) -> None:
     assert seen(work, **server) == detail
+
+
+def test_a_variable_that_is_not_set_is_told_as_a_sentence(work: Path) -> None:
+    _, detail = seen(work, url="https://h/mcp", token="${NO_SUCH}")  # noqa: S106  # made up
+    assert detail.startswith("Its token names the variable NO_SUCH, which is not set: ")
+    assert detail.endswith("${NO_SUCH:-default}.")
+
+
+def test_a_url_without_a_host_is_told_without_its_query(work: Path) -> None:
+    ok, detail = seen(work, url="https://:80/mcp?key=geheim")
+    assert (ok, "geheim" in detail, "https://:80/mcp" in detail) == (False, False, True)
 
 
 def test_a_token_on_a_plain_connection_is_told(work: Path) -> None:

@@ -64,7 +64,9 @@ def test_every_tool_is_listed_with_what_it_does(cli: Command) -> None:
     listed = json.loads(cli("tools", "--json").out)
     table = cli("tools").out
     assert [spec["name"] for spec in listed if spec["name"] not in table] == []
-    assert "also view_text_file" in table
+    lines = table.splitlines()
+    head = lines.index("read_file  sandboxed: read, also view_text_file")
+    assert lines[head + 1].strip() == "Reads a text file, or some of its lines."
     one = json.loads(cli("tools", "view_text_file").out)
     assert one["name"] == "read_file"
     assert "file_path" in one["input_schema"]["properties"]

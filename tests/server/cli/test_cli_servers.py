@@ -112,6 +112,15 @@ def test_each_server_is_connected_to(cli: Command, toy: Upstream) -> None:
     assert "off  off  https://mail.example/mcp" in lines
 
 
+def test_the_list_of_tools_tells_the_first_sentence_of_each(cli: Command, toy: Upstream) -> None:
+    toy.lists(a_tool("add_" * 10 + "numbers", f"Adds numbers{' and numbers' * 12}. Use it often."))
+    assert cli("servers").code == 0
+    lines = cli("tools").out.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("toy__add_add_"))
+    assert lines[head].endswith("  mcp: execute, external, read, write")
+    assert lines[head + 1].strip() == f"Adds numbers{' and numbers' * 12}."
+
+
 def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
     ended = cli("servers")
     assert "geheim" not in ended.out
