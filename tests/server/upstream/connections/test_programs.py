@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 def _runs(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text("utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends while it is read
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
 
