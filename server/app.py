@@ -169,6 +169,7 @@ def build(settings: Settings) -> App:
         library=library,
         learning=partial(_learning, library) if settings.toolsearch.learn else None,
         is_down=partial(_is_down, gateway),
+        why_unlisted=partial(_why_unlisted, gateway),
     )
     gateway.on_change(lambda _server, kinds: catalogue.stir() if "tools" in kinds else None)
 
@@ -328,6 +329,11 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
 def _is_down(gateway: Gateway | NoGateway, server: str) -> bool:
     upstream = gateway.upstreams.get(server)
     return upstream is not None and upstream.state == "down"
+
+
+def _why_unlisted(gateway: Gateway | NoGateway, server: str) -> str:
+    upstream = gateway.upstreams.get(server)
+    return "" if upstream is None else upstream.why_unlisted
 
 
 def _open_library(settings: Settings) -> Library:

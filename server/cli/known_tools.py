@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import anyio
+import typer
 
 from server.app import build, discover_tools, function_files
 from server.collection_settings import holdings_of
 from server.settings import Settings
 from tools.core.registry import ToolRegistry
 
-__all__ = ["tools_of"]
+if TYPE_CHECKING:
+    from server.upstream.absent import NoGateway
+    from server.upstream.gateway import Gateway
+
+__all__ = ["tell_unlisted", "tools_of"]
 
 
 def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
@@ -22,6 +29,15 @@ def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
         name: A tool whose server is asked for it, if that never was.
     """
     return _with_servers(settings, name) if settings.servers else _of_this_machine(settings)
+
+
+def tell_unlisted(gateway: Gateway | NoGateway) -> None:
+    """Says on the standard error which servers never told what they offer."""
+    names = [name for name, each in gateway.upstreams.items() if each.listing is None]
+    if names:
+        typer.echo(
+            f"What {', '.join(names)} may have is not known yet: `toolcrib servers` asks.", err=True
+        )
 
 
 def _of_this_machine(settings: Settings) -> ToolRegistry:
@@ -40,6 +56,8 @@ def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
             await app.gateway.ready()
             if name is not None:
                 await app.gateway.find(name)
+            else:
+                tell_unlisted(app.gateway)
 
     try:
         anyio.run(load)

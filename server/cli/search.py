@@ -43,7 +43,8 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Find tools by what they do: all there are, and those that `index` has read."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.known_tools import tell_unlisted  # noqa: PLC0415  # `--help` needs no SDK
+    from server.cli.opened import opened  # noqa: PLC0415  # the same
     from tools.core.retrieval import SearchQuery  # noqa: PLC0415  # the same
 
     if not query.strip():
@@ -51,6 +52,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     asked = SearchQuery(query_text=query, tags_filter=tuple(tags or ()), top_k=top_k)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
         found = anyio.run(_found, app, asked)
+        tell_unlisted(app.gateway)
     if output_format == "json":
         shown = [_described(rank, each) for rank, each in enumerate(found, start=1)]
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))

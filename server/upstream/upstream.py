@@ -32,6 +32,13 @@ MOST_CONNECTIONS = 50
 IDLE_SECONDS = 1_800.0
 """Silence after which the connection of a conversation is closed."""
 
+_UNLISTED = {
+    State.OFF: "was not needed yet",
+    State.STARTING: "is being started",
+    State.UP: "did not say so",
+    State.DOWN: "cannot be reached",
+}
+
 AnswerT = TypeVar("AnswerT")
 
 _logger = logging.getLogger("toolcrib")
@@ -84,6 +91,11 @@ class Upstream:
     def problem(self) -> str:
         """Why it cannot be reached, as the rest of a sentence; empty while it can."""
         return self._health.problem
+
+    @property
+    def why_unlisted(self) -> str:
+        """Why it is not known what it offers, as the rest of a sentence; empty where it is."""
+        return "" if self.listing is not None else self.problem or _UNLISTED[self.state]
 
     @property
     def since(self) -> float:

@@ -11,7 +11,7 @@ import anyio
 from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 
-__all__ = ["MOST_BYTES", "Link"]
+__all__ = ["MOST_BYTES", "Link", "said_last"]
 
 MOST_BYTES = 32 * 2**20
 """Bytes of one message; more is no answer but an attack, or a defect."""
@@ -38,6 +38,11 @@ class Link(ABC):
     def open(self) -> AbstractAsyncContextManager[TransportStreams]:
         """The streams of a new session with the server."""
 
+    @property
+    def last_words(self) -> str:
+        """What the server said last beside the protocol; empty if nothing is known."""
+        return ""
+
     @abstractmethod
     async def explain(self) -> str:
         """What the server itself did that a failure may come from; empty if nothing is known."""
@@ -55,6 +60,11 @@ class Link(ABC):
         traceback: TracebackType | None,
     ) -> bool | None:
         return await self._stack.__aexit__(kind, error, traceback)
+
+
+def said_last(link: Link) -> str:
+    """What a server said last, as the end of a sentence; empty if nothing is known."""
+    return f"; its last lines: {link.last_words}" if link.last_words else ""
 
 
 class _Watched:

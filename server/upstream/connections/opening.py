@@ -12,7 +12,7 @@ from server.gateway_settings import ServerSettings
 from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
 from server.upstream.connections.http_link import HttpLink
-from server.upstream.connections.link import Link
+from server.upstream.connections.link import Link, said_last
 from server.upstream.connections.transport import Transports
 from tools.core.errors import UnavailableError
 
@@ -71,13 +71,17 @@ class Opener:
                 with the name of the server, and of the first way that failed.
         """
         seconds = self._settings.start_timeout
+        tried: list[Link] = []
         try:
             with anyio.fail_after(seconds):
-                return await self._open(session_id, group)
+                return await self._open(session_id, group, tried)
         except TimeoutError:
-            raise UnavailableError(f"did not answer within {seconds:g} s") from None
+            said = said_last(tried[-1]) if tried else ""
+            raise UnavailableError(
+                f"did not answer within {seconds:g} s, its start_timeout{said}"
+            ) from None
 
-    async def _open(self, session_id: str, group: TaskGroup) -> Connection:
+    async def _open(self, session_id: str, group: TaskGroup, tried: list[Link]) -> Connection:
         callbacks = self._make_callbacks(self._server, session_id)
         problem, failed = "", None
         for way in self._ways(callbacks):
@@ -86,6 +90,7 @@ class Opener:
             failed = None
             try:
                 failed = await self._transports.link(self._server, self._settings, sse=way.sse)
+                tried.append(failed)
                 connection = Connection(self._server, session_id, failed, callbacks, way.mode)
                 await connection.open(group)
             except Exception as error:  # noqa: BLE001  # whatever keeps it from being connected

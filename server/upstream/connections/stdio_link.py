@@ -15,14 +15,13 @@ from pathlib import Path
 import anyio
 import mcp_types as types
 from mcp.client._transport import TransportStreams  # of public signatures
-from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from server.pipes import Outlet, lines_of
 from server.streams import Incoming, Outgoing
 from server.upstream.connections.flow import Flow, Tail
-from server.upstream.connections.link import MOST_BYTES, Link
+from server.upstream.connections.link import MOST_BYTES, Link, said_last
 from tools.core.errors import UnavailableError
 from tools.core.processes.launcher import Launcher
 from tools.core.processes.models import Prepared
@@ -54,7 +53,7 @@ class Program:
     Attributes:
         command: The program, by its name or its path.
         args: Its arguments.
-        env: Variables beside those that are safe to inherit.
+        env: Its variables.
         cwd: Where it is started.
     """
 
@@ -69,16 +68,15 @@ class Program:
         Raises:
             UnavailableError: There is no such command.
         """
-        environment = get_default_environment() | dict(self.env)
         if os.sep in self.command:
             path: str | None = str(self.cwd / Path(self.command).expanduser())
         else:
-            path = shutil.which(self.command, path=environment.get("PATH", os.defpath))
+            path = shutil.which(self.command, path=self.env.get("PATH", os.defpath))
         if path is None:
             raise UnavailableError(
                 f"the command {self.command!r} was not found: install it, or name it by its path"
             )
-        return Prepared(argv=(path, *self.args), cwd=str(self.cwd), environment=environment)
+        return Prepared(argv=(path, *self.args), cwd=str(self.cwd), environment=self.env)
 
 
 class StdioLink(Link):
@@ -99,6 +97,11 @@ class StdioLink(Link):
         self._left = anyio.Event()
         self._unfit = ""
 
+    @property
+    def last_words(self) -> str:
+        """The last that it wrote to its standard error."""
+        return " | ".join(self._errors.last)
+
     async def explain(self) -> str:
         """How it ended, with the last that it wrote to its standard error."""
         if self._unfit:
@@ -109,8 +112,7 @@ class StdioLink(Link):
             await self._left.wait()
         if self._exit_code is None:
             return "closed its output"
-        last = " | ".join(self._errors.last)
-        return _ending(self._exit_code) + (f"; its last lines: {last}" if last else "")
+        return _ending(self._exit_code) + said_last(self)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:

@@ -18,6 +18,7 @@ from server.gateway_settings import ServerSettings
 from server.upstream.connections.expansion import expand
 from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
+from server.upstream.connections.inherited import inherited
 from server.upstream.connections.link import Link
 from server.upstream.depth import VARIABLE, depth_of
 from tools.core.errors import UnavailableError
@@ -73,7 +74,11 @@ class Transports:
         program = Program(
             expand(settings.command, self._environ, "command"),
             [expand(each, self._environ, "args") for each in settings.args],
-            {**self._secrets(settings.env, "env"), VARIABLE: str(depth_of(self._environ) + 1)},
+            {
+                **inherited(self._environ),
+                **self._secrets(settings.env, "env"),
+                VARIABLE: str(depth_of(self._environ) + 1),
+            },
             settings.cwd or Path.cwd(),
         )
         return StdioLink(program, self._launcher, Tail(name))

@@ -83,10 +83,9 @@ async def _look(  # noqa: PLR0913, PLR0917  # what the survey knows
         return
     opener = Opener(name, settings, transports, lambda _server, _session: Callbacks())
     try:
-        with anyio.fail_after(settings.start_timeout):
-            listing = await _ask(opener, homes)
+        listing = await _ask(opener, homes, settings.start_timeout)
     except TimeoutError:
-        problem = f"did not answer within {settings.start_timeout:g} s"
+        problem = f"did not say within {settings.start_timeout:g} s what it offers"
         found[name] = Surveyed(State.DOWN, problem, before)
     except ToolError as error:
         found[name] = Surveyed(State.DOWN, error.message, before)
@@ -98,11 +97,12 @@ async def _look(  # noqa: PLR0913, PLR0917  # what the survey knows
             await cached.put(name, settings, listing)
 
 
-async def _ask(opener: Opener, homes: TaskGroup) -> Listing:
+async def _ask(opener: Opener, homes: TaskGroup, seconds: float) -> Listing:
     connection = await opener.open(_SESSION, homes)
     try:
-        async with connection.used():
-            return await list_all(connection)
+        with anyio.fail_after(seconds):
+            async with connection.used():
+                return await list_all(connection)
     finally:
         connection.close()
         with anyio.move_on_after(LEAVE_SECONDS, shield=True):

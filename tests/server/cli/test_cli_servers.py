@@ -121,6 +121,15 @@ def test_the_list_of_tools_tells_the_first_sentence_of_each(cli: Command, toy: U
     assert lines[head + 1].strip() == f"Adds numbers{' and numbers' * 12}."
 
 
+@pytest.mark.parametrize("words", [("tools",), ("search", "--query", "add two numbers")])
+def test_servers_that_never_told_their_tools_are_named(
+    words: tuple[str, ...], cli: Command, toy: Upstream
+) -> None:
+    assert "What toy, gone may have is not known yet: `toolcrib servers` asks." in cli(*words).err
+    assert cli("servers").code == 0
+    assert "What gone may have is not known yet" in cli(*words).err
+
+
 def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
     ended = cli("servers")
     assert "geheim" not in ended.out

@@ -69,6 +69,8 @@ class Catalogue:
         library: Where records of files, and what was made of all texts, are kept; None for none.
         learning: What is learned from use; None learns nothing.
         is_down: Whether a server cannot be reached now, by its name.
+        why_unlisted: Why it is not known what tools a server has, by its name, as the rest of a
+            sentence; empty where it is known, or there is no such server.
         index: Makes the index; by default the one that comes with the product.
 
     Attributes:
@@ -82,6 +84,7 @@ class Catalogue:
         library: Library | None = None,
         learning: Callable[[], Learning] | None = None,
         is_down: Callable[[str], bool] = lambda _server: False,
+        why_unlisted: Callable[[str], str] = lambda _server: "",
         index: Callable[[], ToolIndex] | None = None,
     ) -> None:
         self.registry = registry
@@ -89,6 +92,7 @@ class Catalogue:
         self._make_learning = learning
         self._learning: Learning | None = None
         self._is_down = is_down
+        self._why_unlisted = why_unlisted
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
         self._records = FileRecords(library)
         make_index = index or partial(_own_index, library)
@@ -155,12 +159,12 @@ class Catalogue:
             UnknownToolError: If there is none; it suggests what the caller may call.
             NotFoundError: If only a file describes it.
             PermissionDeniedError: If the caller may not call it, or nobody may now.
-            UnavailableError: If its server is down, which never told its tools.
+            UnavailableError: If its server never told its tools; it says why.
         """
         try:
             spec = self.registry.find(name, tool_set)
         except UnknownToolError:
-            self._check_reached(name.partition("__")[0], tool_set)
+            self._check_listed(name.partition("__")[0], tool_set)
             if (record := self.record(name, tool_set)) is None:
                 raise
             raise NotFoundError(
@@ -183,12 +187,14 @@ class Catalogue:
             return None
         return found
 
-    def _check_reached(self, server: str, tool_set: ToolSet | None) -> None:
-        """Tells a tool of a server that is down from one that there is not."""
-        if self._is_down(server) and (tool_set is None or tool_set.admits_server(server)):
+    def _check_listed(self, server: str, tool_set: ToolSet | None) -> None:
+        """Tells a tool of a server that never told any from one that there is not."""
+        if tool_set is not None and not tool_set.admits_server(server):
+            return
+        if why := self._why_unlisted(server):
             raise UnavailableError(
-                f"The server {server!r} cannot be reached, and what tools it has is not known.",
-                next_actions=["Ask the user to look at `toolcrib servers`."],
+                f"What tools the server {server!r} has is not known: it {why}.",
+                next_actions=["Try again later, or ask the user to look at `toolcrib servers`."],
             )
 
     def refresh(self) -> None:

@@ -127,7 +127,10 @@ def main() -> None:
         sys.exit(SWITCHES["exits"])
     write(SWITCHES.get("junk", ""))
     for line in sys.stdin:
-        if not SWITCHES.get("silent"):
+        if SWITCHES.get("silent"):
+            sys.stderr.write("waits for the database\n")
+            sys.stderr.flush()
+        else:
             answer(json.loads(line))
     if SWITCHES.get("stubborn"):
         while True:

@@ -90,10 +90,13 @@ async def test_a_server_that_never_answers_holds_up_no_other(frail: Any, gateway
     assert not any(map(_runs, silent.pids))
 
 
-async def test_a_server_that_is_too_slow_to_start_is_down(frail: Any, gateway_of: Any) -> None:
-    async with gateway_of(toy=frail(silent=True).settings(start_timeout=0.3)) as running:
-        with pytest.raises(UnavailableError, match=r"did not answer within 0.3 s"):
+async def test_a_server_that_is_too_slow_to_start_is_down_with_its_last_lines(
+    frail: Any, gateway_of: Any
+) -> None:
+    async with gateway_of(toy=frail(silent=True).settings(start_timeout=2)) as running:
+        with pytest.raises(UnavailableError, match=r"answer within 2 s.*waits for the database"):
             await running.call("toy", "echo")
+        assert "start_timeout" in running["toy"].why_unlisted
 
 
 async def test_a_server_that_ends_on_a_message_of_the_newer_era_is_asked_the_older_way(
@@ -243,6 +246,17 @@ async def test_only_what_is_safe_is_inherited(
     async with gateway_of(toy=frail().settings()) as running:
         assert await running.call("toy", "variable", "AWS_SECRET") == ""
         assert await running.call("toy", "variable", "PATH") == os.environ["PATH"]
+
+
+async def test_the_certificates_and_proxies_of_the_network_are_inherited(
+    frail: Any, gateway_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"NODE_EXTRA_CA_CERTS": "/etc/ours.pem", "https_proxy": "http://proxy:1", "LC_ALL": "C"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    async with gateway_of(toy=frail().settings()) as running:
+        for name, value in given.items():
+            assert await running.call("toy", "variable", name) == value
 
 
 async def test_a_variable_that_is_not_set_is_named(frail: Any, gateway_of: Any) -> None:

@@ -102,11 +102,14 @@ def test_tools_come_change_and_go_with_the_registry(registry: ToolRegistry) -> N
     assert found(catalogue, "wood") == ["saw"]
 
 
-def test_a_server_that_is_down_and_never_told_its_tools_is_no_unknown_tool(
+def test_a_tool_of_a_server_that_never_told_its_tools_is_no_unknown_tool(
     registry: ToolRegistry,
 ) -> None:
-    catalogue = Catalogue(registry, index=words_only, is_down=lambda server: server == "gone")
-    with pytest.raises(UnavailableError, match="'gone' cannot be reached"):
+    unlisted = {"gone": "did not answer"}
+    catalogue = Catalogue(
+        registry, index=words_only, why_unlisted=lambda server: unlisted.get(server, "")
+    )
+    with pytest.raises(UnavailableError, match="'gone' has is not known: it did not answer"):
         catalogue.find("gone__saw", None)
     for name, allowed in (("here__saw", None), ("gone__saw", ToolSet("p", deny=("server:gone",)))):
         with pytest.raises(UnknownToolError):
