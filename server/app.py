@@ -296,9 +296,10 @@ def _workshop(settings: Settings) -> Workshop:
 
 
 def _learning(library: Library) -> Learning:
-    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # on first use
+    from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
+    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # the same
 
-    return Learning(library.catalog.uses, library.static_embedder)
+    return Learning(library.catalog.uses, StaticEmbedder())
 
 
 def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has

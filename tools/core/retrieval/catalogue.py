@@ -264,14 +264,6 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
 
 
 def _own_index(library: Library | None) -> ToolIndex:
-    from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # on first use
-    from tools.core.retrieval.index import ToolIndex  # noqa: PLC0415  # the same
-    from tools.core.retrieval.vectors import bundled_parts  # noqa: PLC0415  # the same
+    from tools.core.retrieval.index import ToolIndex  # noqa: PLC0415  # on first use
 
-    if library is None:
-        return ToolIndex()
-    stored = library.embedder
-    minilm = stored if isinstance(stored, MiniLMEmbedder) else None  # in memory once
-    return ToolIndex(
-        cache=library.catalog.analyses, embedders=bundled_parts(library.static_embedder, minilm)
-    )
+    return ToolIndex(cache=None if library is None else library.catalog.analyses)

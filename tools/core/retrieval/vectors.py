@@ -137,16 +137,9 @@ class DensePart:
         return self._table
 
 
-def bundled_parts(
-    static: SpanEmbedder | None = None, minilm: SpanEmbedder | None = None
-) -> tuple[DensePart, DensePart]:
-    """The parts of the embedders that come with the product.
-
-    Args:
-        static: The static one where it is in memory already.
-        minilm: The same of the model.
-    """
+def bundled_parts() -> tuple[DensePart, DensePart]:
+    """The parts of the embedders that come with the product: the static one, then the model."""
     return (
-        DensePart(static or StaticEmbedder(), 0.3, full_text),
-        DensePart(minilm or MiniLMEmbedder(), 0.7, brief_text),
+        DensePart(StaticEmbedder(), 0.3, full_text),
+        DensePart(MiniLMEmbedder(), 0.7, brief_text),
     )

@@ -1,20 +1,16 @@
-"""What the tests of tool retrieval share: some tools, and the embedders, loaded once."""
+"""What the tests of tool retrieval share: some tools, and the parts of an index."""
 
 from __future__ import annotations
 
 import pytest
 
-from storage.index.embedders.minilm import MiniLMEmbedder
 from tools.core.retrieval.models import ToolRecord
 from tools.core.retrieval.vectors import DensePart, bundled_parts
-
-STATIC, MINILM = bundled_parts(minilm=MiniLMEmbedder())
 
 
 @pytest.fixture
 def parts() -> tuple[DensePart, ...]:
-    """Empty parts, whose models are in memory once for all tests."""
-    return tuple(DensePart(part.embedder, part.weight, part.text) for part in (STATIC, MINILM))
+    return bundled_parts()
 
 
 @pytest.fixture

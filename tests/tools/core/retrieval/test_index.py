@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from tools.core.retrieval import SearchQuery, SearchResult, ToolIndex, ToolRecord
 from tools.core.retrieval.vectors import DensePart, bundled_parts
 
-STATIC, _ = bundled_parts()
-
 
 @pytest.fixture
 def index(tools: list[ToolRecord]) -> ToolIndex:
@@ -312,7 +310,7 @@ def test_tools_that_come_and_go_in_any_order_leave_what_a_fresh_index_has(
     changes: list[ToolRecord | str],
 ) -> None:
     def empty() -> ToolIndex:
-        return ToolIndex(embedders=[DensePart(STATIC.embedder, STATIC.weight, STATIC.text)])
+        return ToolIndex(embedders=bundled_parts()[:1])
 
     index, fresh = empty(), empty()
     for change in changes:
