@@ -13,7 +13,7 @@ from server.upstream.browsing.uris import SERVER_KEY, is_ours, namespaced
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
 
-__all__ = ["Directory", "Shelf", "meta_of"]
+__all__ = ["Directory", "Shelf", "address_for", "meta_of"]
 
 
 class Shelf:
@@ -101,18 +101,25 @@ def meta_of(server: str, given: Mapping[str, object] | None) -> dict[str, object
 
 
 def _shown_resource(server: str, taken: Collection[str], given: types.Resource) -> types.Resource:
-    uri = _address(server, taken, given.uri)
+    uri = address_for(server, given.uri, taken)
     return given.model_copy(update={"uri": uri, "meta": meta_of(server, given.meta)})
 
 
 def _shown_template(
     server: str, taken: Collection[str], given: types.ResourceTemplate
 ) -> types.ResourceTemplate:
-    uri = _address(server, taken, given.uri_template)
+    uri = address_for(server, given.uri_template, taken)
     return given.model_copy(update={"uri_template": uri, "meta": meta_of(server, given.meta)})
 
 
-def _address(server: str, taken: Collection[str], uri: str) -> str:
+def address_for(server: str, uri: str, taken: Collection[str] = ()) -> str:
+    """An address or a template by which a client reaches that of a server.
+
+    Args:
+        server: Its name in the settings.
+        uri: Its own address.
+        taken: Those that belong to other servers.
+    """
     return namespaced(server, uri) if uri in taken or is_ours(uri) else uri
 
 

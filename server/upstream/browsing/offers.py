@@ -18,6 +18,7 @@ from server.auth import speaker_of
 from server.rounds import Round
 from server.upstream.calling.desk import Desk
 from server.upstream.calling.exchange import Exchange
+from server.upstream.calling.meta import with_meta_handed_on
 from server.upstream.calling.relay import Relay
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
@@ -200,7 +201,7 @@ class Offers:
         exchange: Exchange[ResultT] = Exchange(upstream, context)
         named = request.method, request.params.model_dump(mode="json", exclude_none=True)
         try:
-            return await exchange.make(
+            answer = await exchange.make(
                 named, lambda report: Asked(request, result, relay.meta, report), relay
             )
         except AnswersAwaitedError as error:
@@ -210,6 +211,7 @@ class Offers:
             return awaited
         except (MCPError, ToolError, ValidationError) as error:
             raise as_mcp_error(upstream.name, error) from error
+        return with_meta_handed_on(answer)
 
     async def ask_plainly(
         self,
@@ -233,11 +235,12 @@ class Offers:
         session_id = self._desk.meet(ctx)
         try:
             with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
-                return await upstream.ask(
+                answer = await upstream.ask(
                     session_id, lambda connection: connection.session.send_request(request, result)
                 )
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             raise as_mcp_error(upstream.name, error) from error
+        return with_meta_handed_on(answer)
 
 
 def _reporter(ctx: Context) -> ProgressReporter:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from server.paging import DOCUMENTS, page, place_of
 from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
-from server.upstream.browsing.directory import Directory, Shelf
+from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split
 from server.upstream.calling.relay import Relay
@@ -147,10 +147,12 @@ class GatewayResources:
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=own))
         result = await self._offers.ask(relay, upstream, request, _READ)
-        if isinstance(result, types.InputRequiredResult) or own == uri:
+        if isinstance(result, types.InputRequiredResult):
             return result
         contents = [
-            each.model_copy(update={"uri": uri}) if each.uri == own else each
+            each.model_copy(
+                update={"uri": uri if each.uri == own else address_for(upstream.name, each.uri)}
+            )
             for each in result.contents
         ]
         return result.model_copy(update={"contents": contents})

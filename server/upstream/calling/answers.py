@@ -10,6 +10,7 @@ from typing import Any
 
 import mcp_types as types
 
+from server.upstream.calling.meta import with_meta_handed_on
 from tools.core.media import Media
 from tools.core.spec import ToolFailure, ToolResult
 
@@ -32,9 +33,9 @@ def result_of(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
         structured = answer.structured_content
     else:
         structured = {}
-    handed_on = _own_meta_left_out(answer if modern else _for_older(answer))
+    ours = with_meta_handed_on(answer if modern else _for_older(answer))
     media = tuple(_media(answer.content))
-    return ToolResult(structured, text, bool(answer.is_error), media, verbatim=handed_on)
+    return ToolResult(structured, text, bool(answer.is_error), media, verbatim=ours)
 
 
 def _media(content: Sequence[types.ContentBlock]) -> Iterator[Media]:
@@ -56,11 +57,3 @@ def _for_older(answer: types.CallToolResult) -> types.CallToolResult:
         return answer
     told = [types.TextContent(text=json.dumps(value, ensure_ascii=False))]
     return answer.model_copy(update={"structured_content": None, "content": answer.content or told})
-
-
-def _own_meta_left_out(answer: types.CallToolResult) -> types.CallToolResult:
-    """The answer without the name of its server: to the client it comes from this one."""
-    if not answer.meta or types.SERVER_INFO_META_KEY not in answer.meta:
-        return answer
-    kept = {key: each for key, each in answer.meta.items() if key != types.SERVER_INFO_META_KEY}
-    return answer.model_copy(update={"meta": kept or None})

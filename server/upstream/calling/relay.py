@@ -10,15 +10,12 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.rounds import Round
+from server.upstream.calling.meta import asks_for_progress, handed_on
 
 if TYPE_CHECKING:
     from server.upstream.calling.parked import ParkedCalls, Stay
 
 __all__ = ["Relay"]
-
-_OURS = "io.modelcontextprotocol/"
-"""Keys of `_meta` that are between two neighbours, not between the ends (schema 2026-07-28)."""
-_PROGRESS = frozenset({"progressToken", "progress_token"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class Relay:
     @property
     def wants_progress(self) -> bool:
         """Whether its client hears how far the call is."""
-        return not _PROGRESS.isdisjoint(self.ctx.meta or {})
+        return asks_for_progress(self.ctx.meta)
 
     @property
     def can_be_asked(self) -> bool:
@@ -58,12 +55,7 @@ class Relay:
     @property
     def meta(self) -> dict[str, Any]:
         """What its client told the server that works on it."""
-        given = dict(self.ctx.meta or {})
-        return {
-            key: value
-            for key, value in given.items()
-            if key not in _PROGRESS and not key.startswith(_OURS)
-        }
+        return handed_on(self.ctx.meta)
 
     def awaited(self) -> types.InputRequiredResult | None:
         """What its client is to answer before it makes the call again; None if nothing.

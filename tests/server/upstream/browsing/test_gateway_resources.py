@@ -77,6 +77,8 @@ async def test_a_resource_is_read_as_its_server_gives_it(
     assert (picture.uri, picture.mime_type) == ("ann://one#picture", "image/png")
     assert result.meta is not None
     assert result.meta["example.com/whole"] is True
+    if mode == MODERN:
+        assert result.meta[types.SERVER_INFO_META_KEY]["name"] == "toolcrib"
 
 
 @BY_BOTH_ERAS
@@ -140,6 +142,8 @@ async def test_addresses_of_ours_stay_ours_whoever_lists_them(client_before: Any
     assert listed["toolcrib://ann/context://documents"].meta == {"toolcrib/server": "ann"}
     assert "of ann" not in _texts(ours)[0]
     assert "of ann" in _texts(theirs)[0]
+    named = "toolcrib://ann/context://documents"
+    assert [each.uri for each in theirs.contents] == [named, f"{named}#picture"]
 
 
 @BY_ERA
