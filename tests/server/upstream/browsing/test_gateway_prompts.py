@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])
