@@ -28,6 +28,9 @@ ALSO_CHARACTERS = 30
 NAME_CHARACTERS = 60
 """Of the name of a tool that only a file describes; who calls a tool needs all of its name."""
 
+LEAST_SHOWN = 0.005
+"""A score below would look like none at all."""
+
 NONE = "No tool fits. Try other words, fewer tags or a lower min_score."
 
 
@@ -107,4 +110,5 @@ def _line(made: ToolCard) -> str:
     also = f" {clipped_line(named, ALSO_CHARACTERS)}" if "also" in made else ""
     note = f" ({made['note']})" if "note" in made else ""
     said = ": ".join(filter(None, (made["name"] + made["signature"], made["summary"])))
-    return f"{said}{also}{note} {made['score']:.2f}"
+    score = f"{made['score']:.2f}" if made["score"] >= LEAST_SHOWN else "<0.01"
+    return f"{said}{also}{note} {score}"
