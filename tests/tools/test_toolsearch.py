@@ -139,6 +139,7 @@ async def test_a_call_through_call_tool_answers_what_the_tool_answers(
 ) -> None:
     async with open_crib(mode) as crib:
         await crib.client.call_tool(name, arguments)  # so that both calls below find the same
+        await crib.embed()
         direct = await crib.client.call_tool(name, arguments)
         through = await crib.client.call_tool("call_tool", {"name": name, "arguments": arguments})
     assert _comparable(through) == _comparable(direct)
