@@ -16,7 +16,7 @@ from server.clients import command_path
 from server.settings import FunctionSettings, Settings
 from tools.core.spec import ToolResult
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SOURCE = """
 from collections.abc import Iterator

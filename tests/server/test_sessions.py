@@ -26,6 +26,8 @@ from server.sessions import MOST, Sessions
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
+pytestmark = pytest.mark.slow
+
 ANN = Identity("ann")
 BOB = Identity("bob")
 MODERN = "2026-07-28"

@@ -25,6 +25,8 @@ from storage.keeping.examination import damage, unindexed
 from storage.library import Library
 from storage.models import Identity, SearchFilter
 
+pytestmark = pytest.mark.slow
+
 ANN = Identity(user_id="ann")
 LIVES = 2
 
@@ -128,7 +130,6 @@ def test_processes_that_are_killed_lose_nothing_acknowledged(
     assert did["there"] > 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 14))
 def test_processes_that_are_killed_many_times_lose_nothing_acknowledged(
     seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]

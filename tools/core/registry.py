@@ -9,6 +9,7 @@ import pkgutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
@@ -223,7 +224,7 @@ class ToolRegistry:
     def _converted(self, found: ToolSpec | _Unconverted) -> ToolSpec:
         if isinstance(found, ToolSpec):
             return found
-        spec = self._fitted(FunctionToMCP.convert(found.function, source=found.source))
+        spec = self._fitted(_built_in(found.function))
         self._put(spec)
         return spec
 
@@ -286,6 +287,12 @@ def _unconverted(function: Callable[..., Any]) -> _Unconverted:
     options: ToolOptions = getattr(function, MARK)
     name = tool_name(function, None)
     return _Unconverted(function, name, options.get("aliases", ()), options.get("tags", ()))
+
+
+@cache
+def _built_in(function: Callable[..., Any]) -> ToolSpec:
+    """The tool that it is in every registry of this process."""
+    return FunctionToMCP.convert(function)
 
 
 def _describe(spec: ToolOffer) -> str:

@@ -19,6 +19,8 @@ from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.database import Database
 from storage.models import Identity
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 
 ASKED = Asked(

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Started = Callable[..., subprocess.Popen[str]]
 
 CRAFTS = '''

@@ -19,6 +19,8 @@ from server.cli.importer import ORIGIN, Importer
 from server.cli.opened import opened
 from server.cli.tally import Outcome
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 Started = Callable[..., subprocess.Popen[str]]
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 Started = Callable[..., subprocess.Popen[str]]
 
@@ -82,7 +84,6 @@ def stored(work: Path) -> set[str]:
     return {raw_id for (raw_id,) in rows(work, "SELECT raw_id FROM contexts")}
 
 
-@pytest.mark.slow
 def test_files_that_come_change_and_go_do_so_in_the_library(followed: Watch, work: Path) -> None:
     notes = work / "notes"
     (notes / "rye.md").write_text("# Rye\n")
@@ -97,7 +98,6 @@ def test_files_that_come_change_and_go_do_so_in_the_library(followed: Watch, wor
     assert stored(work) == {line.removeprefix("added ") for line in FIRST}
 
 
-@pytest.mark.slow
 def test_directories_that_come_move_and_go_do_so_with_all_their_files(
     followed: Watch, work: Path
 ) -> None:
@@ -172,7 +172,6 @@ def test_chats_are_imported_when_an_export_is_put_there(followed: Watch, work: P
     assert "c-1" in stored(work)
 
 
-@pytest.mark.slow
 def test_of_an_export_that_is_unpacked_there_the_chats_alone_are_imported(
     followed: Watch, work: Path
 ) -> None:
@@ -200,7 +199,6 @@ def test_a_folder_that_is_not_there_is_waited_for_and_nothing_is_deleted(
     assert len(stored(work)) == 4
 
 
-@pytest.mark.slow
 def test_a_record_that_cannot_be_written_is_told_and_tried_again(
     followed: Watch, work: Path
 ) -> None:
@@ -222,7 +220,6 @@ def test_what_is_stored_is_embedded_and_found_by_others_on_the_same_data(
     assert "notes/bread.md" in cli("query", "baking").out
 
 
-@pytest.mark.slow
 def test_the_system_ends_it_cleanly_even_in_the_middle_of_much_work(
     watching: Callable[..., Watch], work: Path
 ) -> None:

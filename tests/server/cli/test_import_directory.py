@@ -17,6 +17,8 @@ from mcp import Client, StdioServerParameters
 from server.cli.directory_importer import SAMPLE
 from server.clients import command_path
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 Started = Callable[..., subprocess.Popen[str]]
 
@@ -56,7 +58,6 @@ def departments(cli: Command) -> dict[str, int]:
     return {group["value"]: group["count"] for group in groups}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_of_a_file_is_imported_once(toolcrib: Started, work: Path, form: str) -> None:
     (work / f"staff.{form}").write_text(FORMS[form], encoding="utf-8")

@@ -125,6 +125,7 @@ def _waits_for_indexing(database: Database) -> bool:
         return _rows(connection, "lexical_todo") > 0
 
 
+@pytest.mark.slow
 @settings(
     max_examples=50,
     deadline=None,

@@ -335,6 +335,7 @@ def stocked(world: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     alpha=st.sampled_from([0.0, 0.0, 0.5]),

@@ -13,6 +13,8 @@ from mcp import Client
 from server.app import App
 from server.upstream.calling.parked import MOST
 
+pytestmark = pytest.mark.slow
+
 AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
 Round = types.CallToolResult | types.InputRequiredResult

@@ -13,6 +13,8 @@ from tools.core.filesearch.linewise import stays_in_line
 from tools.core.filesearch.literal import Literals
 from tools.core.filesearch.narrowing import narrowed
 
+pytestmark = pytest.mark.slow
+
 LETTERS = "abkKsSiI1_ .-\té\xe9ß\u017fKİ\u0131搜\r"
 """Among them what case folding takes from ASCII to beyond it and back."""
 
