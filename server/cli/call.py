@@ -54,17 +54,21 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) -> ToolResult:
     from server.cli.asking import terminal_approver  # noqa: PLC0415  # on first use
+    from tools.core.retrieval.catalogue import REACHING  # noqa: PLC0415  # the same
 
     context = replace(app.context, approver=terminal_approver())
     async with (
         app.machine.running(),
         app.functions.running(watch=False),
         app.gateway.running(eager=False),
+        app.catalogue.running(),
     ):
         if app.registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
             await app.gateway.find(name)
         spec = app.registry.get(name)
+        if spec is not None and REACHING in spec.tags:
+            await app.gateway.ready()  # with what other servers listed last
         if spec is not None and spec.server and not as_json:  # our own tools read texts themselves
             given = {key: _typed(key, value, spec.input_schema) for key, value in given.items()}
         return await app.manager.execute(name, given, context)

@@ -23,6 +23,7 @@ def functions(settings: Settings) -> str:
     import anyio  # noqa: PLC0415  # imported on first use
 
     from server.app import function_files  # noqa: PLC0415  # the same
+    from tools.core.directory import counted  # noqa: PLC0415  # the same
     from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
 
     if not settings.functions.paths:
@@ -32,7 +33,7 @@ def functions(settings: Settings) -> str:
     anyio.run(files.load_once)
     if files.problems:
         raise RuntimeError("\n".join(files.problems))
-    return f"{len(registry.specs())} tools"
+    return counted(len(registry.specs()), "tool")
 
 
 def embedder(settings: EmbedderSettings) -> str:

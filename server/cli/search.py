@@ -61,7 +61,8 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _found(app: App, asked: SearchQuery) -> list[Found]:
-    async with app.gateway.running(eager=False):  # for what other servers listed last
+    async with app.gateway.running(eager=False):
+        await app.gateway.ready()  # with what other servers listed last
         await app.functions.load_once()
         return await anyio.to_thread.run_sync(_search, app, asked)
 

@@ -120,12 +120,13 @@ def _print(shown: list[dict[str, Any]]) -> None:
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """What is told of a server beneath its name."""
     from server.visible import visible  # noqa: PLC0415  # imported on first use
+    from tools.core.directory import counted  # noqa: PLC0415  # the same
 
     if facts["problem"]:
         yield f"It {visible(facts['problem'])}."
     if facts["tools"] is not None:
-        kinds = ("tools", "resources", "prompts")
-        offers = ", ".join(f"{facts[kind]} {kind}" for kind in kinds)
+        nouns = ("tool", "resource", "prompt")
+        offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)
         yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
     if quarantined := facts["quarantined"]:
         yield f"{len(quarantined)} in quarantine: toolcrib servers review {facts['name']}"

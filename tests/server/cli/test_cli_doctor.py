@@ -170,7 +170,7 @@ def test_function_files_are_loaded_and_their_problems_told(
     file = work / "crafts.py"
     monkeypatch.setenv("TOOLCRIB_FUNCTIONS__PATHS", str(file))
     file.write_text("def saw(length: float) -> float: return length / 2")
-    assert findings(cli("doctor", "--json"))["Function files"] == (True, "1 tools")
+    assert findings(cli("doctor", "--json"))["Function files"] == (True, "1 tool")
     file.write_text("def saw(")
     ended = cli("doctor", "--json")
     assert ended.code == 1

@@ -7,7 +7,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -275,3 +275,19 @@ def test_arguments_for_another_server_have_the_types_of_its_schema(
 def test_what_a_server_was_seen_to_offer_is_found(cli: Command, toy: Upstream) -> None:
     cli("servers")
     assert "[1] toy__add" in cli("search", "--query", "adds", "--top-k", "1").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "--query", "make a directory", "--top-k", "1"),
+        ("call", "search_tools", "query=make a directory", "top_k=1"),
+    ],
+)
+def test_the_first_search_of_a_command_goes_by_the_meaning_of_what_servers_offer(
+    cli: Command, toy: Upstream, words: Sequence[str]
+) -> None:
+    toy.lists(a_tool("new_folder", "Creates a directory."), a_tool("edit", "Makes edits."))
+    cli("servers")
+    cli("search", "--query", "make a directory")  # which has everything embedded
+    assert "toy__new_folder" in cli(*words).out

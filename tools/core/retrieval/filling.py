@@ -57,6 +57,7 @@ class Filler:
         self._cache = cache
         self._turn = threading.Lock()
         self._work = threading.Event()
+        self._recalled = threading.Event()
         self._failed: set[str] = set()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -78,7 +79,13 @@ class Filler:
 
     def wake(self) -> None:
         """Says that there is something to do."""
+        self._recalled.clear()
         self._work.set()
+
+    def recall(self, seconds: float) -> None:
+        """Waits until the background has all that the cache keeps, or for so long."""
+        if self._thread is not None:
+            self._recalled.wait(seconds)
 
     def fill(self) -> None:
         """Does all there is to do, in the caller's thread."""
@@ -100,11 +107,17 @@ class Filler:
             if part.unseen:
                 self._look_up(part)
                 return True
+        self._note_recalled()
         for part in self._parts:
             if part.missing and part.embedder.model_id not in self._failed:
                 self._embed(part)
                 return True
         return False
+
+    def _note_recalled(self) -> None:
+        with self._lock:  # what comes after this look is noted by `wake` after it
+            if not any(part.unseen for part in self._parts):
+                self._recalled.set()
 
     def _look_up(self, part: DensePart) -> None:
         texts = self._take(part, part.unseen, LOOK_UPS)

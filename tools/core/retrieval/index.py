@@ -77,6 +77,17 @@ class ToolIndex:
         """Waits until the heavier parts are there; without it, they come when they are made."""
         self._filler.fill()
 
+    def recall(self, seconds: float) -> None:
+        """Waits, where a heavier part is not of use yet, until all that the cache keeps is there.
+
+        Args:
+            seconds: The longest wait; where nothing is made in the background there is none.
+        """
+        with self._lock:
+            is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
+        if not is_ready:
+            self._filler.recall(seconds)
+
     @property
     def coverage(self) -> dict[str, float]:
         """The share of the tools that each heavier part has, by its model's id."""

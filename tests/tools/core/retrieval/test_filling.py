@@ -94,6 +94,41 @@ def test_the_record_keeps_what_was_made(
     database.close()
 
 
+def test_what_is_kept_is_there_for_whoever_waits_for_it(
+    tools: list[ToolRecord], parts: tuple[DensePart, ...]
+) -> None:
+    cache = Memory()
+    before = ToolIndex(cache=cache, embedders=_empty(parts))
+    before.add_tools(tools)
+    before.build_index()
+    index = ToolIndex(cache=cache, embedders=_empty(parts))
+    index.start()
+    index.add_tools(tools)
+    index.recall(60)
+    assert set(index.coverage.values()) == {1.0}
+    index.close()
+
+
+def test_nobody_waits_for_what_is_not_kept(
+    tools: list[ToolRecord], parts: tuple[DensePart, ...]
+) -> None:
+    found, in_time = threading.Event(), []
+
+    class Blocked(Failing):
+        def embed_passages(self, texts: Sequence[str]) -> Vectors:
+            in_time.append(found.wait(30))
+            return super().embed_passages(texts)
+
+    index = ToolIndex(embedders=[DensePart(Blocked(), 0.7, parts[1].text)])
+    index.start()
+    index.add_tools(tools)
+    index.recall(60)
+    assert index.search(SearchQuery(query_text="rain"))[0].tool.name == "getCurrentWeather"
+    found.set()
+    index.close()
+    assert in_time == [True]
+
+
 def test_a_broken_cache_costs_time_only(
     tools: list[ToolRecord], parts: tuple[DensePart, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
