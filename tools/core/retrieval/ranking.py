@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from tools.core.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
     from storage.index.embedders.protocol import Vectors
-    from tools.core.retrieval.arrays import Floats, Ints
+    from tools.core.retrieval.arrays import Bools, Floats, Ints
 
 __all__ = ["Inquiry", "best_first", "score"]
 
@@ -50,12 +51,14 @@ def score(
 ) -> Floats:
     """The score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
 
-    A tool fits that has one of the words. Without any it does where some tool is nearer to the
-    query than two texts are that have nothing in common, and it is not far from that itself: of
-    nonsense nothing is near. What was chosen by its tags has something in common.
+    A tool fits that has one of the words, or is near to the query: by the main embedder, or where
+    that or the words have something to show, by another. An embedder finds something near where
+    some tool is nearer than two texts are that have nothing in common, and near is what is not far
+    from that itself; to nonsense nothing is. What was chosen by its tags has something in common.
 
-    The best tool scores what share of the words it covers, or the place of the greatest cosine
-    between the floor and 1, whichever is more; the others in proportion.
+    The best tool by words and main embedder scores what share of the words it covers, or the place
+    of that embedder's greatest cosine between its floor and 1, whichever is more; the others in
+    proportion.
 
     Args:
         inquiry: The query.
@@ -88,21 +91,27 @@ def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
     """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
     import numpy as np  # noqa: PLC0415  # imported on first use
 
-    fits = whole.words > 0
-    nearest = 0.0
-    if whole.nearness:
-        main = max(whole.nearness, key=lambda each: each.weight)
-        floor = 0.0 if tagged else main.floor
-        nearest = (float(main.cosines.max(initial=0.0)) - floor) / (1 - floor)
-        if nearest > 0:
-            fits |= main.cosines >= floor * SIDE
-    fitting: Floats = np.where(fits, fused, np.float32(0.0))
-    if fitting.max(initial=0.0) <= 0:
-        return fitting
-    best = int(fitting.argmax())
+    fits, nearest = whole.words > 0, 0.0
+    embedders = sorted(whole.nearness, key=lambda each: -each.weight)
+    if embedders:
+        nearest, near = _near(embedders[0], tagged=tagged)
+        fits |= near
+    sure: Floats = np.where(fits, fused, np.float32(0.0))
+    if sure.max(initial=0.0) <= 0:
+        return sure
+    best = int(sure.argmax())
     strength = max(nearest, coverage(float(whole.words[best]), whole.most))
-    settled: Floats = fitting * (strength / fitting[best])
+    for each in embedders[1:]:
+        fits |= _near(each, tagged=tagged)[1]
+    settled: Floats = np.where(fits, fused, np.float32(0.0)) * (strength / fused[best])
     return settled
+
+
+def _near(nearness: Nearness, *, tagged: bool) -> tuple[float, Bools]:
+    """How near the nearest tool is, 1 at most, and which ones are near; none is if that is not."""
+    floor = 0.0 if tagged else nearness.floor
+    nearest = (float(nearness.cosines.max(initial=0.0)) - floor) / (1 - floor)
+    return nearest, nearness.cosines >= (floor * SIDE if nearest > 0 else math.inf)
 
 
 def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
