@@ -38,7 +38,7 @@ class Filler:
     An embedder that fails is logged, and tried again later; searches go on with what is there.
 
     Args:
-        parts: What is filled.
+        parts: What is filled, the quickest first.
         records: The tool of each slot.
         lock: Guards the parts and the records.
         cache: Where vectors are kept, and what others deferred is to be.
@@ -57,7 +57,7 @@ class Filler:
         self._cache = cache
         self._turn = threading.Lock()
         self._work = threading.Event()
-        self._recalled = threading.Event()
+        self._quick = threading.Event()
         self._failed: set[str] = set()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -79,13 +79,13 @@ class Filler:
 
     def wake(self) -> None:
         """Says that there is something to do."""
-        self._recalled.clear()
+        self._quick.clear()
         self._work.set()
 
-    def recall(self, seconds: float) -> None:
-        """Waits until the background has all that the cache keeps, or for so long."""
+    def wait_for_quick(self, seconds: float) -> None:
+        """Waits until the background has what is kept and the quickest part, or for so long."""
         if self._thread is not None:
-            self._recalled.wait(seconds)
+            self._quick.wait(seconds)
 
     def fill(self) -> None:
         """Does all there is to do, in the caller's thread."""
@@ -107,17 +107,18 @@ class Filler:
             if part.unseen:
                 self._look_up(part)
                 return True
-        self._note_recalled()
-        for part in self._parts:
-            if part.missing and part.embedder.model_id not in self._failed:
-                self._embed(part)
-                return True
-        return False
+        wanting = [each for each in self._parts if each.missing]
+        wanting = [each for each in wanting if each.embedder.model_id not in self._failed]
+        if not wanting or wanting[0] is not self._parts[0]:
+            self._note_quick()
+        if wanting:
+            self._embed(wanting[0])
+        return bool(wanting)
 
-    def _note_recalled(self) -> None:
+    def _note_quick(self) -> None:
         with self._lock:  # what comes after this look is noted by `wake` after it
             if not any(part.unseen for part in self._parts):
-                self._recalled.set()
+                self._quick.set()
 
     def _look_up(self, part: DensePart) -> None:
         texts = self._take(part, part.unseen, LOOK_UPS)

@@ -77,8 +77,10 @@ class ToolIndex:
         """Waits until the heavier parts are there; without it, they come when they are made."""
         self._filler.fill()
 
-    def recall(self, seconds: float) -> None:
-        """Waits, where a heavier part is not of use yet, until all that the cache keeps is there.
+    def wait_for_quick(self, seconds: float) -> None:
+        """Waits, where a heavier part is not of use yet, for what of them is there soon.
+
+        That is what the cache keeps, and the quickest part.
 
         Args:
             seconds: The longest wait; where nothing is made in the background there is none.
@@ -86,7 +88,7 @@ class ToolIndex:
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
         if not is_ready:
-            self._filler.recall(seconds)
+            self._filler.wait_for_quick(seconds)
 
     @property
     def coverage(self) -> dict[str, float]:

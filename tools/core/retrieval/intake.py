@@ -21,8 +21,9 @@ __all__ = ["Intake"]
 PATIENCE = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
 
-RECALL_SECONDS = 0.5
-"""How long a search waits for the meanings that are kept; then it goes by words."""
+QUICK_SECONDS = 0.5
+"""How long a search waits for the meanings that are kept or quickly made, before it goes by words.
+"""
 
 AT_ONCE = 500
 """Tools that are taken in at once: an end does not wait for more."""
@@ -83,7 +84,7 @@ class Intake:
             refreshing.start()
             refreshing.join(PATIENCE)
             self._begun.wait()
-        index.recall(RECALL_SECONDS)
+        index.wait_for_quick(QUICK_SECONDS)
         return index
 
     def refresh(self) -> None:

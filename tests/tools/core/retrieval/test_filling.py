@@ -104,12 +104,12 @@ def test_what_is_kept_is_there_for_whoever_waits_for_it(
     index = ToolIndex(cache=cache, embedders=_empty(parts))
     index.start()
     index.add_tools(tools)
-    index.recall(60)
+    index.wait_for_quick(60)
     assert set(index.coverage.values()) == {1.0}
     index.close()
 
 
-def test_nobody_waits_for_what_is_not_kept(
+def test_whoever_waits_has_the_quickest_part_and_waits_for_no_other(
     tools: list[ToolRecord], parts: tuple[DensePart, ...]
 ) -> None:
     found, in_time = threading.Event(), []
@@ -119,10 +119,11 @@ def test_nobody_waits_for_what_is_not_kept(
             in_time.append(found.wait(30))
             return super().embed_passages(texts)
 
-    index = ToolIndex(embedders=[DensePart(Blocked(), 0.7, parts[1].text)])
+    index = ToolIndex(embedders=[parts[0], DensePart(Blocked(), 0.7, parts[1].text)])
     index.start()
     index.add_tools(tools)
-    index.recall(60)
+    index.wait_for_quick(60)
+    assert index.coverage == {parts[0].embedder.model_id: 1.0, "failing": 0.0}
     assert index.search(SearchQuery(query_text="rain"))[0].tool.name == "getCurrentWeather"
     found.set()
     index.close()
