@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, TextResourceContents
 
 from server.clients import command_path
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 TOKENS = {
     "ann": {"token": "token-of-ann", "user_id": "ann"},

@@ -14,6 +14,8 @@ import pytest
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 
 

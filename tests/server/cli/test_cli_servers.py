@@ -22,6 +22,8 @@ from storage.catalog.pins import Pins
 from storage.database import Database
 from storage.models import Identity
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 
 SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"

@@ -21,7 +21,7 @@ from tools.core.functions import worker
 if TYPE_CHECKING:
     from tests.tools.core.functions.conftest import Serve, Served
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CRAFTS = """
     import asyncio, os, subprocess, sys, time
