@@ -107,8 +107,11 @@ class Filler:
             if part.unseen:
                 self._look_up(part)
                 return True
-        wanting = [each for each in self._parts if each.missing]
-        wanting = [each for each in wanting if each.embedder.model_id not in self._failed]
+        wanting = [
+            each
+            for each in self._parts
+            if each.missing and each.embedder.model_id not in self._failed
+        ]
         if not wanting or wanting[0] is not self._parts[0]:
             self._note_quick()
         if wanting:

@@ -22,8 +22,7 @@ PATIENCE = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
 
 QUICK_SECONDS = 0.5
-"""How long a search waits for the meanings that are kept or quickly made, before it goes by words.
-"""
+"""How long a search waits for meanings that are kept or quickly made; then it goes without them."""
 
 AT_ONCE = 500
 """Tools that are taken in at once: an end does not wait for more."""
