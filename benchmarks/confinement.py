@@ -24,13 +24,13 @@ from pathlib import Path
 
 import anyio
 
-from tools.core.files.sandbox import Sandbox
-from tools.core.processes.landlock import landlock_abi
-from tools.core.processes.launcher import Launcher
-from tools.core.processes.models import Command, LandlockRules, Limits, Prepared, SandboxMode
-from tools.core.processes.processes import Processes
-from tools.core.processes.reach import find_reach
-from tools.core.web.guard import AddressGuard
+from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.processes.confinement.reach import find_reach
+from tools.sandbox.processes.kernel.landlock import landlock_abi
+from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.models import Command, LandlockRules, Limits, Prepared, SandboxMode
+from tools.sandbox.processes.processes import Processes
+from tools.sandbox.web.guard import AddressGuard
 
 TARGET = 1.2
 """How many times a plain start a confined one may take."""

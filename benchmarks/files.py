@@ -23,13 +23,13 @@ from pathlib import Path
 
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
-from tools.core.files.sandbox import Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, tool
 from tools.files import read_file
+from tools.sandbox.files.sandbox import Sandbox
 
 TARGET = 60.0
 """Microseconds that read_file may take more than the naive tool, for a file of source code."""

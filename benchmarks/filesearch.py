@@ -26,8 +26,8 @@ from functools import partial
 from pathlib import Path
 
 from server.app import App, build
-from server.settings_sources import load
-from tools.core.filesearch.search import FileSearch
+from server.settings.sources import load
+from tools.sandbox.search.search import FileSearch
 
 TARGET = 1.5
 """How many times as long as plain ripgrep the tool may take."""

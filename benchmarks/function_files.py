@@ -22,7 +22,7 @@ import anyio
 
 from server.app import App, build
 from server.settings import FunctionSettings, Settings
-from tools.core.function_to_mcp import FunctionToMCP
+from tools.conversion.function_to_mcp import FunctionToMCP
 
 SOURCE = "def add_there(a: int, b: int) -> int:\n    return a + b  # {version}\n"
 RELOADS = 5

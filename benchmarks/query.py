@@ -28,8 +28,8 @@ import anyio
 from benchmarks.scale import HashEmbedder, Item, make_items, make_queries
 from server.app import App, build
 from server.settings import Settings
-from storage.contexts import insert_whole
-from storage.intake import prepare
+from storage.contexts.contexts import insert_whole
+from storage.contexts.intake import prepare
 from storage.library import Library
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter

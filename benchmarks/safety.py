@@ -23,20 +23,20 @@ from typing import Any
 
 import anyio
 
-from server.approvals import StoredApprovals
+from server.mcp.approvals import StoredApprovals
 from storage.approvals import ApprovalStore
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
-from tools.core.audit import Audit
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.audit.audit import Audit
 from tools.core.context import RequestContext
-from tools.core.files.sandbox import Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
-from tools.core.policy.policy import Policy
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.files import read_file
+from tools.policy.policy import Policy
+from tools.sandbox.files.sandbox import Sandbox
 
 CALLS = {
     "read_file": {"file_path": "notes.md"},

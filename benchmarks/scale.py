@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.contexts import insert_whole
-from storage.intake import prepare
+from storage.contexts.contexts import insert_whole
+from storage.contexts.intake import prepare
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
 from storage.shelf import Shelf

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.catalog.analyses import Analyses
+from tools.answers.found_tools import FoundTools
 from tools.core.context import RequestContext
-from tools.core.found_tools import FoundTools
-from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord
-from tools.core.retrieval.catalogue import Found
-from tools.core.retrieval.vectors import bundled_parts
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.retrieval import SearchQuery, ToolIndex, ToolRecord
+from tools.retrieval.catalogue import Found
+from tools.retrieval.vectors import bundled_parts
 
 if TYPE_CHECKING:
     from fastmcp.tools.base import Tool

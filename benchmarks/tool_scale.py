@@ -25,7 +25,7 @@ from typing import TypeVar  # noqa: E402  # the same
 from storage.catalog.analyses import Analyses  # noqa: E402  # the same
 from storage.catalog.records import Record, Records  # noqa: E402  # the same
 from storage.database import Database  # noqa: E402  # the same
-from tools.core.retrieval import SearchQuery, ToolIndex, ToolRecord  # noqa: E402  # the same
+from tools.retrieval import SearchQuery, ToolIndex, ToolRecord  # noqa: E402  # the same
 
 __all__ = ["catalogue", "changed", "started"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval import Qrels, read_jsonl
-from tools.core.retrieval import ToolRecord
+from tools.retrieval import ToolRecord
 
 __all__ = ["ToolSet", "read_sets"]
 

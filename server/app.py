@@ -15,12 +15,14 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
-from server.collection_settings import holdings_of
+from server.chat import ChatSampler
 from server.embedders import find_embedder, make_embedder
-from server.profiles import Profiles
-from server.prompts import Prompts
-from server.protocol import build_server
-from server.resources import ContextResources
+from server.mcp.profiles import Profiles
+from server.mcp.prompts import Prompts
+from server.mcp.protocol import build_server
+from server.mcp.resources import ContextResources
+from server.mcp.sessions import Sessions
+from server.mcp.surface import Surface
 from server.safety import (
     endpoint_client,
     make_approvals,
@@ -31,32 +33,30 @@ from server.safety import (
     protected,
     read_only,
 )
-from server.sessions import Sessions
 from server.settings import Settings
-from server.surface import Surface
+from server.settings.collections import holdings_of
 from server.upstream.absent import NoGateway
 from server.upstream.calling.desk import Desk
 from server.upstream.depth import allowed_servers
 from storage.library import Library
 from storage.models import Identity
-from tools.core.chat import ChatSampler
+from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext
-from tools.core.functions.files import FunctionFiles
 from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
-from tools.core.recording import Recording
 from tools.core.registry import ToolRegistry
-from tools.core.retrieval.catalogue import Catalogue
 from tools.core.sampling import Sampler
+from tools.functions.files import FunctionFiles
+from tools.retrieval.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from server.gateway_settings import ServerSettings
+    from server.settings.gateway import ServerSettings
     from server.upstream.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
-    from tools.core.functions.file import Workshop
-    from tools.core.retrieval.learning import Learning
+    from tools.functions.file import Workshop
+    from tools.retrieval.learning import Learning
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -277,9 +277,9 @@ def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
 
 
 def _workshop(settings: Settings) -> Workshop:
-    from tools.core.functions.environment import Environments  # noqa: PLC0415  # on first use
-    from tools.core.functions.file import Workshop  # noqa: PLC0415  # the same
-    from tools.core.functions.installers import find_uv  # noqa: PLC0415  # the same
+    from tools.functions.environment import Environments  # noqa: PLC0415  # on first use
+    from tools.functions.file import Workshop  # noqa: PLC0415  # the same
+    from tools.functions.installers import find_uv  # noqa: PLC0415  # the same
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
     return Workshop(
@@ -297,7 +297,7 @@ def _workshop(settings: Settings) -> Workshop:
 
 def _learning(library: Library) -> Learning:
     from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
-    from tools.core.retrieval.learning import Learning  # noqa: PLC0415  # the same
+    from tools.retrieval.learning import Learning  # noqa: PLC0415  # the same
 
     return Learning(library.catalog.uses, StaticEmbedder())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from server.index_settings import EmbedderKind, EmbedderSettings
+from server.settings.index import EmbedderKind, EmbedderSettings
 from storage.clients import ClientFactory, plain_client
 from storage.index.embedders.fastembed import FastEmbedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder

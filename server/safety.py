@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 from server.settings import DEFAULT_SOURCE, Settings
 from storage.library import Library
-from tools.core.audit import Audit
-from tools.core.files.sandbox import Sandbox
+from tools.core.audit.audit import Audit
 from tools.core.machine import Machine
-from tools.core.processes.models import Limits
 from tools.core.registry import ToolRegistry
+from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.processes.models import Limits
 
 if TYPE_CHECKING:
     import httpx2
 
-    from server.approvals import StoredApprovals
-    from tools.core.policy.policy import Policy
-    from tools.core.processes.processes import Processes
-    from tools.core.web.client import WebClient
-    from tools.core.web.guard import AddressGuard
-    from tools.core.web.search import WebSearch
+    from server.mcp.approvals import StoredApprovals
+    from tools.policy.policy import Policy
+    from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.web.client import WebClient
+    from tools.sandbox.web.guard import AddressGuard
+    from tools.sandbox.web.search.search import WebSearch
 
 __all__ = [
     "endpoint_client",
@@ -42,7 +42,7 @@ __all__ = [
 
 def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
     """The rules of the settings and of their profile, about the tools that there are."""
-    from tools.core.policy.policy import Policy  # noqa: PLC0415  # imported on first use
+    from tools.policy.policy import Policy  # noqa: PLC0415  # imported on first use
 
     rules = settings.policy
     return Policy(
@@ -57,7 +57,7 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
 
 def make_approvals(settings: Settings, library: Library) -> StoredApprovals:
     """What asks the person about calls."""
-    from server.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
+    from server.mcp.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
     from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
 
     wanted = settings.approvals
@@ -117,8 +117,8 @@ def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
 
 def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
     """What starts programs, confined as the settings require."""
-    from tools.core.processes.processes import Processes  # noqa: PLC0415  # imported on first use
-    from tools.core.processes.variables import chosen_variables  # noqa: PLC0415  # the same
+    from tools.sandbox.processes.confinement.variables import chosen_variables  # noqa: PLC0415  # the same
+    from tools.sandbox.processes.processes import Processes  # noqa: PLC0415  # imported on first use
 
     wanted = settings.system
     return Processes(
@@ -142,7 +142,7 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
 
 
 def _web(settings: Settings) -> WebClient:
-    from tools.core.web.client import WebClient  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.client import WebClient  # noqa: PLC0415  # imported on first use
 
     wanted = settings.requests
     return WebClient(
@@ -154,7 +154,7 @@ def _web(settings: Settings) -> WebClient:
 
 
 def _search(settings: Settings) -> WebSearch:
-    from tools.core.web.search import make_search  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.search.search import make_search  # noqa: PLC0415  # imported on first use
 
     wanted = settings.web_search
     return make_search(
@@ -169,14 +169,14 @@ def _search(settings: Settings) -> WebSearch:
 
 
 def _guard(settings: Settings) -> AddressGuard:
-    from tools.core.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
 
     return AddressGuard(settings.requests.private)
 
 
 def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
     """What asks an endpoint that the settings name."""
-    from tools.core.web import blocking  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web import blocking  # noqa: PLC0415  # imported on first use
 
     wanted = settings.requests
     return blocking.endpoint_client(url, private=wanted.private, proxy=wanted.proxy)

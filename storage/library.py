@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.clients import ClientFactory, plain_client
-from storage.contexts import ContextRepository
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.knowledge import KnowledgeBase
 from storage.database import Database
 from storage.events.events import Events
 from storage.index.chroma import chroma_home
@@ -17,7 +18,6 @@ from storage.index.embedders.protocol import Embedder
 from storage.index.indexer import Indexer
 from storage.index.meaning import MakeEmbedder, Models
 from storage.index.vectors import VectorIndex
-from storage.knowledge import KnowledgeBase
 from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries, OwnEntries
 from storage.memory.recent import Recent

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage.contexts import ContextRepository
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.intake import OnProgress, PreparedChunk, normalized, prepare
+from storage.contexts.knowledge import KnowledgeBase
 from storage.errors import StorageUnavailableError
 from storage.events.events import Events
 from storage.index.indexer import Indexer
-from storage.intake import OnProgress, PreparedChunk, normalized, prepare
-from storage.knowledge import KnowledgeBase
 from storage.memory.entries import OwnEntries
 from storage.models import (
     Chunk,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from server.clients import command_path
+from server.clients.locations import command_path
 
 HELLO = {
     "protocolVersion": "2025-11-25",

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.memory.models import Entry
 from storage.shelf import Shelf
-from tools.core.calendar import utc
+from tools.answers.calendar import utc
+from tools.answers.params import AgentId, DeviceId, TimeWindow, UserId
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.params import AgentId, DeviceId, TimeWindow, UserId
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, tool
 

@@ -11,15 +11,15 @@ from pydantic import Field
 from storage.directory.models import Directory
 from storage.directory.shelving import YEAR
 from storage.models import SearchFilter
+from tools.answers.directory import SearchedDirectory, counted, in_words
+from tools.answers.directory_groups import FilteredDirectory
+from tools.answers.directory_items import ListedItems
+from tools.answers.params import AgentId, DeviceId, TopK, UserId
+from tools.answers.tailoring import LONGEST_DESCRIPTION, with_enum
 from tools.core.context import RequestContext
-from tools.core.directory import SearchedDirectory, counted, in_words
-from tools.core.directory_groups import FilteredDirectory
-from tools.core.directory_items import ListedItems
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.holdings import Holdings
-from tools.core.params import AgentId, DeviceId, TopK, UserId
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
-from tools.core.tailoring import LONGEST_DESCRIPTION, with_enum
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.directories import Directories

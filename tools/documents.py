@@ -11,12 +11,10 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
 
+from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType, SearchFilter
-from storage.wholetext import whole_text
-from tools.core.calendar import utc
-from tools.core.context import RequestContext
-from tools.core.errors import InvalidArgumentsError
-from tools.core.params import (
+from tools.answers.calendar import utc
+from tools.answers.params import (
     AgentId,
     DeviceId,
     Metadata,
@@ -27,8 +25,10 @@ from tools.core.params import (
     TopK,
     UserId,
 )
-from tools.core.retrieved import Coverage, Retrieved
-from tools.core.sources import read_source, text_source
+from tools.answers.retrieved import Coverage, Retrieved
+from tools.answers.sources import read_source, text_source
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 
 __all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]

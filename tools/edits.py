@@ -11,13 +11,13 @@ from pydantic import BaseModel, Field
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
-from tools.core.files.sandbox import MAX_EDIT_BYTES
-from tools.core.files.similar_lines import lines_like
-from tools.core.files.text_diff import hunks, shown
-from tools.core.files.text_edit import MOST_COUNTED, Change, Passages, applied, inserted
-from tools.core.files.text_encoding import editable_text, encode_text
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
+from tools.sandbox.files.sandbox import MAX_EDIT_BYTES
+from tools.sandbox.files.similar_lines import lines_like
+from tools.sandbox.files.text_diff import hunks, shown
+from tools.sandbox.files.text_edit import MOST_COUNTED, Change, Passages, applied, inserted
+from tools.sandbox.files.text_encoding import editable_text, encode_text
 
 __all__ = ["FileEdited", "edit_file", "insert_text_file"]
 

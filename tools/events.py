@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field, FiniteFloat
 from storage.events.buckets import MONTH
 from storage.events.drilldown import EventHit, EventResult
 from storage.models import ContextType, NewContext
-from tools.core.calendar import utc
-from tools.core.context import RequestContext
-from tools.core.params import (
+from tools.answers.calendar import utc
+from tools.answers.params import (
     AgentId,
     Content,
     DeviceId,
@@ -27,7 +26,8 @@ from tools.core.params import (
     UserId,
     instant,
 )
-from tools.core.retrieved import Coverage, Hit
+from tools.answers.retrieved import Coverage, Hit
+from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 from tools.summaries import BuiltSummaries, SummaryBuild
 

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from storage.reading.decode import Decoded
-from tools.core.calendar import utc
+from tools.answers.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
-from tools.core.files.lines import (
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
+from tools.sandbox.files.lines import (
     Excerpt,
     Newline,
     count_lines,
@@ -22,9 +23,13 @@ from tools.core.files.lines import (
     newline_style,
     replace_lines,
 )
-from tools.core.files.sandbox import FileContent, Written
-from tools.core.files.text_encoding import editable_text, encode_text, present_encoding, read_text
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.files.sandbox import FileContent, Written
+from tools.sandbox.files.text_encoding import (
+    editable_text,
+    encode_text,
+    present_encoding,
+    read_text,
+)
 
 __all__ = [
     "DirectoryListing",

@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 
 from storage.models import Context, ContextType, SearchFilter
 from storage.shelf import Shelf
+from tools.answers.params import AgentId, DeviceId, Names, RawId, RawType, TimeWindow, UserId
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.params import AgentId, DeviceId, Names, RawId, RawType, TimeWindow, UserId
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 __all__ = ["forget"]

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from tools.core.context import RequestContext
 from tools.core.media import Media
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.core.web.form import Form
-from tools.core.web.site import followed_by
+from tools.sandbox.web.form import Form
+from tools.sandbox.web.site import followed_by
 
 if TYPE_CHECKING:
-    from tools.core.web.client import WebResponse
-    from tools.core.web.reading import Body
+    from tools.sandbox.web.client import WebResponse
+    from tools.sandbox.web.reading import Body
 
 __all__ = ["HttpAnswer", "http_request"]
 
@@ -108,7 +108,7 @@ async def http_request(
     ] = "auto",
 ) -> HttpAnswer:
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
-    from tools.core.web.reading import read_body  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.reading import read_body  # noqa: PLC0415  # imported on first use
 
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(

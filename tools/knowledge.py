@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
 from storage.shelf import Shelf
-from tools.core.context import RequestContext
-from tools.core.params import (
+from tools.answers.params import (
     AgentId,
     Content,
     DeviceId,
@@ -25,7 +24,8 @@ from tools.core.params import (
     UserId,
     instant,
 )
-from tools.core.retrieved import Retrieved
+from tools.answers.retrieved import Retrieved
+from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]

@@ -10,10 +10,8 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Stored
-from tools.core.calendar import utc
-from tools.core.context import RequestContext
-from tools.core.errors import InvalidArgumentsError
-from tools.core.params import (
+from tools.answers.calendar import utc
+from tools.answers.params import (
     AgentId,
     Content,
     DeviceId,
@@ -26,6 +24,8 @@ from tools.core.params import (
     UserId,
     layer_of,
 )
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use

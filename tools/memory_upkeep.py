@@ -13,10 +13,10 @@ from pydantic import Field
 
 from storage.memory.layers import UNUSED_SECONDS
 from storage.memory.models import MemoryLayer
+from tools.answers.managed import Action, Counts, ManagedMemory, Touched
+from tools.answers.params import AgentId, DeviceId, Layer, Numbers, SessionId, UserId, layer_of
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.managed import Action, Counts, ManagedMemory, Touched
-from tools.core.params import AgentId, DeviceId, Layer, Numbers, SessionId, UserId, layer_of
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 from tools.session_summaries import SessionBuild
 

@@ -8,10 +8,8 @@ from pydantic import Field
 
 from storage.people.models import EntityType, NewEntity, NewRelationship
 from storage.people.people import People
-from tools.core.context import RequestContext
-from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.params import AgentId, DeviceId, Metadata, Names, TopK, UserId
-from tools.core.people import (
+from tools.answers.params import AgentId, DeviceId, Metadata, Names, TopK, UserId
+from tools.answers.people import (
     DeletedEntity,
     DeletedRelationship,
     EntityAnswer,
@@ -26,6 +24,8 @@ from tools.core.people import (
     SavedRelationship,
     UserProfile,
 )
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from tools.core.context import RequestContext
-from tools.core.processes.models import Command
-from tools.core.processes.transcript import MOST_SECONDS, Transcript, transcribed
 from tools.core.spec import Effect, ToolScope, tool
+from tools.sandbox.processes.models import Command
+from tools.sandbox.processes.transcript import MOST_SECONDS, Transcript, transcribed
 
 __all__ = ["execute_python_code"]
 

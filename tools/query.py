@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from storage.retrieval.inquiry import Inquiry, Scope
-from tools.core.answer import Answer
+from tools.answers.answer import Answer
+from tools.answers.filters import FilterArguments, read_filters
+from tools.answers.params import AgentId, DeviceId, TopK, UserId
+from tools.answers.tailoring import tailored
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.filters import FilterArguments, read_filters
-from tools.core.params import AgentId, DeviceId, TopK, UserId
 from tools.core.spec import Effect, ToolScope, tool
-from tools.core.tailoring import tailored
 
 __all__ = ["query"]
 

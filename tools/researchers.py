@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from storage.directory.models import RESEARCHERS
+from tools.answers.directory import SearchedDirectory
+from tools.answers.directory_groups import FilteredDirectory
+from tools.answers.directory_items import ListedItems
+from tools.answers.params import AgentId, DeviceId, TopK, UserId
 from tools.core.context import RequestContext
-from tools.core.directory import SearchedDirectory
-from tools.core.directory_groups import FilteredDirectory
-from tools.core.directory_items import ListedItems
-from tools.core.params import AgentId, DeviceId, TopK, UserId
 from tools.core.spec import Effect, ToolScope, tool
 from tools.directory import (
     Limit,

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
-from tools.core.calendar import utc
+from tools.answers.calendar import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.files.file_texts import unicode_name
-from tools.core.filesearch.scope import Scope
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.files.file_texts import unicode_name
+from tools.sandbox.search.scope import Scope
 
 if TYPE_CHECKING:
-    from tools.core.filesearch.conversation import Found
+    from tools.sandbox.search.conversation import Found
 
 __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
 
@@ -253,7 +253,7 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
-    from tools.core.filesearch.words import words_of  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.search.words import words_of  # noqa: PLC0415  # imported on first use
 
     words = words_of(query)
     if not words:

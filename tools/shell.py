@@ -8,16 +8,16 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field
 
 from tools.core.context import RequestContext
-from tools.core.processes.jobs import Job
-from tools.core.processes.models import Command, Level
-from tools.core.processes.transcript import (
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.processes.jobs import Job
+from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.transcript import (
     MOST_SECONDS,
     State,
     Transcript,
     harmless,
     transcribed,
 )
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 
 __all__ = ["JobEnded", "JobOutput", "ShellTranscript", "bash", "bash_kill", "bash_output"]
 

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from tools.answers.batch_answers import Answers
+from tools.answers.cards import groups, parameters
+from tools.answers.found_tools import CARDS_CHARACTERS, FoundTools
+from tools.answers.params import TopK
+from tools.conversion.misfits import misfits
 from tools.core.batch import ToolCall
-from tools.core.batch_answers import Answers
-from tools.core.cards import groups, parameters
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.found_tools import CARDS_CHARACTERS, FoundTools
-from tools.core.misfits import misfits
-from tools.core.params import TopK
-from tools.core.retrieval.models import Match, SearchQuery, ToolRecord
 from tools.core.spec import (
     Effect,
     ToolFailure,
@@ -28,6 +27,7 @@ from tools.core.spec import (
     ToolSpec,
     tool,
 )
+from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
 __all__ = ["call_tool", "call_tools", "describe_tool", "search_tools"]
 

@@ -15,11 +15,11 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.core.web.site import followed_by
+from tools.sandbox.web.site import followed_by
 
 if TYPE_CHECKING:
-    from tools.core.web.client import WebResponse
-    from tools.core.web.page import Page
+    from tools.sandbox.web.client import WebResponse
+    from tools.sandbox.web.page import Page
 
 __all__ = ["WebPage", "read_web_page"]
 
@@ -87,7 +87,7 @@ async def read_web_page(
     ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
-    from tools.core.web.pages import page_of  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.pages import page_of  # noqa: PLC0415  # imported on first use
 
     response = await context.machine.web.request(
         "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)

@@ -44,8 +44,8 @@ class Toolcrib:
         # Each system loads its own parts only.
         from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as said above
         from storage.library import Library  # noqa: PLC0415  # as said above
+        from tools.conversion.function_to_mcp import FunctionToMCP  # noqa: PLC0415  # as said above
         from tools.core.context import RequestContext  # noqa: PLC0415  # as said above
-        from tools.core.function_to_mcp import FunctionToMCP  # noqa: PLC0415  # as said above
         from tools.core.media import Media  # noqa: PLC0415  # as said above
 
         self.context = RequestContext
@@ -68,15 +68,15 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.prompts import Prompts  # noqa: PLC0415  # each system loads its own only
-        from server.protocol import build_server  # noqa: PLC0415  # the same
-        from server.resources import ContextResources  # noqa: PLC0415  # the same
-        from server.sessions import Sessions  # noqa: PLC0415  # the same
-        from server.surface import FULL, Surface  # noqa: PLC0415  # the same
+        from server.mcp.prompts import Prompts  # noqa: PLC0415  # each system loads its own only
+        from server.mcp.protocol import build_server  # noqa: PLC0415  # the same
+        from server.mcp.resources import ContextResources  # noqa: PLC0415  # the same
+        from server.mcp.sessions import Sessions  # noqa: PLC0415  # the same
+        from server.mcp.surface import FULL, Surface  # noqa: PLC0415  # the same
         from storage.models import Identity  # noqa: PLC0415  # the same
-        from tools.core.files.sandbox import Sandbox  # noqa: PLC0415  # the same
         from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
         from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+        from tools.sandbox.files.sandbox import Sandbox  # noqa: PLC0415  # the same
 
         spec = self._convert(
             function, name=options.name, description=options.description, hidden=options.hidden

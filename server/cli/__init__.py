@@ -96,7 +96,7 @@ def toolcrib(
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
-    from server.cli.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
+    from server.cli.terminal.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed

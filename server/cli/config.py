@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, RootOption
-from server.settings_sources import SettingRow, explain, load
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.settings.sources import SettingRow, explain, load
 
 __all__ = ["config"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 
 if TYPE_CHECKING:
     from tools.core.registry import ToolRegistry
@@ -39,7 +39,7 @@ def convert(
     """Print the tools that a Python file's functions become; exits with 1 if one cannot."""
     from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
     from server.app import function_files  # noqa: PLC0415  # the same
-    from server.settings_sources import load  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
     from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
 
     path, name = _split(file)
@@ -83,7 +83,7 @@ def _print(shown: object) -> None:
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
-    from server.listed import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.mcp.listed import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
 
     if form is Form.FUNCTION_CALLING:
         return spec.function_calling()

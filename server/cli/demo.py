@@ -46,7 +46,7 @@ def demo(
     ] = None,
 ) -> None:
     """Start the real server, add a folder's documents as a client, and ask three questions."""
-    from server.settings_sources import load  # noqa: PLC0415  # `--help` does not wait for it
+    from server.settings.sources import load  # noqa: PLC0415  # `--help` does not wait for it
 
     settings = load()  # the server reads them too: what is wrong in them is said once, and here
     documents = folder.resolve() if folder else _bundled_documents()
@@ -61,7 +61,7 @@ def demo(
 
 def _import_sample(data_dir: Path) -> None:
     """Brings in made-up researchers, beside the server that runs."""
-    from server.cli.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
+    from server.cli.data.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
     from server.cli.opened import opened  # noqa: PLC0415  # the same
     from storage.directory.models import RESEARCHERS  # noqa: PLC0415  # the same
     from storage.directory.reading import read_records  # noqa: PLC0415  # the same
@@ -88,7 +88,7 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
     """
     from mcp import Client, MCPError, StdioServerParameters  # noqa: PLC0415  # imported on first use
 
-    from server.clients import command_path  # noqa: PLC0415  # the same
+    from server.clients.locations import command_path  # noqa: PLC0415  # the same
     from tools.core.errors import UnavailableError  # noqa: PLC0415  # the same
 
     arguments = ["serve", "--root", str(folder), "--data-dir", str(data_dir)]
@@ -128,10 +128,10 @@ def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
 
 
 async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
-    from server.cli.progress import bars  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import console, say  # noqa: PLC0415  # the same
-    from server.cli.walk import Folder  # noqa: PLC0415  # the same
-    from server.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
+    from server.cli.terminal.progress import bars  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
     from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
 
     files = list(Folder(folder).files())
@@ -162,7 +162,7 @@ async def _add(client: Client, name: Path) -> dict[str, Any]:
     Raises:
         InvalidArgumentsError: If it cannot be read.
     """
-    from server.cli.walk import check_name  # noqa: PLC0415  # imported on first use
+    from server.cli.data.walk import check_name  # noqa: PLC0415  # imported on first use
     from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
 
     check_name(name)
@@ -190,8 +190,8 @@ async def _ask(client: Client, question: str) -> None:
     from rich.console import Console  # noqa: PLC0415  # imported on first use
     from rich.text import Text  # noqa: PLC0415  # the same
 
-    from server.cli.hits import print_hits  # noqa: PLC0415  # the same
-    from server.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.terminal.hits import print_hits  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
@@ -220,7 +220,7 @@ def _print_clients(root: Path) -> None:
     from rich.console import Console  # noqa: PLC0415  # imported on first use
     from rich.text import Text  # noqa: PLC0415  # the same
 
-    from server.clients import CLIENTS, command_path  # noqa: PLC0415  # the same
+    from server.clients.locations import CLIENTS, command_path  # noqa: PLC0415  # the same
 
     console = Console()
     console.rule(Text("Connect a client", "bold"), align="left")

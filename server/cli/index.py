@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption
+from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
     from server.app import App
     from server.cli.record_files import Skipped
     from storage.catalog.records import Records
-    from tools.core.retrieval import ToolIndex
+    from tools.retrieval import ToolIndex
 
 __all__ = ["index"]
 
@@ -60,7 +60,7 @@ def index(
 
 def _index(records: Records, given: Path) -> None:
     from server.cli.record_files import read_records  # noqa: PLC0415  # imported on first use
-    from server.visible import visible  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
 
     directory = Path(os.path.realpath(given))
     found = read_records(directory)
@@ -72,7 +72,7 @@ def _index(records: Records, given: Path) -> None:
 
 
 def _remove(records: Records, given: Path) -> None:
-    from server.visible import visible  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
 
     gone = records.replace(Path(os.path.realpath(given)), [])
     typer.echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
@@ -80,8 +80,8 @@ def _remove(records: Records, given: Path) -> None:
 
 def _analyse(app: App) -> None:
     """Makes and keeps what tools are found by, so that no search waits for it."""
-    from tools.core.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
-    from tools.core.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
+    from tools.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
+    from tools.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
 
     index = ToolIndex(cache=app.library.catalog.analyses)
     Catalogue(app.registry, library=app.library, index=lambda: index).refresh()
@@ -97,8 +97,8 @@ def _analyse(app: App) -> None:
 
 def _show(index: ToolIndex, filling: threading.Thread) -> None:
     """Shows on a terminal how far the index is, until it is complete."""
-    from server.cli.progress import bars, counter  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal import console  # noqa: PLC0415  # the same
+    from server.cli.terminal.progress import bars, counter  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
 
     where = console()
     if not where.is_terminal:
@@ -111,7 +111,7 @@ def _show(index: ToolIndex, filling: threading.Thread) -> None:
 
 
 def _warn(skipped: list[Skipped]) -> None:
-    from server.cli.terminal import console, say  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console, say  # noqa: PLC0415  # imported on first use
 
     shown = console()
     for each in skipped:

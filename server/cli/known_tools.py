@@ -8,8 +8,8 @@ import anyio
 import typer
 
 from server.app import build, discover_tools, function_files
-from server.collection_settings import holdings_of
 from server.settings import Settings
+from server.settings.collections import holdings_of
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:

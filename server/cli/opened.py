@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from server.app import App, build
-from server.settings_sources import load
+from server.settings.sources import load
 from storage.database import RECORD, Database
 from storage.errors import BackupError
 

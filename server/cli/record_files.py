@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from storage.catalog.records import Record
-from tools.core.retrieval import ToolRecord
+from tools.retrieval import ToolRecord
 
 __all__ = ["Found", "Skipped", "read_records"]
 

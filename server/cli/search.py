@@ -11,12 +11,12 @@ import anyio
 import anyio.to_thread
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.core.retrieval import SearchQuery
-    from tools.core.retrieval.catalogue import Found
+    from tools.retrieval import SearchQuery
+    from tools.retrieval.catalogue import Found
 
 __all__ = ["search"]
 
@@ -45,7 +45,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Find tools by what they do: all there are, and those that `index` has read."""
     from server.cli.known_tools import tell_unlisted  # noqa: PLC0415  # `--help` needs no SDK
     from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from tools.core.retrieval import SearchQuery  # noqa: PLC0415  # the same
+    from tools.retrieval import SearchQuery  # noqa: PLC0415  # the same
 
     if not query.strip():
         raise typer.BadParameter("it is empty", param_hint="--query")
@@ -69,8 +69,8 @@ async def _found(app: App, asked: SearchQuery) -> list[Found]:
 
 def _search(app: App, asked: SearchQuery) -> list[Found]:
     """Searches when the index has all its parts, or goes by what it has after some seconds."""
-    from tools.core.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
-    from tools.core.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
+    from tools.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
+    from tools.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
 
     index = ToolIndex(cache=app.library.catalog.analyses)
     catalogue = Catalogue(app.registry, library=app.library, index=lambda: index)
@@ -86,7 +86,7 @@ def _search(app: App, asked: SearchQuery) -> list[Found]:
 
 
 def _described(rank: int, found: Found) -> dict[str, Any]:
-    from tools.core.retrieval.file_records import FROM_FILE  # noqa: PLC0415  # on first use
+    from tools.retrieval.file_records import FROM_FILE  # noqa: PLC0415  # on first use
 
     return {
         "rank": rank,
@@ -98,9 +98,9 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Found]) -> None:
-    from server.cli.screen import say  # noqa: PLC0415  # imported on first use
-    from server.visible import visible  # noqa: PLC0415  # the same
-    from tools.core.cards import clipped_line  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from tools.answers.cards import clipped_line  # noqa: PLC0415  # the same
 
     if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)

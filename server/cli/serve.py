@@ -13,7 +13,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 
 __all__ = ["Transport", "serve"]
 
@@ -44,9 +44,10 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
     with _uncollected():
-        from server import logs, transports  # noqa: PLC0415  # `--help` does not wait for the SDK
+        from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
-        from server.settings_sources import load  # noqa: PLC0415  # the same
+        from server.settings.sources import load  # noqa: PLC0415  # the same
+        from server.transport import transports  # noqa: PLC0415  # `--help` does not wait for the SDK
 
         flags = {
             "http.host": host,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from server.cli.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from tools.core.spec import ToolSpec
 
 __all__ = ["tools"]
@@ -33,7 +33,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     """
     from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
     from server.cli.known_tools import tools_of  # noqa: PLC0415  # the same
-    from server.settings_sources import load  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
@@ -64,9 +64,9 @@ def _described(spec: ToolSpec) -> dict[str, object]:
 
 
 def _print(specs: Sequence[ToolSpec]) -> None:
-    from server.cli.screen import say  # noqa: PLC0415  # JSON needs none
-    from server.visible import visible  # noqa: PLC0415  # the same
-    from tools.core.cards import clipped_line, summary  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from tools.answers.cards import clipped_line, summary  # noqa: PLC0415  # the same
 
     for spec in specs:
         also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 
 __all__ = ["VARIABLE", "allowed_servers", "depth_of"]
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.calling.calls import call
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.changes import Changes

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
 from pydantic import ValidationError
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.health import Backoff, Health, State

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TypeVar
 
+from storage.contexts.intake import OnProgress
 from storage.database import Database
 from storage.directory.classify import classify
 from storage.directory.fields import united
@@ -17,7 +18,6 @@ from storage.directory.searching import Searches
 from storage.directory.writing import Batch, remove_records, stored_keys
 from storage.errors import InvalidSourceError
 from storage.index.indexer import Indexer
-from storage.intake import OnProgress
 from storage.models import Identity
 from storage.people.questions import kernel_of, name_in
 from storage.retrieval.search import SearchEngine

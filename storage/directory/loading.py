@@ -7,11 +7,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from storage.contexts.wholetext import whole_text
 from storage.directory.models import Directory
 from storage.directory.results import Entry, FoundItem, Owner
 from storage.directory.shelving import OWNER, TITLE, YEAR, values_of
 from storage.models import Chunk, Context, SearchHit
-from storage.wholetext import whole_text
 
 __all__ = ["item_of_hit", "load_citations", "load_entries", "year_of"]
 

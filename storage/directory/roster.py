@@ -13,11 +13,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 
+from storage.contexts.filters import Where, identity_clause
 from storage.database import Database
 from storage.directory.groups import Groups
 from storage.directory.models import Directory
 from storage.directory.shelving import values_of
-from storage.filters import Where, identity_clause
 from storage.models import ContextType, Identity
 from storage.people.likeness import nearest
 from storage.people.nameindex import NameIndex

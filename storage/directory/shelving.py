@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
+from storage.contexts.intake import PreparedChunk, chunk_terms
 from storage.directory.models import Directory, Item, Record
-from storage.intake import PreparedChunk, chunk_terms
 from storage.models import NewContext
 from storage.reading.chunk import chunk
 from storage.tokenize import fold_accents

@@ -12,7 +12,9 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from storage.contexts import insert_whole
+from storage.contexts.contexts import insert_whole
+from storage.contexts.filters import exactly
+from storage.contexts.intake import PreparedChunk, as_json, normalized
 from storage.directory.models import Directory, Item, Record
 from storage.directory.shelving import (
     OWNER,
@@ -24,8 +26,6 @@ from storage.directory.shelving import (
     record_context,
     record_digest,
 )
-from storage.filters import exactly
-from storage.intake import PreparedChunk, as_json, normalized
 from storage.models import ContextType, Identity
 
 __all__ = ["Batch", "remove_records", "stored_keys"]

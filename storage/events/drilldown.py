@@ -21,10 +21,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from storage.contexts.filters import Where, compile_filter
 from storage.database import Database
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK
 from storage.events.hierarchy import FROM_SUMMARIES
-from storage.filters import Where, compile_filter
 from storage.index import vectorscan
 from storage.index.lexical import UserIndex
 from storage.index.selection import Selection

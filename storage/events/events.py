@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from storage.contexts import read_context, update_context
+from storage.contexts.contexts import read_context, update_context
+from storage.contexts.intake import insert_chunks, insert_context, insert_mentions, prepare
 from storage.database import Database
 from storage.events.buckets import DAY, MONTH, WEEK, Bucket
 from storage.events.drilldown import EventResult, search_events
@@ -25,7 +26,6 @@ from storage.events.hierarchy import (
 )
 from storage.index.embedders.protocol import Embedder
 from storage.index.indexer import Indexer
-from storage.intake import insert_chunks, insert_context, insert_mentions, prepare
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
 from storage.retrieval.search import SearchEngine
 

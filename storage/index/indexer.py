@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from storage.contexts.queues import store_vector
 from storage.database import Database
 from storage.errors import StorageError, StorageUnavailableError
 from storage.index import upkeep
@@ -32,7 +33,6 @@ from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
-from storage.queues import store_vector
 
 __all__ = ["Chore", "Indexer"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from storage.filters import Where
+from storage.contexts.filters import Where
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,10 +16,10 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from storage.contexts.intake import chunk_terms
 from storage.database import Database
 from storage.index import lexical, postings
 from storage.index.postings import Chunks, Postings
-from storage.intake import chunk_terms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,10 +7,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from storage.events.buckets import SECOND, Bucket
-from storage.events.hierarchy import gather
-from storage.filters import exactly
-from storage.intake import (
+from storage.contexts.filters import exactly
+from storage.contexts.intake import (
     PreparedChunk,
     as_json,
     chunk_terms,
@@ -18,6 +16,8 @@ from storage.intake import (
     insert_mentions,
     prepare,
 )
+from storage.events.buckets import SECOND, Bucket
+from storage.events.hierarchy import gather
 from storage.keeping.records import ContextRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.memory.making import find_made

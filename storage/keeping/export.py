@@ -19,13 +19,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from storage.contexts.filters import Where, identity_clause
+from storage.contexts.wholetext import places_in_whole, whole_text
 from storage.database import Database
 from storage.errors import BackupError
-from storage.filters import Where, identity_clause
 from storage.keeping.notes import write_note
 from storage.keeping.replacement import arriving_file, arriving_folder, refusals
 from storage.models import Chunk, Identity
-from storage.wholetext import places_in_whole, whole_text
 
 __all__ = ["FORMAT", "OnExported", "export_jsonl", "export_markdown"]
 

@@ -22,7 +22,7 @@ STALE_SECONDS = 3600
 """Age from which a temporary file was left by a writer that was killed: none works so long."""
 
 _TEMPORARY = re.compile(r"\.toolcrib-[0-9a-f]{16}\.tmp")
-"""The names that every writer of ours gives, those of `tools.core.files.replace` too."""
+"""The names that every writer of ours gives, those of `tools.sandbox.files.replace` too."""
 
 _BESIDE = ("", "-journal", "-wal", "-shm")
 """What SQLite may put beside a file."""

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.contexts import chunks_of, read_context
-from storage.filters import Where
+from storage.contexts.contexts import chunks_of, read_context
+from storage.contexts.filters import Where
+from storage.contexts.wholetext import whole_text
 from storage.memory.layers import LAST_TOUCHED, weight
 from storage.memory.models import MemoryLayer
 from storage.models import Context
-from storage.wholetext import whole_text
 
 __all__ = [
     "Memory",

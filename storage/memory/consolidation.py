@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from itertools import groupby
 
+from storage.contexts.filters import Where
 from storage.database import Database
 from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
-from storage.filters import Where
 from storage.index.embedders.protocol import Embedder
 from storage.memory.entries import Entries
 from storage.memory.layers import persist, persistable

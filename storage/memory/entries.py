@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from storage.contexts.filters import Where, identity_clause
 from storage.database import Database
-from storage.filters import Where, identity_clause
 from storage.memory.insertion import insert, whole
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity

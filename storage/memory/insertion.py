@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
-from storage.filters import exactly, identity_clause
+from storage.contexts.filters import exactly, identity_clause
 from storage.memory.models import NewEntry
 from storage.models import Identity
 

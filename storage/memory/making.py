@@ -6,9 +6,9 @@ import sqlite3
 import time
 from collections.abc import Sequence
 
-from storage.contexts import insert_whole, update_context
-from storage.filters import Where, exactly
-from storage.intake import PreparedChunk, insert_chunks
+from storage.contexts.contexts import insert_whole, update_context
+from storage.contexts.filters import Where, exactly
+from storage.contexts.intake import PreparedChunk, insert_chunks
 from storage.models import Identity, NewContext
 
 __all__ = ["TELLING", "find_made", "place"]

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.contexts import ContextRepository
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.filters import Where, identity_clause
+from storage.contexts.intake import normalized, prepare
+from storage.contexts.knowledge import KnowledgeBase
 from storage.database import Database
-from storage.filters import Where, identity_clause
 from storage.index.embedders.protocol import Embedder
 from storage.index.indexer import Indexer
-from storage.intake import normalized, prepare
-from storage.knowledge import KnowledgeBase
 from storage.memory import browsing
 from storage.memory.browsing import Memory
 from storage.memory.entries import Entries

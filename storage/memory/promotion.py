@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Sequence
 from hashlib import sha256
 
-from storage.contexts import read_context
+from storage.contexts.contexts import read_context
+from storage.contexts.filters import Where
+from storage.contexts.intake import normalized, prepare
 from storage.database import Database
-from storage.filters import Where
-from storage.intake import normalized, prepare
 from storage.memory.making import TELLING, place
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext

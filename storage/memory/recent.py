@@ -8,8 +8,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from storage.contexts.filters import identity_clause
 from storage.database import Database
-from storage.filters import identity_clause
 from storage.memory.entries import Entries
 from storage.memory.models import Entry
 from storage.models import Identity

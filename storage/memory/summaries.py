@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from storage.contexts import read_context
+from storage.contexts.contexts import read_context
+from storage.contexts.filters import Where, exactly
+from storage.contexts.intake import prepare
 from storage.database import Database
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
-from storage.filters import Where, exactly
 from storage.index.embedders.protocol import Embedder
-from storage.intake import prepare
 from storage.memory.entries import Entries
 from storage.memory.making import TELLING, find_made, place
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from storage.contexts.filters import Where, exactly, identity_clause
 from storage.errors import AmbiguousNameError, InvalidSourceError
-from storage.filters import Where, exactly, identity_clause
 from storage.models import Identity
 from storage.people.models import Entity, EntityMatch, EntityType, NewEntity
 from storage.people.named_values import merged_values

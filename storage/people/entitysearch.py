@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from storage.filters import Where
+from storage.contexts.filters import Where
 from storage.people.entities import entity_of, folded_names, matches_of, sure_matches
 from storage.people.likeness import Likeness, likely, nearest
 from storage.people.models import Entity, EntityMatch

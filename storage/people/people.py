@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from storage.contexts.filters import Where
 from storage.database import Database
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
-from storage.filters import Where
 from storage.models import Identity
 from storage.people import entities, mentions, profiles, relationships
 from storage.people.entitysearch import find_entities, near_entities, search_entities

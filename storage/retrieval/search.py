@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from storage.contexts import load_chunks, newest_chunks
+from storage.contexts.contexts import load_chunks, newest_chunks
+from storage.contexts.filters import compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.filters import compile_filter
 from storage.index import vectorscan
 from storage.index.delivery import generation
 from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder

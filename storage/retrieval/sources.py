@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from storage.labels import is_labelled
+from storage.contexts.labels import is_labelled
 from storage.models import Context, ContextType, SearchFilter
 
 __all__ = ["MEMORY", "ORIGINS", "Source", "origin_of"]
@@ -37,7 +37,7 @@ class Source:
         raw_types: Only contexts of these kinds of source.
         under: Only contexts whose raw_id begins with this, such as "guides/" for a folder.
         labels: Only contexts with one of the values under each key of their metadata, as
-            `storage.labels.label_of` writes them.
+            `storage.contexts.labels.label_of` writes them.
     """
 
     name: str

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from server.gateway_settings import ProfileSettings, ServerSettings
-from server.settings_sources import load
+from server.settings.gateway import ProfileSettings, ServerSettings
+from server.settings.sources import load
 from server.upstream.safety.naming import LONGEST
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,11 @@ import pytest
 
 import tools
 from server.app import App, build
-from server.safety_settings import PolicySettings
 from server.settings import Settings
+from server.settings.safety import PolicySettings
 from storage.models import Identity
+from tools.conversion.schema import resolve
 from tools.core.context import RequestContext
-from tools.core.conversion.schema import resolve
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 

@@ -14,9 +14,9 @@ from mcp import Client
 
 import tools
 from server.app import App, build
+from server.mcp.surface import EVERYDAY
 from server.settings import Settings
-from server.surface import EVERYDAY
-from tools.core.conversion.schema import resolve
+from tools.conversion.schema import resolve
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 

@@ -16,7 +16,7 @@ BY_SETTING = pytest.mark.parametrize("key", FIELDS)
 def test_a_setting_says_what_it_means(key: str) -> None:
     field: FieldInfo = FIELDS[key]
     assert field.description, (
-        f"{key} has no description: give it Field(description=…) in server/settings.py."
+        f"{key} has no description: give it Field(description=…) in server/settings/settings.py."
     )
 
 
@@ -36,5 +36,5 @@ def test_the_docs_name_no_setting_that_is_gone() -> None:
         line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
     ]
     assert [row.split("`")[1] for row in rows] == list(FIELDS), (
-        "docs/settings.md lists the settings in the order of server/settings.py, each once."
+        "docs/settings.md lists the settings in the order of server/settings/settings.py, each once."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.startup import HEAVY, modules_at_reply
-from server.clients import command_path
+from server.clients.locations import command_path
 
 BROUGHT_BY_THE_SDK = {"uvicorn"}
 """`import mcp` loads it, whatever the transport."""

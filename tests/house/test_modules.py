@@ -25,7 +25,7 @@ BENEATH = {
 OURS = {*BENEATH, "tests", "benchmarks"}
 MODULES = sorted(path for floor in BENEATH for path in (ROOT / floor).rglob("*.py"))
 MOST_LINES = 400
-SETTINGS_READERS = ("server/app.py", "server/cli/", "server/settings_sources.py")
+SETTINGS_READERS = ("server/app.py", "server/cli/", "server/settings/sources.py")
 BESIDES_PACKAGES = {"mcp", "mcp_types", "pydantic", "rich", "uvicorn", "numpy", "chromadb"}
 """What a package's `__init__` must not load, the standard library and the small aside."""
 
@@ -123,7 +123,7 @@ def test_settings_are_read_by_the_composition_root_and_the_command_line_only() -
         for path in MODULES
         if not _shown(path).startswith(SETTINGS_READERS)
         for line, name in imports(path.read_text(encoding="utf-8"), _package(path))
-        if name.startswith("server.settings_sources")
+        if name.startswith("server.settings.sources")
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -131,7 +131,7 @@ def test_settings_are_read_by_the_composition_root_and_the_command_line_only() -
 def test_the_environment_is_read_as_settings_only() -> None:
     wrong = [
         f"{_shown(path)}:{node.lineno} reads the environment: make it a setting "
-        "(server/settings.py) and hand it down."
+        "(server/settings/settings.py) and hand it down."
         for path in MODULES
         if not _shown(path).startswith(SETTINGS_READERS)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -11,18 +11,18 @@ import pytest
 from mcp.server.lowlevel import Server
 
 import tools
-from server.prompts import Prompts
-from server.protocol import build_server
-from server.resources import ContextResources
-from server.sessions import Sessions
-from server.surface import FULL, Surface
+from server.mcp.prompts import Prompts
+from server.mcp.protocol import build_server
+from server.mcp.resources import ContextResources
+from server.mcp.sessions import Sessions
+from server.mcp.surface import FULL, Surface
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
-from tools.core.files.sandbox import Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
+from tools.sandbox.files.sandbox import Sandbox
 
 IDENTITY = Identity(user_id="ann")
 

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from server.embedders import find_embedder, make_embedder
-from server.index_settings import EmbedderKind, EmbedderSettings
+from server.settings.index import EmbedderKind, EmbedderSettings
 
 IDS = {
     "minilm": "all-MiniLM-L6-v2-onnx-int8",

@@ -12,7 +12,7 @@ import pytest
 from server.safety import make_processes
 from server.settings import Settings
 from tools.core.errors import UnavailableError
-from tools.core.processes.models import Command
+from tools.sandbox.processes.models import Command
 
 pytestmark = [
     pytest.mark.anyio,

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from server.app import build
-from server.clients import command_path
+from server.clients.locations import command_path
 from server.settings import FunctionSettings, Settings
 from tools.core.spec import ToolResult
 

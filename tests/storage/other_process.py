@@ -14,8 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.contexts import ContextRepository
-from storage.intake import PreparedChunk
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.intake import PreparedChunk
 from storage.keeping.backup import back_up
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter

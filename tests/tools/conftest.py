@@ -17,7 +17,7 @@ from mcp import Client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from server.app import App, build
-from server.settings_sources import load
+from server.settings.sources import load
 
 
 @dataclass

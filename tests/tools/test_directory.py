@@ -10,9 +10,9 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from server.collection_settings import holdings_of
+from server.settings.collections import holdings_of
 from storage.directory.reading import read_records
-from tools.core.directory import counted
+from tools.answers.directory import counted
 
 pytestmark = pytest.mark.anyio
 

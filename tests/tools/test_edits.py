@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
@@ -20,10 +21,9 @@ from tools.core.errors import (
     PermissionDeniedError,
     ToolError,
 )
-from tools.core.files.sandbox import MAX_EDIT_BYTES, Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, Subject, SubjectKind
 from tools.edits import edit_file, insert_text_file
+from tools.sandbox.files.sandbox import MAX_EDIT_BYTES, Sandbox
 
 GERMAN = "Die Größe der Straße überrascht die Bürger. Übermäßig müde Gäste äßen Käse.\n" * 8
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
@@ -18,10 +19,9 @@ from tools.core.errors import (
     PermissionDeniedError,
     ToolError,
 )
-from tools.core.files.sandbox import Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect
 from tools.files import MAX_ENTRIES, list_directory, read_file, write_file
+from tools.sandbox.files.sandbox import Sandbox
 
 GERMAN = (
     "Die Größe der Straße überrascht die Bürger. Übermäßig müde Gäste äßen Käse, "

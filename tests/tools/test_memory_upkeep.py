@@ -10,7 +10,7 @@ from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
 from storage.memory.models import NewEntry
-from tools.core.writing import MOST_WRITTEN
+from tools.answers.writing import MOST_WRITTEN
 from tools.session_summaries import _earlier
 
 pytestmark = pytest.mark.anyio

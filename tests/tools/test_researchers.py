@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.app import build
-from server.cli.directory_importer import SAMPLE
+from server.cli.data.directory_importer import SAMPLE
 from server.settings import Settings
 from storage.directory.models import RESEARCHERS
 from storage.directory.reading import read_records

@@ -17,8 +17,8 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from server.app import App
 from storage.catalog.records import Record
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.media import Media
 from tools.core.spec import Effect, ToolFailure, ToolResult, ToolScope, tool
 

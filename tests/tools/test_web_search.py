@@ -16,7 +16,7 @@ from tools.core.errors import ToolError
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
-from tools.core.web.search import SearchPace, make_search
+from tools.sandbox.web.search.search import SearchPace, make_search
 
 pytestmark = pytest.mark.anyio
 

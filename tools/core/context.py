@@ -11,21 +11,21 @@ import anyio
 from storage.models import Identity
 from tools.core.approval import Approver
 from tools.core.errors import PermissionDeniedError
-from tools.core.files.sandbox import Sandbox
 from tools.core.first_use import first_use
 from tools.core.repetition import Repetition
 from tools.core.sampling import Sampler
 from tools.core.toolset import ToolSet
+from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
     from tools.core.batch import ToolCall
-    from tools.core.filesearch.search import FileSearch
     from tools.core.holdings import Holdings
     from tools.core.machine import Machine
-    from tools.core.retrieval.catalogue import Catalogue
     from tools.core.spec import ToolResult
+    from tools.retrieval.catalogue import Catalogue
+    from tools.sandbox.search.search import FileSearch
 
 __all__ = ["Calls", "ProgressReporter", "RequestContext"]
 

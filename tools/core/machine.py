@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tools.core.filesearch.search import FileSearch
-    from tools.core.processes.jobs import Jobs
-    from tools.core.processes.processes import Processes
-    from tools.core.web.client import WebClient
-    from tools.core.web.search import WebSearch
+    from tools.sandbox.processes.jobs import Jobs
+    from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.search.search import FileSearch
+    from tools.sandbox.web.client import WebClient
+    from tools.sandbox.web.search.search import WebSearch
 
 __all__ = ["Machine"]
 
@@ -45,14 +45,14 @@ class Machine:
     @cached_property
     def jobs(self) -> Jobs:
         """Programs that run in the background, until they end or the server does."""
-        from tools.core.processes.jobs import Jobs  # noqa: PLC0415  # imported on first use
+        from tools.sandbox.processes.jobs import Jobs  # noqa: PLC0415  # imported on first use
 
         return Jobs(self.processes)
 
     @cached_property
     def file_search(self) -> FileSearch:
         """Searches among files, with a program of its own."""
-        from tools.core.filesearch.search import FileSearch  # noqa: PLC0415  # the same
+        from tools.sandbox.search.search import FileSearch  # noqa: PLC0415  # the same
 
         return FileSearch(self.processes)
 

@@ -12,22 +12,22 @@ from typing import Any
 import anyio
 
 from storage.library import Library
-from tools.core.audit import Audit
+from tools.core.audit.audit import Audit
+from tools.core.audit.recording import BegunCall, Recording
 from tools.core.batch import Made, ToolCall, run_batch
 from tools.core.budget import fit_text
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.failures import as_tool_error, only_cause
-from tools.core.files.sandbox import Sandbox
 from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.permission import Permission, Permissions
-from tools.core.recording import BegunCall, Recording
 from tools.core.registry import ToolRegistry
-from tools.core.retrieval.catalogue import Catalogue, check_admitted
 from tools.core.sampling import AnswersAwaitedError
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
+from tools.retrieval.catalogue import Catalogue, check_admitted
+from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["SandboxToolManager"]
 

@@ -14,13 +14,13 @@ from tools.core.approval import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.first_use import first_use
-from tools.core.policy.verdict import Decision, Verdict
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
+from tools.policy.verdict import Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.machine import Machine
-    from tools.core.policy.places import PlaceRules
-    from tools.core.policy.policy import Policy
+    from tools.policy.places import PlaceRules
+    from tools.policy.policy import Policy
 
 __all__ = ["Permission", "Permissions"]
 

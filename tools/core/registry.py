@@ -14,9 +14,9 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-from tools.core.conversion.naming import tool_name
+from tools.conversion.callables.naming import tool_name
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import UnknownToolError
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.holdings import Holdings
 from tools.core.spec import MARK, ToolOffer, ToolOptions, ToolSpec
 from tools.core.toolset import ToolSet

@@ -8,9 +8,9 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
-from server.profiles import Profiles
-from server.prompts import Prompts
-from server.resources import ContextResources
+from server.mcp.profiles import Profiles
+from server.mcp.prompts import Prompts
+from server.mcp.resources import ContextResources
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.prompts import GatewayPrompts
 from server.upstream.browsing.resources import GatewayResources

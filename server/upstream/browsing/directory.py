@@ -8,7 +8,7 @@ from functools import partial
 import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from server.paging import Section
+from server.mcp.paging import Section
 from server.upstream.browsing.uris import SERVER_KEY, is_ours, namespaced
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream

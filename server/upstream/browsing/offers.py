@@ -14,8 +14,8 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from server.auth import speaker_of
-from server.rounds import Round
+from server.mcp.rounds import Round
+from server.transport.auth import speaker_of
 from server.upstream.calling.desk import Desk
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.meta import with_meta_handed_on

@@ -9,9 +9,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from pydantic import TypeAdapter
 
-from server.paging import Section, page
-from server.prompts import PROMPTS, Prompts
-from server.resources import PAGE_SIZE
+from server.mcp.paging import Section, page
+from server.mcp.prompts import PROMPTS, Prompts
+from server.mcp.resources import PAGE_SIZE
 from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources

@@ -9,8 +9,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
-from server.paging import DOCUMENTS, page, place_of
-from server.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
+from server.mcp.paging import DOCUMENTS, page, place_of
+from server.mcp.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
 from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split

@@ -31,7 +31,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.resources import no_resource_at
+from server.mcp.resources import no_resource_at
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources
 from server.upstream.browsing.watches import Hear, Watched, Watches

@@ -15,7 +15,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 __all__ = ["Abilities", "Counterpart", "Counterparts"]
 
 MOST = 1_000
-"""Conversations that are kept in mind, as `server.sessions` does."""
+"""Conversations that are kept in mind, as `server.mcp.sessions` does."""
 
 FIRST_WORD = 1.0
 """Seconds that are waited for a client that was just started with this process."""

@@ -14,9 +14,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from starlette.requests import Request
 
-from server.auth import speaker_of
-from server.rounds import Round
-from server.sessions import Sessions
+from server.mcp.rounds import Round
+from server.mcp.sessions import Sessions
+from server.transport.auth import speaker_of
 from server.upstream.calling.counterparts import Abilities, Counterparts
 from server.upstream.calling.logs import opted_level
 from server.upstream.calling.parked import ParkedCalls, Stay

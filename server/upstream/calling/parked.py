@@ -19,7 +19,7 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
-from server.rounds import Round
+from server.mcp.rounds import Round
 from server.upstream.calling.patience import Patience
 from server.upstream.calling.ways import fits
 from storage.models import Identity

@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 
-from server.visible import visible, visible_lines
+from server.mcp.visible import visible, visible_lines
 
 __all__ = ["UnshowableError", "completed_id", "presented", "presented_page"]
 

@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.rounds import Round
+from server.mcp.rounds import Round
 from server.upstream.calling.meta import asks_for_progress, handed_on
 
 if TYPE_CHECKING:

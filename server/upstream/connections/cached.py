@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import anyio.to_thread
 from pydantic import ValidationError
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.listing import Listing
 from storage.errors import StorageError
 

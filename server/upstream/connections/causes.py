@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.visible import visible
 from server.upstream.connections.link import Link
-from server.visible import visible
+from tools.core.audit.redact import redacted_text
 from tools.core.errors import ToolError, UpstreamError
-from tools.core.redact import redacted_text
 
 __all__ = ["problem_of"]
 

@@ -8,8 +8,8 @@ from collections import deque
 
 import anyio
 
-from server.visible import visible
-from tools.core.redact import redacted_text
+from server.mcp.visible import visible
+from tools.core.audit.redact import redacted_text
 
 __all__ = ["Flow", "Tail"]
 

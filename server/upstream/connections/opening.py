@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import TaskGroup
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
 from server.upstream.connections.http_link import HttpLink

@@ -18,14 +18,14 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.pipes import Outlet, lines_of
-from server.streams import Incoming, Outgoing
+from server.transport.pipes import Outlet, lines_of
+from server.transport.streams import Incoming, Outgoing
 from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, said_last
 from tools.core.errors import UnavailableError
-from tools.core.processes.launcher import Launcher
-from tools.core.processes.models import Prepared
-from tools.core.processes.running import Running
+from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.running import Running
+from tools.sandbox.processes.models import Prepared
 
 __all__ = ["Program", "StdioLink"]
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 from pydantic import SecretStr
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.expansion import expand
 from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
@@ -24,7 +24,7 @@ from server.upstream.depth import VARIABLE, depth_of
 from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from tools.core.processes.launcher import Launcher
+    from tools.sandbox.processes.launching.launcher import Launcher
 
 __all__ = ["Transports"]
 
@@ -67,7 +67,7 @@ class Transports:
 
     def _program(self, name: str, settings: ServerSettings) -> Link:
         from server.upstream.connections.stdio_link import Program, StdioLink  # noqa: PLC0415  # on first use
-        from tools.core.processes.launcher import Launcher  # noqa: PLC0415  # the same
+        from tools.sandbox.processes.launching.launcher import Launcher  # noqa: PLC0415  # the same
 
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)

@@ -11,16 +11,16 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.safety.conversion import Invoke, to_barred, to_spec
 from server.upstream.safety.naming import exposed_name
 from server.upstream.safety.vetting import Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
 from tools.core.registry import ToolRegistry
-from tools.core.retrieval.catalogue import check_admitted
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
+from tools.retrieval.catalogue import check_admitted
 
 __all__ = ["Admission"]
 

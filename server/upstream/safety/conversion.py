@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.safety.naming import SEPARATOR, exposed_name
 from server.upstream.safety.schemas import rooted, sound
 from tools.core.context import RequestContext

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks

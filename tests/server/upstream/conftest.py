@@ -14,9 +14,9 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
 from server.app import App, build
-from server.gateway_settings import ServerSettings
-from server.safety_settings import PolicySettings
 from server.settings import Settings
+from server.settings.gateway import ServerSettings
+from server.settings.safety import PolicySettings
 
 TOY = Path(__file__).with_name("toy_upstream.py")
 

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from server.clients import command_path
-from server.gateway_settings import ServerSettings
+from server.clients.locations import command_path
+from server.settings.gateway import ServerSettings
 from server.upstream.depth import VARIABLE, allowed_servers, depth_of
 
 pytestmark = pytest.mark.slow

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from storage.contexts import ContextRepository
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.filters import compile_filter
+from storage.contexts.intake import PreparedChunk
 from storage.database import Database
-from storage.filters import compile_filter
 from storage.index.lexical import MAX_QUERY_TERMS, UserIndex, count_chunks
 from storage.index.selection import Selection
-from storage.intake import PreparedChunk
 from storage.models import Identity, NewContext, SearchFilter
 from storage.tokenize import tokenize
 

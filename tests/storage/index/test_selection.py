@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from storage.contexts import insert_whole
+from storage.contexts.contexts import insert_whole
+from storage.contexts.filters import compile_filter
+from storage.contexts.intake import PreparedChunk
 from storage.database import Database
-from storage.filters import compile_filter
 from storage.index import selection as selection_module
 from storage.index.selection import Selection
-from storage.intake import PreparedChunk
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
 
 ANN = Identity(user_id="ann")

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from storage.contexts import ContextRepository
+from storage.contexts.contexts import ContextRepository
+from storage.contexts.filters import compile_filter
+from storage.contexts.intake import PreparedChunk, chunk_terms, prepare
 from storage.database import Database
-from storage.filters import compile_filter
 from storage.index import lexical, postings, upkeep
 from storage.index.postings import Postings
 from storage.index.selection import Selection
-from storage.intake import PreparedChunk, chunk_terms, prepare
 from storage.models import Identity, NewContext, SearchFilter
 
 ANY = SearchFilter()

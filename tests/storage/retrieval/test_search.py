@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.filters import compile_filter
+from storage.contexts.filters import compile_filter
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 from storage.index.lexical import UserIndex

@@ -18,10 +18,10 @@ import pytest
 
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
-from tools.core.files.sandbox import Sandbox
-from tools.core.function_to_mcp import FunctionToMCP
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
+from tools.sandbox.files.sandbox import Sandbox
 
 
 @pytest.fixture

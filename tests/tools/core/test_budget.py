@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.budget import fit_text
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec, tool
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import UnknownToolError
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core import errors
 from tools.core.errors import InvalidArgumentsError, ToolError, UnknownToolError
-from tools.core.function_to_mcp import FunctionToMCP
 from tools.core.spec import Effect, ToolFailure, ToolOptions, ToolResult, ToolScope, tool
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.core.function_to_mcp import FunctionToMCP
+from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec, tool
 from tools.core.toolset import ToolSet
 

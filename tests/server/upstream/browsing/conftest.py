@@ -12,9 +12,9 @@ import pytest
 from mcp import Client
 
 from server.app import App, build
-from server.gateway_settings import ServerSettings
-from server.safety_settings import PolicySettings
 from server.settings import Settings
+from server.settings.gateway import ServerSettings
+from server.settings.safety import PolicySettings
 
 BROWSED = Path(__file__).with_name("browsed_server.py")
 

@@ -9,8 +9,8 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from server.gateway_settings import ProfileSettings, ServerSettings
-from server.resources import PAGE_SIZE, VIEWS
+from server.mcp.resources import PAGE_SIZE, VIEWS
+from server.settings.gateway import ProfileSettings, ServerSettings
 from storage.models import Identity, NewContext
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

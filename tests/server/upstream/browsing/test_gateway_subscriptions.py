@@ -18,7 +18,7 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 
 from server.app import App
-from server.gateway_settings import ProfileSettings
+from server.settings.gateway import ProfileSettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -20,7 +20,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
-from server.clients import command_path
+from server.clients.locations import command_path
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks
 from server.upstream.connections.transport import Transports

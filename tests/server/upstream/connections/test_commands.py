@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from server.clients import command_path
+from server.clients.locations import command_path
 
 pytestmark = pytest.mark.slow
 

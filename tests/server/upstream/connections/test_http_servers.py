@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.health import State
 from tools.core.errors import UnavailableError, UpstreamError
 

@@ -155,7 +155,7 @@ async def test_a_server_ends_with_us_however_we_end(frail: Any, until: Any, tmp_
     settings = toy.settings().model_dump(include={"command", "args"})
     script = f"""
 import anyio
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.transport import Transports
 async def main():
     link = await Transports({{}}).link("toy", ServerSettings(**{settings!r}))

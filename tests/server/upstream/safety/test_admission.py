@@ -12,7 +12,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.safety.admission import Admission
 from server.upstream.safety.conversion import Invoke
 from server.upstream.safety.vetting import Vetting

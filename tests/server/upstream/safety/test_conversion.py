@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types.methods import serialize_server_result
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.safety.conversion import readable, to_barred, to_spec
 from server.upstream.safety.schemas import DEEPEST, rooted, sound
-from tools.core.cards import parameters
+from tools.answers.cards import parameters
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolResult, ToolSpec
 

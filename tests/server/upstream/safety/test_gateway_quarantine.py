@@ -12,7 +12,7 @@ from pathlib import Path
 import mcp_types as types
 import pytest
 
-from server.gateway_settings import ServerSettings
+from server.settings.gateway import ServerSettings
 from server.upstream.connections.transport import Transports
 from server.upstream.gateway import Gateway
 from server.upstream.safety.admission import Admission

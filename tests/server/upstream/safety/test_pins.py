@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from server.clients import command_path
+from server.clients.locations import command_path
 from server.upstream.safety.conversion import readable
 from server.upstream.safety.pins import Definition, difference, lines
 from server.upstream.safety.vetting import Vetting

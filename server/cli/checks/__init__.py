@@ -1,0 +1,1 @@
+"""`toolcrib doctor`: checks of the installation, the data, the confinement and other servers."""

@@ -1,0 +1,147 @@
+"""What is looked at of the data: the directory, the record, and both indexes against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from server.cli.checks.findings import Finding, judged
+
+__all__ = ["RECORD_CHECK", "VECTORS_CHECK", "WORDS_CHECK", "check_data", "data_directory"]
+
+LEAST_FREE_BYTES = 20_000_000
+
+RECORD_CHECK = "SQLite"
+WORDS_CHECK = "Words"
+VECTORS_CHECK = "Vectors"
+
+REPAIR = "a running server rebuilds it, and so does `toolcrib doctor --repair`."
+
+
+def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
+    """Looks at the record, and where it is sound at the indexes.
+
+    Args:
+        data_dir: The data directory, if it is known.
+        chroma_url: Address of the Chroma server, if one keeps the vectors.
+    """
+    record = None if data_dir is None else record_of(data_dir)
+    finding = judged(RECORD_CHECK, lambda: sqlite(record))
+    yield finding
+    if record is not None and finding.ok:
+        yield judged(WORDS_CHECK, lambda: words(record))
+        yield judged(VECTORS_CHECK, lambda: vectors(record, chroma_url))
+
+
+def data_directory(path: Path) -> str:
+    """Looks whether a data directory can be written, and has room.
+
+    Raises:
+        OSError: If it cannot, or has none.
+    """
+    import os  # noqa: PLC0415  # imported on first use
+    import shutil  # noqa: PLC0415  # the same
+
+    there = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"{there} cannot be written: choose another one with --data-dir.")
+    free = shutil.disk_usage(there).free
+    if free < LEAST_FREE_BYTES:
+        raise OSError(f"{there} has {free / 1e6:.1f} MB free: make room, or choose another one.")
+    state = f"{free / 1e9:.1f} GB free"
+    return f"{path}, {state}" if there == path else f"{path}, made when it is first used, {state}"
+
+
+def sqlite(record: Path | None) -> str:
+    """Looks at SQLite, and through the record.
+
+    Raises:
+        RuntimeError: If the record is damaged.
+        StorageError: If it cannot be opened.
+    """
+    import sqlite3  # noqa: PLC0415  # imported on first use
+    from contextlib import closing  # noqa: PLC0415  # the same
+
+    from storage.database import Database  # noqa: PLC0415  # the same
+    from storage.keeping.examination import damage  # noqa: PLC0415  # the same
+
+    if record is None:
+        return f"{sqlite3.sqlite_version}, nothing stored yet"
+    with closing(Database(record)) as database, database.read() as connection:
+        damaged = damage(connection)
+        (count,) = connection.execute("SELECT count(*) FROM chunks").fetchone()
+        waiting = connection.execute(
+            "SELECT m.state, m.scheme, count(q.chunk_seq) FROM models m"
+            " LEFT JOIN embed_queue q ON q.model_seq = m.seq WHERE m.state <> 'old'"
+            " GROUP BY m.seq ORDER BY m.state"
+        ).fetchall()
+    if damaged:
+        raise RuntimeError(f"{record} is damaged ({damaged}): restore a backup.")
+    said = [f"{sqlite3.sqlite_version}, {count} chunks"]
+    for state, scheme, missing in waiting:
+        if state == "current":
+            said.append(f"{missing} of them not embedded yet")
+        else:
+            said.append(f"{count - missing} of them embedded anew by {scheme}, which takes over")
+    return ", ".join(said)
+
+
+def words(record: Path) -> str:
+    """Compares the lexical index with the record.
+
+    Raises:
+        RuntimeError: If they differ.
+    """
+    from contextlib import closing  # noqa: PLC0415  # imported on first use
+
+    from storage.database import Database  # noqa: PLC0415  # the same
+    from storage.index.backlog import read_backlog  # noqa: PLC0415  # the same
+    from storage.keeping.examination import unindexed  # noqa: PLC0415  # the same
+
+    with closing(Database(record)) as database, database.read() as connection:
+        wrong, waiting = unindexed(connection), read_backlog(connection).words
+    if wrong:
+        raise RuntimeError(
+            f"The index of words is wrong of {wrong} chunks: run `toolcrib doctor --repair`."
+        )
+    return f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
+
+
+def vectors(record: Path, url: str) -> str:
+    """How the vector index of a data directory compares with its record.
+
+    Raises:
+        RuntimeError: If they differ though nothing waits to be delivered.
+    """
+    from contextlib import closing  # noqa: PLC0415  # imported on first use
+
+    from storage.database import Database  # noqa: PLC0415  # the same
+    from storage.index.chroma import chroma_home  # noqa: PLC0415  # the same
+    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
+
+    with closing(Database(record)) as database:
+        name = database.get_meta("library")
+        with database.read() as connection:
+            counts = connection.execute(
+                "SELECT e.model_seq, c.user_id, count(*) FROM embeddings e"
+                " JOIN chunks c ON c.seq = e.chunk_seq JOIN models m ON m.seq = e.model_seq"
+                " WHERE m.state = 'current' GROUP BY e.model_seq, c.user_id"
+            ).fetchall()
+            waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
+    if waiting or name is None:
+        return f"{waiting} changes wait for the server to deliver them"
+    home = chroma_home(record.parent, url)
+    with closing(VectorIndex(home, library=name)) as index:
+        held = sum(index.count(model, user) for model, user, _ in counts)
+    stored = sum(count for *_, count in counts)
+    if held != stored:
+        raise RuntimeError(f"{home.name} holds {held} of {stored} vectors: {REPAIR}")
+    return f"{held} vectors, as many as the record"
+
+
+def record_of(data_dir: Path) -> Path | None:
+    """The record of a data directory, if there is one."""
+    from storage.database import RECORD  # noqa: PLC0415  # imported on first use
+
+    record = data_dir / RECORD
+    return record if record.exists() else None

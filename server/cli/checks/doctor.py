@@ -1,0 +1,89 @@
+"""`toolcrib doctor`: is everything there that the product needs, and does it work?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from server.cli.checks.findings import Finding, judged, show
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be mended, then check.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Check the installation and the data; exits with 1 if something fails."""
+    flags = {"root": root, "data_dir": data_dir}
+    findings = []
+    for finding in chain(_repairs(flags, config) if repair else (), _findings(flags, config)):
+        findings.append(finding)
+        if not as_json:
+            show(finding)
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    if any(finding.ok is False for finding in findings):
+        sys.exit(1)
+
+
+def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
+    from server.cli.checks.confinement import confinement  # noqa: PLC0415  # on first use
+    from server.cli.checks.data import check_data, data_directory  # noqa: PLC0415  # the same
+    from server.cli.checks.installation import (  # noqa: PLC0415  # the same
+        chroma,
+        embedder,
+        functions,
+    )
+    from server.cli.checks.servers import check_servers  # noqa: PLC0415  # the same
+    from server.clients.locations import CLIENTS, command_path  # noqa: PLC0415  # the same
+    from server.settings.index import EmbedderSettings  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+
+    yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
+    yield Finding("Command", ok=command_path().exists(), detail=str(command_path()))
+    data_dir: Path | None = None
+    embedder_settings, chroma_url = EmbedderSettings(), ""
+    try:
+        settings = load(flags, config_file=config)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
+        yield Finding("Settings", ok=False, detail=str(error))
+    else:
+        data_dir = settings.data_dir
+        yield Finding("Root", ok=True, detail=str(settings.root))
+        yield judged("Data directory", lambda: data_directory(settings.data_dir))
+        yield judged("Function files", lambda: functions(settings))
+        yield judged("Confinement", lambda: confinement(settings))
+        yield from check_servers(settings)
+        embedder_settings, chroma_url = settings.embedder, settings.chroma.url
+    yield judged("Embedder", lambda: embedder(embedder_settings))
+    yield judged("Chroma", chroma)
+    yield from check_data(data_dir, chroma_url)
+    for client in CLIENTS:
+        yield Finding(client.name, ok=None, detail="found" if client.found else "not found")
+
+
+def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
+    """What was mended; settings that cannot be read are a finding of the check that follows."""
+    from server.cli.checks.repairs import repair  # noqa: PLC0415  # imported on first use
+    from server.settings import SettingsError  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+
+    try:
+        settings = load(flags, config_file=config)
+    except SettingsError:
+        return
+    yield from repair(settings, config)

@@ -1,0 +1,74 @@
+"""What is looked at of the installation: functions, the embedder and Chroma themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from server.settings import Settings
+    from server.settings.index import EmbedderSettings
+
+__all__ = ["chroma", "embedder", "functions"]
+
+PROBE = "Is anybody there?"
+
+
+def functions(settings: Settings) -> str:
+    """Loads the function files of the settings.
+
+    Raises:
+        RuntimeError: With what is wrong with them.
+    """
+    import anyio  # noqa: PLC0415  # imported on first use
+
+    from server.app import function_files  # noqa: PLC0415  # the same
+    from tools.answers.directory import counted  # noqa: PLC0415  # the same
+    from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+
+    if not settings.functions.paths:
+        return "none are named"
+    registry = ToolRegistry()
+    files = function_files(settings, registry)
+    anyio.run(files.load_once)
+    if files.problems:
+        raise RuntimeError("\n".join(files.problems))
+    return counted(len(registry.specs()), "tool")
+
+
+def embedder(settings: EmbedderSettings) -> str:
+    """Has the embedder of the settings embed something.
+
+    Raises:
+        StorageError: If it cannot.
+    """
+    from server.embedders import make_embedder  # noqa: PLC0415  # imported on first use
+
+    made = make_embedder(settings)
+    vector = made.embed_query(PROBE)
+    return f"{made.model_id}, {len(vector)} dimensions"
+
+
+def chroma() -> str:
+    """Tries Chroma in a directory of its own.
+
+    Raises:
+        RuntimeError: If it does not find what it was given.
+        VectorIndexError: If it fails.
+    """
+    import tempfile  # noqa: PLC0415  # imported on first use
+    from importlib.metadata import version  # noqa: PLC0415  # the same
+
+    import numpy as np  # noqa: PLC0415  # the same
+
+    from storage.index.chroma import ChromaDirectory  # noqa: PLC0415  # the same
+    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
+
+    with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
+        index = VectorIndex(ChromaDirectory(Path(scratch)), library="probe")
+        index.upsert(1, "doctor", [1], np.ones((1, 3), dtype=np.float32))
+        found = index.nearest(1, "doctor", np.ones(3, dtype=np.float32), 1)
+        index.close()
+    if found != [1]:
+        raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
+    return version("chromadb")

@@ -1,0 +1,87 @@
+"""What `toolcrib doctor --repair` mends: indexes, queues, and what killed writers left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from server.cli.checks.data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
+from server.cli.checks.findings import Finding, judged
+from storage.keeping.replacement import remove_stale
+
+if TYPE_CHECKING:
+    from server.app import App
+    from server.settings import Settings
+
+__all__ = ["repair"]
+
+SUBJECT = "Repair"
+
+
+def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
+    """Mends what fails, and nothing else; yields what was done.
+
+    Args:
+        settings: Whose data and whose root.
+        config: The TOML file that they came from.
+    """
+    failing = {
+        finding.subject
+        for finding in check_data(settings.data_dir, settings.chroma.url)
+        if finding.ok is False
+    }
+    done = []
+    if RECORD_CHECK in failing:
+        done.append(
+            Finding(
+                SUBJECT,
+                ok=False,
+                detail="The record is damaged: nothing but a backup brings it back. See"
+                " `toolcrib restore --help`.",
+            )
+        )
+    elif (settings.data_dir / "toolcrib.db").exists():
+        done += _indexes(settings, config, failing)
+    for folder in (settings.root, settings.data_dir):
+        removed = remove_stale(folder)
+        done += [Finding(SUBJECT, ok=True, detail=f"Removed {path}") for path in removed]
+    yield from done or [Finding(SUBJECT, ok=True, detail="There was nothing to do.")]
+
+
+def _indexes(settings: Settings, config: Path | None, failing: set[str]) -> list[Finding]:
+    from server.cli.opened import opened  # noqa: PLC0415  # imported on first use
+
+    with opened(root=settings.root, data_dir=settings.data_dir, config_file=config) as app:
+        indexer = app.library.indexer
+        done = []
+        if WORDS_CHECK in failing:
+            done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_words, "words")))
+        if VECTORS_CHECK in failing:
+            done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_vectors, "vectors")))
+        finished = judged(SUBJECT, lambda: _finish(app))
+        return [*done, finished] if finished.detail else done
+
+
+def _empty(rebuild: Callable[[], None], index: str) -> str:
+    rebuild()
+    return f"Emptied the index of {index}, to fill it from the record."
+
+
+def _finish(app: App) -> str:
+    """Does what waits in the queues, and says what that was."""
+    from server.cli.terminal.progress import bars, drain  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
+
+    with bars(console()) as progress:
+        done = drain(app.library, progress)
+    parts = [
+        f"{count} {what}"
+        for count, what in (
+            (done.words, "chunks indexed by their words"),
+            (done.embeddings, "embedded"),
+            (done.vectors, "told to the vector index"),
+        )
+        if count
+    ]
+    return ", ".join(parts)

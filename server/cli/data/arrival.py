@@ -1,0 +1,66 @@
+"""Importing what `toolcrib export` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from server.cli.data.tally import Outcome
+from server.cli.terminal.progress import counter
+from server.cli.terminal.text import say
+from storage.errors import UnreadableDocumentError
+from storage.keeping import records
+from storage.keeping.arrival import import_jsonl
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from server.app import App
+
+__all__ = ["is_export", "take_export"]
+
+
+def is_export(file: Path) -> bool:
+    """Whether it is a file that `toolcrib export` wrote."""
+    try:
+        return file.is_file() and records.is_export(file)
+    except OSError:
+        return False  # adding it as a document says why
+
+
+def take_export(
+    app: App, file: Path, note: Callable[[Outcome], None], progress: Progress, *, as_me: bool
+) -> None:
+    """Stores what an export holds.
+
+    Args:
+        app: The product.
+        file: The export.
+        note: Told what became of each record, or why none was stored.
+        progress: Shows how far it is.
+        as_me: Whether everything is to be the caller's, whosoever it was.
+
+    Raises:
+        StorageUnavailableError: If nothing more can be stored, as on a full disk.
+    """
+    identity = app.identity if as_me else None
+    try:
+        arrived = import_jsonl(
+            app.library.database, file, identity, counter(progress, "Storing records")
+        )
+    except UnreadableDocumentError as error:
+        note(Outcome(file, str(file), "skipped", error.message))
+        return
+    except OSError as error:
+        message = f"{str(file)!r} cannot be read. {error.strerror}."
+        note(Outcome(file, str(file), "skipped", message))
+        return
+    for result, count in arrived.outcomes.items():
+        for _ in range(count):
+            note(Outcome(file, str(file), result))
+    others = {each.user_id for each in arrived.identities} - {app.identity.user_id}
+    if others:
+        names = ", ".join(map(repr, sorted(others)))
+        yours = f"you are {app.identity.user_id!r}: with --as-me it is stored as yours."
+        say(progress.console, f"Stored as what it was, of {names}; {yours}")

@@ -1,0 +1,316 @@
+"""`toolcrib import`: folders, notes, chats and directories of people; the servers of clients."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from server.app import App
+    from server.cli.data.directory_importer import RecordTally
+    from server.cli.data.tally import Outcome, Tally
+    from server.cli.data.walk import Folder
+    from storage.directory.models import Directory
+
+__all__ = ["import_"]
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+HINT = "'PATH...'"
+RESEARCHERS = "researchers"
+"""The directory that has a sample."""
+
+SERVERS = "servers"
+"""What stands for the MCP servers of other clients."""
+
+NO_SOURCE = "name the client, or the configuration file, that has the servers."
+
+MOST_SAID = 10
+"""Skipped files that are named, of those with one cause; the rest are counted."""
+
+
+def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="Folders, Markdown vaults, files, exports of ChatGPT, Claude (zip or JSON) or"
+            " Toolcrib; or a directory, such as researchers, and files with its records"
+            " (JSON, JSONL or CSV); or servers, with --from.",
+        ),
+    ],
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Delete what was imported from a folder, or into a directory, and is not there"
+            " now.",
+        ),
+    ] = False,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="After researchers: import 40 who are made up, to try it."),
+    ] = False,
+    as_me: Annotated[
+        bool,
+        typer.Option("--as-me", help="Of an export of Toolcrib: store it as yours, whose it was."),
+    ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="CLIENT|FILE",
+            help="After servers: the client whose MCP servers are put into the settings"
+            " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
+            " file of its kind.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Of servers: this one; may be repeated."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Of servers: also those of a name that is there.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Of servers: say what would be done.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Import folders, notes, chats and directories; what is stored already stays as it is.
+
+    Exits with 1 if nothing or a named file cannot be stored.
+    """
+    if source is not None or only or replace or dry_run:
+        from server.cli.gateway.import_servers import Wanted, import_servers  # noqa: PLC0415  # on first use
+
+        _check_servers(names, source)
+        wanted = Wanted(source or "", tuple(only or ()), replace=replace, dry_run=dry_run)
+        import_servers(wanted, config, as_json=as_json)
+        return
+    from server.cli.data.tally import Tally  # noqa: PLC0415  # the same
+    from server.cli.opened import opened  # noqa: PLC0415  # the same
+    from server.cli.terminal.interruption import run  # noqa: PLC0415  # `--help` does not wait for it
+
+    directories = _directories(config)
+    directory = directories.get(names[0])  # a path of that name is written ./name
+    paths = _paths(names, directories, sample=sample)
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        if directory is not None:
+            _import_records(app, directory, paths, prune=prune, as_json=as_json)
+            return
+        tally = Tally()
+        with _told(app, tally, as_json=as_json) as progress:
+            files = _take_exports(app, paths, tally, progress, as_me=as_me)
+            if files:
+                run(partial(_import_all, app, files, tally, progress, prune=prune))
+    if tally.failed({path.resolve() for path in paths}):
+        sys.exit(1)
+
+
+def _check_servers(names: list[str], source: str | None) -> None:
+    if names != [SERVERS]:
+        raise typer.BadParameter(
+            "--from, --only, --replace and --dry-run go with `toolcrib import servers` alone.",
+            param_hint=HINT,
+        )
+    if source is None:
+        raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
+
+
+def _directories(config: Path | None) -> dict[str, Directory]:
+    from server.settings.collections import holdings_of  # noqa: PLC0415  # imported on first use
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+
+    return {each.name: each for each in holdings_of(load({}, config_file=config)).directories}
+
+
+def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:
+    """The files and folders that are named.
+
+    Raises:
+        BadParameter: If one does not exist, or none is named.
+    """
+    from server.cli.data.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
+
+    if sample:
+        if names != [RESEARCHERS]:
+            raise typer.BadParameter(
+                f"it goes with `toolcrib import {RESEARCHERS}` alone.", param_hint="'--sample'"
+            )
+        return [SAMPLE]
+    is_directory = names[0] in directories
+    paths = [Path(name) for name in names[is_directory:]]
+    if not paths:
+        raise _no_file(names[0])
+    for path in paths:
+        if not path.exists():
+            if names == [SERVERS]:
+                raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
+            raise _nowhere(path, directories)
+        if is_directory and path.is_dir():
+            raise typer.BadParameter(
+                f"{str(path)!r} is a folder; a file with records is needed.", param_hint=HINT
+            )
+    return paths
+
+
+def _nowhere(path: Path, directories: Collection[str]) -> typer.BadParameter:
+    from tools.conversion.arguments.complaints import nearest  # noqa: PLC0415  # imported on first use
+
+    meant = nearest(path, directories)
+    hint = f" Did you mean the directory {meant!r}?" if meant else ""
+    return typer.BadParameter(f"Path {str(path)!r} does not exist.{hint}", param_hint=HINT)
+
+
+def _no_file(name: str) -> typer.BadParameter:
+    sample = f", or --sample for {RESEARCHERS} who are made up" if name == RESEARCHERS else ""
+    path = f" The path of that name is ./{name}." if Path(name).exists() else ""
+    return typer.BadParameter(
+        f"{name} is a directory of records: name the file to import into it{sample}.{path}",
+        param_hint=HINT,
+    )
+
+
+@contextmanager
+def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Progress]:
+    """Shows how far an import is, has embedded what it stored, and sums it up."""
+    from server.cli.terminal.progress import bars, embed_all  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
+
+    try:
+        with bars(console()) as progress:
+            yield progress
+            embed_all(app.library, app.library.shelf(app.identity), progress)
+    except KeyboardInterrupt:
+        say(console(), "Stopped. What was stored is kept; the same command goes on from there.")
+        sys.exit(INTERRUPTED)
+    finally:
+        if as_json:
+            typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))
+        else:
+            typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
+
+
+def _import_records(
+    app: App, directory: Directory, files: list[Path], *, prune: bool, as_json: bool
+) -> None:
+    from server.cli.data.directory_importer import (  # noqa: PLC0415  # imported on first use
+        SAMPLE,
+        DirectoryImporter,
+        RecordTally,
+    )
+    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
+
+    if files == [SAMPLE]:
+        say(console(), f"Nobody in {SAMPLE} exists: they are made up.")
+    tally = RecordTally(directory)
+    importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
+    records = importer.read(files)
+    with _told(app, tally, as_json=as_json) as progress:
+        importer.store(records, progress, prune=prune)
+
+
+def _take_exports(
+    app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
+) -> list[Path]:
+    """Stores what is in the exports of Toolcrib among the paths, and answers with the others."""
+    from server.cli.data.arrival import is_export, take_export  # noqa: PLC0415  # imported on first use
+
+    exports = [path for path in paths if is_export(path)]
+    if as_me and not exports:
+        raise typer.BadParameter(
+            "name a file that `toolcrib export` wrote.", param_hint="'--as-me'"
+        )
+    for path in exports:
+        take_export(app, path.resolve(), _noting(tally, progress), progress, as_me=as_me)
+    return [path for path in paths if path not in exports]
+
+
+def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
+    """Counts outcomes, and says why something is skipped."""
+    from server.cli.terminal.text import say  # noqa: PLC0415  # imported on first use
+
+    def note(outcome: Outcome) -> None:
+        tally.note(outcome)
+        if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
+            more = "More like it are counted below."
+            say(progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}")
+
+    return note
+
+
+async def _import_all(
+    app: App, paths: list[Path], tally: Tally, progress: Progress, *, prune: bool
+) -> None:
+    """Stores what is in the paths, each file once and by the name that has no link in it.
+
+    Raises:
+        NotFoundError: If there is nothing.
+        StorageUnavailableError: If nothing more can be stored, as on a full disk.
+        UnavailableError: The same.
+    """
+    from server.cli.data.importer import Importer  # noqa: PLC0415  # imported on first use
+    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+
+    def leave_out(reason: str, count: int) -> None:
+        tally.left_out[reason] += count
+
+    note = _noting(tally, progress)
+    named = [path.resolve() for path in paths]
+    found = {path: [path] for path in named if not path.is_dir()}
+    folders = [Folder(path, [app.settings.data_dir.resolve()]) for path in named if path.is_dir()]
+    for folder in folders:
+        found[folder.path] = _listed(folder, tally, note)
+    files = set(chain.from_iterable(found.values()))
+    if not files:
+        raise _nothing_in(paths)
+    importer = Importer(app, note, leave_out)
+    task = progress.add_task("Importing", total=len(files), detail="")
+    for file in sorted(files):
+        progress.update(task, detail=visible(file.name))
+        await importer.take(file)
+        progress.advance(task)
+    progress.update(task, detail="")
+    for folder in folders if prune else ():
+        if found[folder.path]:  # an empty folder is more often a disk that is not there
+            await anyio.to_thread.run_sync(importer.prune, folder, files)
+
+
+def _listed(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> list[Path]:
+    from server.cli.data.tally import Outcome  # noqa: PLC0415  # imported on first use
+
+    files = list(folder.files())
+    tally.passed_over.update(folder.passed_over)
+    for error in folder.unlisted:
+        message = f"{error.filename!r} cannot be listed: {error.strerror}."
+        note(Outcome(Path(error.filename), error.filename, "skipped", message))
+    return files
+
+
+def _nothing_in(paths: list[Path]) -> Exception:
+    from tools.core.errors import NotFoundError  # noqa: PLC0415  # imported on first use
+
+    names = ", ".join(repr(str(path)) for path in paths)
+    return NotFoundError(
+        f"There are no files in {names}.",
+        next_actions=["Name a folder with documents; hidden and ignored files are passed over."],
+    )

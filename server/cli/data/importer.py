@@ -1,0 +1,235 @@
+"""Importing: files and chats into the library, and out of it what is gone."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, cast
+
+import anyio.to_thread
+
+from server.app import App
+from server.cli.data.arrival import is_export
+from server.cli.data.tally import Outcome, Result
+from server.cli.data.walk import Folder, check_name
+from server.cli.terminal.hits import source_of
+from storage.errors import DocumentNotFoundError, UnreadableDocumentError
+from storage.models import Context, ContextType, SearchFilter
+from storage.reading.chats.conversation import Conversation
+from storage.reading.chats.export import SUFFIXES, read_export
+from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
+
+__all__ = ["ORIGIN", "Importer"]
+
+ORIGIN = "imported_from"
+"""The metadata of a document that says which file an import made it from."""
+
+_PAGE = 1000
+_END = object()
+
+
+class Importer:
+    """Brings files into the library on the word of the person at the keyboard.
+
+    A file beneath the root goes the way of an agent, so that both mean the same document.
+
+    Args:
+        app: The product.
+        note: Told what became of each file and each chat.
+        leave_out: Told what is left out of chats: the reason, and how often.
+
+    """
+
+    def __init__(
+        self, app: App, note: Callable[[Outcome], None], leave_out: Callable[[str, int], None]
+    ) -> None:
+        self._app = app
+        self._shelf = app.library.shelf(app.identity)
+        self._note = note
+        self._leave_out = leave_out
+        self._known: set[Path] = set()  # the files that were taken and are stored
+        self._above: set[Path] = set()  # the directories that they are or were in
+
+    async def take(self, file: Path) -> None:
+        """Stores a file, or the chats in it, unless it is stored already.
+
+        Raises:
+            StorageUnavailableError: If nothing more can be stored, as on a full disk.
+            UnavailableError: The same, or if the file's disk does not answer.
+        """
+        try:
+            check_name(file)
+        except InvalidArgumentsError as error:
+            self._note(Outcome(file, str(file), "skipped", error.message))
+            return
+        if await anyio.to_thread.run_sync(is_export, file):
+            message = (
+                f"{str(file)!r} is an export of Toolcrib: `toolcrib import` takes it in when it is"
+                " named itself."
+            )
+            self._note(Outcome(file, self._name(file), "skipped", message))
+            return
+        if file.suffix.lower() in SUFFIXES and await self._take_chats(file):
+            return
+        stored = await anyio.to_thread.run_sync(self._stored, file)
+        if stored is not None and await anyio.to_thread.run_sync(_same, stored, file):
+            self._keep(file, "unchanged")
+        else:
+            await self._add(file, stored)
+
+    def drop(
+        self, path: Path, found: Collection[Path] = (), unlisted: Collection[OSError] = ()
+    ) -> None:
+        """Deletes the documents of files that were taken from a path or below it.
+
+        Args:
+            path: The file or directory that is gone.
+            found: Files that are still there.
+            unlisted: What could not be listed below it, which is not gone.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written.
+        """
+        gone = {path} & self._known
+        if path in self._above:
+            gone |= {file for file in self._known if path in file.parents}
+        for file in sorted(gone.difference(found)):
+            if _is_below(file, unlisted):
+                continue
+            with suppress(DocumentNotFoundError):
+                self._shelf.delete_document("file", self._name(file))
+                self._note(Outcome(file, self._name(file), "deleted"))
+            self._known.discard(file)
+
+    def prune(self, folder: Folder, found: Collection[Path]) -> None:
+        """Deletes what an import brought from a folder and would not find there now.
+
+        What could not be listed is not gone; what an agent added is its own.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written.
+        """
+        for context in list(self._documents()):
+            file = Path(str(context.metadata.get(ORIGIN, "")))
+            if (
+                file.is_relative_to(folder.path)
+                and file not in found
+                and not _is_below(file, folder.unlisted)
+            ):
+                self._shelf.forget([context.id])
+                self._known.discard(file)
+                self._note(Outcome(file, context.raw_id, "deleted"))
+
+    def _keep(self, file: Path, result: Result) -> None:
+        self._known.add(file)
+        self._above.update(file.parents)
+        self._note(Outcome(file, self._name(file), result))
+
+    async def _add(self, file: Path, stored: Context | None) -> None:
+        arguments: dict[str, Any] = {"path": self._name(file)}
+        manager = self._app.manager.unrecorded()
+        if not file.is_relative_to(self._app.settings.root):
+            manager = self._app.personal
+            arguments["raw_id"] = str(file)
+        if stored is None or ORIGIN in stored.metadata:
+            arguments["metadata"] = {ORIGIN: str(file)}
+        result = await manager.execute("add_document", arguments, self._app.context)
+        answer = result.structured
+        if not result.is_error:
+            self._keep(file, answer["outcome"])
+        elif answer["error_type"] == UnavailableError.error_type:
+            raise UnavailableError(answer["message"], next_actions=answer["next_actions"])
+        elif answer["error_type"] == NotFoundError.error_type:
+            message = f"{self._name(file)!r} is gone since it was listed."
+            self._note(Outcome(file, self._name(file), "skipped", message))
+        else:
+            self._note(Outcome(file, self._name(file), "skipped", answer["message"]))
+
+    async def _take_chats(self, file: Path) -> bool:
+        """Stores the chats in a file; False if it is no chat export."""
+        any_chat = False
+        try:
+            opened = await anyio.to_thread.run_sync(_opened, file)
+            with opened, closing(read_export(opened, name=self._name(file))) as chats:
+                while await anyio.to_thread.run_sync(self._take_chat, chats, file):
+                    any_chat = True
+        except UnreadableDocumentError as error:
+            self._note(Outcome(file, self._name(file), "skipped", error.message))
+            return True
+        except OSError as error:
+            if any_chat:  # else adding it as a document says why
+                message = f"{self._name(file)!r} cannot be read to its end. {error.strerror}."
+                self._note(Outcome(file, self._name(file), "skipped", message))
+        return any_chat
+
+    def _take_chat(self, chats: Iterator[Conversation | None], file: Path) -> bool:
+        """Stores the next chat; False if there is none."""
+        chat = next(chats, _END)
+        if chat is _END:
+            return False
+        if not isinstance(chat, Conversation):
+            message = f"A part of {self._name(file)!r} is no conversation."
+            outcome = Outcome(file, self._name(file), "skipped", message)
+        else:
+            name = source_of(chat.source, chat.title or chat.id)
+            for reason, count in chat.left_out.items():
+                self._leave_out(reason, count)
+            if chat.turns:
+                result = cast("Result", self._shelf.add(chat.to_context()).outcome)
+                outcome = Outcome(file, name, result)
+            else:
+                message = f"The conversation {(chat.title or chat.id)!r} has no text."
+                outcome = Outcome(file, name, "skipped", message)
+        self._note(outcome)
+        return True
+
+    def _name(self, file: Path) -> str:
+        """The document's own name: its path beneath the root, or its whole path."""
+        root = self._app.settings.root
+        return str(file.relative_to(root) if file.is_relative_to(root) else file)
+
+    def _stored(self, file: Path) -> Context | None:
+        wanted = SearchFilter(
+            context_types=(ContextType.DOCUMENT,), raw_types=("file",), raw_id=self._name(file)
+        )
+        found = self._shelf.contexts(wanted, _PAGE)
+        return next((each for each in found if each.identity == self._shelf.identity), None)
+
+    def _documents(self) -> Iterator[Context]:
+        """The files that are stored as this identity's documents."""
+        wanted = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_types=("file",))
+        at = 0
+        while page := self._shelf.contexts(wanted, _PAGE, at):
+            yield from (each for each in page if each.identity == self._shelf.identity)
+            at += len(page)
+
+
+def _opened(file: Path) -> BufferedReader:
+    """A regular file; what is none, like a pipe, is not waited for."""
+    opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise OSError(errno.ENXIO, "it is no regular file")
+    return opened
+
+
+def _is_below(file: Path, unlisted: Collection[OSError]) -> bool:
+    """Whether a file is in a directory that could not be listed."""
+    return any(file.is_relative_to(error.filename) for error in unlisted)
+
+
+def _same(stored: Context, file: Path) -> bool:
+    """Whether a document was made from this very file as it is now."""
+    if stored.metadata.get(ORIGIN, str(file)) != str(file):
+        return False
+    try:
+        with _opened(file) as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest() == stored.sha256
+    except OSError:
+        return False

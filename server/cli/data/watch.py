@@ -1,0 +1,74 @@
+"""`toolcrib watch`: folders that stay imported while their files change."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+
+if TYPE_CHECKING:
+    from server.app import App
+    from server.cli.data.tally import Outcome
+
+__all__ = ["watch"]
+
+
+def watch(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER", help="Folders or vaults.", exists=True, file_okay=False),
+    ],
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Import folders and follow them: what is added, changed or deleted there is so here too."""
+    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
+
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        app.library.indexer.start()
+        anyio.run(_follow, app, [path.resolve() for path in paths])
+    typer.echo("stopped")
+
+
+async def _follow(app: App, paths: list[Path]) -> None:
+    """Follows the folders until the user or the system ends it.
+
+    Raises:
+        UnavailableError: If the system cannot watch the folders.
+    """
+    from server.cli.data.follower import Follower  # noqa: PLC0415  # imported on first use
+    from server.cli.data.importer import Importer  # noqa: PLC0415  # the same
+    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
+
+    reasons: dict[Path, str] = {}
+
+    def tell(outcome: Outcome) -> None:
+        known = reasons.pop(outcome.file, "")
+        if outcome.result == "skipped":
+            reasons[outcome.file] = outcome.cause
+            if outcome.cause != known:
+                _say(f"skipped {outcome.message}")
+        elif outcome.result != "unchanged":
+            _say(f"{outcome.result} {outcome.name}")
+
+    folders = [Folder(path, [app.settings.data_dir.resolve()]) for path in paths]
+    follower = Follower(folders, Importer(app, tell, lambda _reason, _count: None), _say)
+    stop = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            tasks.start_soon(follower.run, stop)
+            async for _ in signals:
+                stop.set()
+                tasks.cancel_scope.cancel()
+
+
+def _say(line: str) -> None:
+    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
+
+    typer.echo(visible(line))

@@ -1,0 +1,283 @@
+"""`toolcrib import servers`: what other clients start, into the settings of this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
+from server.clients.entries import ForeignEntryError, Translation, translated
+from server.clients.names import fitted
+from server.clients.own import OwnAddress, is_toolcrib
+from server.clients.parsing import parse
+from server.clients.tables import Named, named_servers
+from server.mcp.visible import visible
+from server.settings import SettingsError
+from server.settings.file import IMPORTED, ServerTable, SettingsFile
+from server.settings.gateway import ServerSettings
+from server.settings.sources import load
+from tools.core.audit.redact import redacted_text
+
+__all__ = ["Wanted", "import_servers"]
+
+LONGEST_SHOWN = 100
+"""Characters of a command or url that are shown."""
+
+KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
+"""What a person may have set of a server that is replaced; `trusted` was said of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    name: str
+    named: Named
+    translation: Translation
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "from": self.named.name,
+            "file": str(self.named.file),
+            "enabled": self.translation.fields.get("enabled", True),
+            "to_do": self.translation.to_do,
+            "notes": self.translation.notes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    named: Named
+    reason: str
+    fine: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {"from": self.named.name, "file": str(self.named.file), "reason": self.reason}
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """What becomes of each server that the client names."""
+
+    taken: list[_Taken] = field(default_factory=list)
+    left_out: list[_LeftOut] = field(default_factory=list)
+
+    @property
+    def named(self) -> list[Named]:
+        return [taken.named for taken in self.taken] + [left.named for left in self.left_out]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be imported.
+
+    Attributes:
+        source: The client, or a configuration file.
+        only: Names of the servers to take, as the client has them; none means all.
+        replace: Whether a server of the settings gives way to one of its name.
+        dry_run: Whether nothing is written.
+    """
+
+    source: str
+    only: tuple[str, ...] = ()
+    replace: bool = False
+    dry_run: bool = False
+
+
+def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> None:
+    """Writes the servers that a client knows into the settings file.
+
+    Args:
+        wanted: Which, and from where.
+        config: The settings file, if not the usual one.
+        as_json: Whether what became of each is printed as JSON.
+
+    Raises:
+        BadParameter: If there is no such client or file, or no server of a wanted name.
+        SettingsError: If a file cannot be read, or the settings not be written.
+        SystemExit: With 1, if nothing could be taken over.
+    """
+    settings = load({}, config_file=config)
+    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    file = SettingsFile(settings.config_file)
+    files = _files(wanted.source)
+    named = _chosen(named_servers(files, Path.cwd()), wanted.only)
+    own = OwnAddress(settings.http.host, settings.http.port)
+    found = _sort(named, file.servers, own, replace=wanted.replace)
+    if found.taken and not wanted.dry_run:
+        file.put([_table(taken, file.servers) for taken in found.taken])
+    if as_json:
+        typer.echo(json.dumps(_as_json(found, file.path, written=not wanted.dry_run), indent=2))
+    else:
+        for line in _told(found, files, file.path, dry_run=wanted.dry_run):
+            typer.echo(line)
+        if not settings.source_of("servers").startswith((str(file.path), "default")):
+            origin = settings.source_of("servers")
+            typer.echo(f"None of them counts while servers come from the {origin}.")
+    if not found.taken and not any(each.fine for each in found.left_out):
+        sys.exit(1)
+
+
+def _files(source: str) -> list[ClientFile]:
+    dialect = DIALECTS.get(source)
+    if dialect is not None:
+        files, looked_at = files_of(dialect, Path.cwd(), os.environ)
+        if not files:
+            raise SettingsError(
+                f"{dialect.title} has no configuration here. Looked for: {', '.join(looked_at)}."
+                " If it is elsewhere, name the file: --from FILE."
+            )
+        return files
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise typer.BadParameter(
+            f"{source!r} is neither a client nor a file. The clients: {', '.join(DIALECTS)}.",
+            param_hint="'--from'",
+        )
+    path = path.absolute()
+    return [ClientFile(path, dialect_of(path, parse(path)), _project_of(path))]
+
+
+def _project_of(path: Path) -> Path | None:
+    """The folder of the project whose file one is, by its name."""
+    for dialect in DIALECTS.values():
+        for place in dialect.project:
+            folder = path.parents[place.count("/")]
+            if path == folder / place and folder != Path.home():
+                return folder
+    return None
+
+
+def _chosen(named: list[Named], only: Collection[str]) -> list[Named]:
+    names = list(dict.fromkeys(each.name for each in named))
+    missing = [name for name in only if name not in names]
+    if missing:
+        raise typer.BadParameter(
+            f"there is no server {missing[0]!r}. There are: {', '.join(names) or 'none'}.",
+            param_hint="'--only'",
+        )
+    return [each for each in named if not only or each.name in only]
+
+
+def _sort(
+    named: list[Named], there: Mapping[str, Any], own: OwnAddress, *, replace: bool
+) -> _Sorted:
+    found = _Sorted()
+    first: dict[str, Named] = {}
+    for each in named:
+        winner = first.setdefault(each.name, each)
+        if winner is not each:
+            if winner.entry != each.entry:
+                reason = f"another of that name comes from {winner.file}"
+                found.left_out.append(_LeftOut(each, reason))
+            continue
+        if isinstance(each.entry, Mapping) and is_toolcrib(each.entry, own):
+            found.left_out.append(_LeftOut(each, "it is Toolcrib itself", fine=True))
+            continue
+        try:
+            translation = translated(each)
+            _check(translation.fields)
+        except ForeignEntryError as error:
+            found.left_out.append(_LeftOut(each, str(error)))
+            continue
+        name = fitted(each.name, [taken.name for taken in found.taken])
+        if name in there and not replace:
+            same = _same(there[name], translation.fields)
+            reason = "it is there already" if same else f"{name!r} is there already; see --replace"
+            found.left_out.append(_LeftOut(each, reason, fine=same))
+            continue
+        found.taken.append(_Taken(name, each, translation))
+    return found
+
+
+def _check(fields: Mapping[str, Any]) -> None:
+    """Whether the settings would take a server.
+
+    Raises:
+        ForeignEntryError: If not; it says why.
+    """
+    try:
+        TypeAdapter(ServerSettings).validate_python(fields)
+        json.dumps(fields, ensure_ascii=False).encode()
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(map(str, wrong["loc"]))
+        reason = wrong["msg"].removeprefix("Value error, ")
+        raise ForeignEntryError(f"its {key}: {reason}" if key else f"it {reason}") from error
+    except UnicodeEncodeError as error:
+        raise ForeignEntryError("it has half a character in it") from error
+
+
+def _same(there: object, fields: Mapping[str, Any]) -> bool:
+    return isinstance(there, dict) and all(there.get(key) == fields[key] for key in fields)
+
+
+def _table(taken: _Taken, there: Mapping[str, Any]) -> ServerTable:
+    old = there.get(taken.name, {})
+    kept = {key: old[key] for key in KEPT if key in old}
+    origin = f"{IMPORTED}{taken.named.dialect.title}: {taken.named.name}, {taken.named.file}"
+    to_do = (f"# To do: {each}" for each in taken.translation.to_do)
+    comments = tuple(visible(line) for line in (origin, *to_do))
+    return ServerTable(taken.name, {**kept, **taken.translation.fields}, comments)
+
+
+def _as_json(found: _Sorted, path: Path, *, written: bool) -> dict[str, Any]:
+    return {
+        "settings": str(path),
+        "written": written and bool(found.taken),
+        "imported": [each.as_json() for each in found.taken],
+        "left_out": [each.as_json() for each in found.left_out],
+    }
+
+
+def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool) -> Iterator[str]:
+    origins = dict.fromkeys(str(named.file) for named in found.named)
+    if not origins:
+        yield visible(f"There are no servers in {', '.join(str(file.path) for file in files)}.")
+        return
+    origin = next(iter(origins)) if len(origins) == 1 else ""
+    if found.taken:
+        number = f"{len(found.taken)} server{'s' * (len(found.taken) > 1)}"
+        done = "Would import" if dry_run else "Imported"
+        yield visible(f"{done} {number}{f' from {origin}' * bool(origin)} into {path}:")
+    for taken in found.taken:
+        yield from map(visible, _told_of(taken, with_file=not origin))
+    if found.left_out:
+        yield visible(f"Left out{f' of {origin}' * (bool(origin) and not found.taken)}:")
+    for left in found.left_out:
+        file = "" if origin else f" ({left.named.file})"
+        yield visible(f"  {left.named.name}: {left.reason}{file}")
+    if found.taken and not dry_run:
+        yield from map(visible, _next(found.taken))
+
+
+def _told_of(taken: _Taken, *, with_file: bool) -> Iterator[str]:
+    fields = taken.translation.fields
+    address = fields.get("url", "").partition("?")[0]
+    started = " ".join((fields.get("command", ""), *fields.get("args", ())))
+    off = "" if fields.get("enabled", True) else " (not enabled)"
+    yield f"  {taken.name}{off}: {redacted_text(address or started, LONGEST_SHOWN)}"
+    if taken.name != taken.named.name:
+        yield f"    was called {taken.named.name!r}"
+    if with_file:
+        yield f"    from {taken.named.file}"
+    yield from (f"    to do: {each}" for each in taken.translation.to_do)
+    yield from (f"    note: {each}" for each in taken.translation.notes)
+
+
+def _next(taken: list[_Taken]) -> Iterator[str]:
+    files = ", ".join(dict.fromkeys(str(each.named.file) for each in taken))
+    client: Dialect = taken[0].named.dialect
+    yield "Next:"
+    yield "  `toolcrib servers` connects to them and says how each is."
+    yield (
+        f"  Then remove them from {client.title} ({files}), so that it has them"
+        " through Toolcrib alone."
+    )

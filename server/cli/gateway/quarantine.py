@@ -1,0 +1,108 @@
+"""What is in quarantine, shown to the person at the keyboard and accepted by them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+
+import typer
+
+from server.cli.gateway.inspection import Inspected, Quarantined
+from server.cli.terminal.screen import forget_typed, wrapped
+from server.mcp.visible import visible
+from server.upstream.safety.pins import difference, lines
+from storage.approvals import ApprovalStore
+from storage.catalog.pins import Pins
+
+__all__ = ["approve", "check_person", "review"]
+
+
+def check_person() -> None:
+    """An agent's shell has no terminal; what is accepted is accepted by a person at one."""
+    if not sys.stdin.isatty():
+        typer.echo("Tools are approved at a terminal, by a person; this is none.", err=True)
+        raise typer.Exit(1)
+
+
+def review(seen: Inspected, pins: Pins) -> None:
+    """Shows each tool in quarantine, why it is there, and what it is or what changed."""
+    _say_how(seen)
+    for each in seen.quarantined:
+        _show(each, pins)
+    if seen.quarantined:
+        _say(f"To accept what is shown: toolcrib servers approve {seen.server} TOOL, or --all.")
+    else:
+        _say(f"Nothing of {seen.server} is in quarantine.")
+
+
+def approve(
+    seen: Inspected, pins: Pins, approvals: ApprovalStore, tools: Sequence[str], *, every: bool
+) -> None:
+    """Shows tools in quarantine, and accepts the definitions that were shown.
+
+    Calls that were allowed for a while, or once, were those of the tool as it was before.
+
+    Args:
+        seen: The server.
+        pins: What is accepted.
+        approvals: What was allowed of calls.
+        tools: Names of tools.
+        every: Whether all that are in quarantine are meant.
+    """
+    _say_how(seen)
+    for each in _chosen(seen, tools, every=every):
+        _show(each, pins)
+        forget_typed()
+        if typer.confirm(f"Accept this definition of {each.exposed}?"):
+            definition = each.judged.definition
+            approvals.forget(each.exposed)
+            pins.approve(each.server, each.judged.tool.name, definition.sha256, definition.text)
+            _say(f"{each.exposed} may be used.")
+
+
+def _chosen(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Quarantined]:
+    if every:
+        return seen.quarantined
+    by_name = {each.judged.tool.name: each for each in seen.quarantined}
+    by_name |= {each.exposed: each for each in seen.quarantined}
+    unknown = [name for name in tools if name not in by_name]
+    if unknown or not tools:
+        waiting = ", ".join(each.exposed for each in seen.quarantined) or "nothing"
+        problem = f"{unknown[0]!r} is not in quarantine" if unknown else "Name a tool, or --all"
+        typer.echo(f"{problem}; of {seen.server} there is: {waiting}.", err=True)
+        raise typer.Exit(1)
+    return [by_name[name] for name in dict.fromkeys(tools)]
+
+
+def _say_how(seen: Inspected) -> None:
+    if seen.surveyed.problem:
+        before = "; this is what it offered last" if seen.surveyed.listing else ""
+        _say(f"{seen.server} {seen.surveyed.problem}{before}.")
+
+
+def _show(tool: Quarantined, pins: Pins) -> None:
+    judged = tool.judged
+    own = json.dumps(judged.tool.name, ensure_ascii=False)
+    _say(f"{tool.exposed}  (its server calls it {own})")
+    for finding in judged.findings:
+        _say(f"  {finding.reason}")
+        if finding.shown:
+            _say(f"      {' '.join(finding.shown.split())}")
+    accepted = pins.definition(tool.server, judged.tool.name)
+    content = judged.definition.content
+    if judged.pin is not None and accepted is not None:
+        day = datetime.fromtimestamp(judged.pin.pinned_at).astimezone().strftime("%Y-%m-%d %H:%M")
+        _say(f"  what was accepted on {day} (-), and what it is now (+):")
+        shown = difference(accepted, content)
+    else:
+        _say("  its definition:")
+        shown = lines(content)
+    for line in shown:
+        _say(f"    {line}")
+
+
+def _say(line: str) -> None:
+    """One line; what cannot be seen in it is marked."""
+    typer.echo(wrapped(visible(line)))

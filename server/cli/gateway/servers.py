@@ -1,0 +1,132 @@
+"""`toolcrib servers`: how other MCP servers fare, and which of their tools wait for a look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from server.cli.gateway.inspection import Inspected
+    from server.settings.gateway import ServerSettings
+
+__all__ = ["Action", "servers"]
+
+COLOURS = {"up": "green", "down": "red"}
+
+
+class Action(StrEnum):
+    """What is done."""
+
+    LIST = "list"
+    REVIEW = "review"
+    APPROVE = "approve"
+
+
+def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
+    action: Annotated[
+        Action,
+        typer.Argument(
+            help="list: all servers; review: what is in quarantine, and why; approve: accept the "
+            "definitions that are shown."
+        ),
+    ] = Action.LIST,
+    name: Annotated[str, typer.Argument(help="The server, as the settings call it.")] = "",
+    tools: Annotated[
+        list[str] | None, typer.Argument(help="The tools to approve, by either of their names.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Approve all that is in quarantine there.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Connect to the other servers of the settings, and look at what they offer."""
+    import anyio  # noqa: PLC0415  # `--help` does not wait for it
+
+    from server.cli.gateway.inspection import inspection  # noqa: PLC0415  # the same
+    from server.cli.gateway.quarantine import approve, check_person, review  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+
+    settings = load({"data_dir": data_dir}, config_file=config)
+    if action is not Action.LIST and name not in settings.servers:
+        known = ", ".join(settings.servers) or "none"
+        typer.echo(f"{name!r} is no server of the settings; there are: {known}.", err=True)
+        raise typer.Exit(1)
+    if action is Action.APPROVE:
+        check_person()
+    with inspection(settings) as inspect:
+        match action:
+            case Action.LIST:
+                seen = anyio.run(inspect.all)
+                shown = [_facts(each, settings.servers[each.server]) for each in seen]
+                if as_json:
+                    typer.echo(_as_json(shown))
+                else:
+                    _print(shown)
+            case Action.REVIEW:
+                review(anyio.run(inspect.one, name), inspect.pins)
+            case Action.APPROVE:
+                looked_at = anyio.run(inspect.one, name)
+                approve(looked_at, inspect.pins, inspect.approvals, tools or [], every=every)
+
+
+def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
+    """What is known of a server."""
+    from server.cli.gateway.reached import reached_by  # noqa: PLC0415  # imported on first use
+
+    listing = seen.surveyed.listing
+    counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None}
+    if listing is not None:
+        counts = {
+            "tools": len(listing.tools),
+            "resources": len(listing.resources) + len(listing.templates),
+            "prompts": len(listing.prompts),
+        }
+    return {
+        "name": seen.server,
+        "reached_by": reached_by(settings),
+        "state": str(seen.surveyed.state),
+        "problem": seen.surveyed.problem,
+        **counts,
+        "quarantined": [each.exposed for each in seen.quarantined],
+    }
+
+
+def _as_json(shown: list[dict[str, Any]]) -> str:
+    return json.dumps({"servers": shown}, indent=2, ensure_ascii=False)
+
+
+def _print(shown: list[dict[str, Any]]) -> None:
+    from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+
+    if not shown:
+        say("The settings name no other server: see [servers.NAME] in the documentation.")
+    for facts in shown:
+        state = facts["state"]
+        reached = visible(facts["reached_by"])
+        say((facts["name"], "bold"), "  ", (state, COLOURS.get(state, "dim")), f"  {reached}")
+        for line in _lines(facts):
+            say(f"    {line}")
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What is told of a server beneath its name."""
+    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
+    from tools.answers.directory import counted  # noqa: PLC0415  # the same
+
+    if facts["problem"]:
+        yield f"It {visible(facts['problem'])}."
+    if facts["tools"] is not None:
+        nouns = ("tool", "resource", "prompt")
+        offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)
+        yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
+    if quarantined := facts["quarantined"]:
+        yield f"{len(quarantined)} in quarantine: toolcrib servers review {facts['name']}"

@@ -1,0 +1,1 @@
+"""Commands for the policy, approvals and the audit log."""

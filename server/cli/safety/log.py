@@ -1,0 +1,180 @@
+"""`toolcrib log`: who called what, what was said of it, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+__all__ = ["log"]
+
+POLL_INTERVAL = 0.2
+"""Seconds between two looks at the log."""
+
+ARGUMENT_CHARACTERS = 160
+"""Of one argument; `--json` shows all that is kept."""
+
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+STYLES = {"ok": "green", "cancelled": "yellow", "awaiting": "cyan"}
+
+Wanted = Callable[[dict[str, Any]], bool]
+
+
+def log(  # noqa: PLR0913, PLR0917  # one parameter an option
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with calls as they come, until Ctrl-C.")
+    ] = False,
+    tool: Annotated[str | None, typer.Option("--tool", help="Calls of this tool only.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", help="ok, failed, cancelled, awaiting, or an error type."),
+    ] = None,
+    verdict: Annotated[
+        str | None, typer.Option("--verdict", help="What the policy said: allow, ask or deny.")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Calls of this user only.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Such as 2h, 3d, or ISO 8601 (local time)."),
+    ] = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="How many, at most.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="The lines as they are kept.")] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Show the audit log: every tool call, whose it was and what came of it."""
+    from rich.console import Console  # noqa: PLC0415  # `--help` does not wait for it
+
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from tools.core.audit.trail import AuditTrail  # noqa: PLC0415  # the same
+
+    after = None if since is None else _seconds(since)
+    path = load({"data_dir": data_dir}, config_file=config).audit_file
+    given = {"tool": tool, "verdict": verdict, "user": user}
+    wanted = _wanted({key: value for key, value in given.items() if value}, outcome, after)
+    show = _shown_json if as_json else _shown(Console(highlight=False))
+    trail = AuditTrail(path)
+    try:
+        entries = trail.last(last, wanted, since=after)
+        for entry in entries:
+            show(entry)
+        if last and not entries:
+            typer.echo(f"No such call in {visible(str(path))}.", err=True)
+        while follow:
+            time.sleep(POLL_INTERVAL)
+            for entry in filter(wanted, trail.news()):
+                show(entry)
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        typer.echo(f"Error: the audit log cannot be read: {error}", err=True)
+        raise typer.Exit(1) from None
+    if trail.unreadable:
+        typer.echo(f"Lines that cannot be read: {trail.unreadable}.", err=True)
+
+
+def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> Wanted:
+    def wanted(entry: dict[str, Any]) -> bool:
+        if any(entry.get(key) != value for key, value in given.items()):
+            return False
+        ended = str(entry.get("outcome"))
+        if outcome == "failed" and ended in STYLES:
+            return False
+        if outcome not in {None, "failed", ended}:
+            return False
+        return since is None or _moment(entry["time"]) >= since
+
+    return wanted
+
+
+def _seconds(since: str) -> float:
+    """The moment that an age or a time names, in Unix seconds."""
+    age = re.fullmatch(r"(\d{1,6})([smhdw])", since)
+    if age:
+        return time.time() - int(age[1]) * UNITS[age[2]]
+    try:
+        return datetime.fromisoformat(since).timestamp()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{since!r} is neither an age such as 90s, 15m, 2h, 3d, 1w nor a time in ISO 8601",
+            param_hint="--since",
+        ) from None
+
+
+def _moment(text: str) -> float:
+    """Unix seconds; 0 of what is no time, or none that every time zone has."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.timestamp() if MINYEAR < moment.year < MAXYEAR else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _shown_json(entry: dict[str, Any]) -> None:
+    typer.echo(json.dumps(entry, separators=(",", ":")))
+
+
+def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
+    """Prints an entry: on a terminal one line of it, in a pipe whole."""
+
+    def show(entry: dict[str, Any]) -> None:
+        if console.is_terminal:
+            console.print(_text(entry), no_wrap=True, overflow="ellipsis")
+        else:
+            console.print(_text(entry), soft_wrap=True)
+
+    return show
+
+
+def _text(entry: dict[str, Any]) -> Text:
+    from rich.text import Text  # noqa: PLC0415  # `--help` does not wait for it
+
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+
+    def told(key: str) -> str:
+        value = entry.get(key)
+        return "" if value is None else visible(str(value))
+
+    outcome = told("outcome")
+    moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
+    return Text.assemble(
+        (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
+        (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
+        (told("tool"), "bold"),
+        *(f"  {visible(_given(*each))}" for each in _arguments(entry)),
+        (f"  {_circumstances(told)}", "dim"),
+    )
+
+
+def _circumstances(told: Callable[[str], str]) -> str:
+    """Who called, why it was let through or not, how long it took, and what confined it."""
+    approved = f"approved by {told('approved_by')}" if told("approved_by") else ""
+    decided = f"{told('verdict')} by {told('rule')}" if told("verdict") else "not judged"
+    sandbox = f"sandbox {told('sandbox')}" if told("sandbox") else ""
+    whose = "/".join(filter(None, (told("user"), told("client"))))
+    took = f"{told('milliseconds')} ms"
+    return ", ".join(filter(None, (decided, approved, took, sandbox, whose)))
+
+
+def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
+    given = entry.get("arguments")
+    return [] if not isinstance(given, dict) else list(given.items())
+
+
+def _given(name: str, value: object) -> str:
+    from tools.core.audit.redact import clipped  # noqa: PLC0415  # `--help` does not wait for it
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return clipped(f"{name}={text}", ARGUMENT_CHARACTERS)

@@ -1,0 +1,142 @@
+"""`toolcrib policy`: which rules there are, and what they say of a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from tools.core.errors import InvalidArgumentsError
+from tools.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from server.settings import Settings
+    from tools.core.registry import ToolRegistry
+    from tools.policy.policy import Policy
+
+__all__ = ["policy"]
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    SHOW = "show"
+    TEST = "test"
+
+
+def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
+    action: Annotated[Action, typer.Argument(help="Show the rules, or test a call.")],
+    tool: Annotated[str | None, typer.Argument(help="The tool that is called.")] = None,
+    arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
+    confined: Annotated[
+        bool, typer.Option("--confined", help="As if what it runs were confined.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    functions: FunctionsOption = None,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Show the rules in the order of their force, or say which of them decides about a call.
+
+    Nothing is called: toolcrib policy test bash '{"command": "git status"}'
+    """
+    from server.cli.known_tools import tools_of  # noqa: PLC0415  # `--help` does not wait for it
+    from server.safety import make_policy  # noqa: PLC0415  # the same
+    from server.settings.sources import load  # noqa: PLC0415  # the same
+
+    flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
+    settings = load(flags, config_file=config)
+    registry = tools_of(settings, tool)
+    made = make_policy(settings, registry)
+    for warning in _warnings(made, registry):
+        typer.echo(f"Warning: {warning}", err=True)
+    if action is Action.TEST:
+        shown = _tested(made, registry, tool, arguments, confined=confined)
+    else:
+        shown = _rules(made, settings)
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(_lines(shown)))
+
+
+def _tested(
+    made: Policy, registry: ToolRegistry, tool: str | None, arguments: str, *, confined: bool
+) -> dict[str, Any]:
+    """What the policy says of a call."""
+    if tool is None:
+        raise InvalidArgumentsError(
+            "Which tool?", next_actions=['Try: toolcrib policy test bash \'{"command": "ls"}\'']
+        )
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidArgumentsError(
+            f"The arguments {arguments!r} are no JSON object.",
+            next_actions=['Write them as in \'{"command": "git status"}\'.'],
+        )
+    spec = registry.find(tool)
+    checked = spec.validate(given)
+    decision = asdict(made.judge(spec, checked, confined=confined))
+    if decision["verdict"] is Verdict.ASK and (grant := made.grant_for(spec, checked)):
+        decision["grant"] = grant
+    return {"tool": spec.name, **decision}
+
+
+def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
+    """The rules in the order of their force."""
+    rules = [
+        {"verdict": verdict, "rule": rule.text, "source": "settings"}
+        for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+        for rule in made.rules[verdict]
+    ]
+    rules += [
+        {
+            "verdict": each.verdict,
+            "rule": each.rule.text,
+            "source": f"profile {made.profile}",
+            "reason": each.reason,
+        }
+        for each in made.profile_rules
+    ]
+    return {"profile": made.profile, "root": str(settings.root), "rules": rules}
+
+
+def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
+    """Rules that are about no tool, or can never match one that they name."""
+    specs = registry.specs()
+    for verdict, rules in made.rules.items():
+        for rule in rules:
+            if rule.selector.place_effect is not None:
+                continue
+            full = verdict is Verdict.ALLOW
+            if not any(rule.selector.fits(each, "" if full else each.bare) for each in specs):
+                yield f"the rule {rule.text!r} is about no tool that there is now."
+            elif rule.selector.name:
+                problem = rule.problem(registry.find(rule.selector.name))
+                if problem:
+                    yield f"the rule {rule.text!r} can never match: {problem}."
+
+
+def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    if "verdict" in shown:
+        yield f"{shown['verdict']}: {shown['tool']}"
+        yield f"rule: {shown['rule']} ({shown['source']})"
+        yield f"why: {shown['reason']}"
+        yield from (f"  {part}" for part in shown["parts"])
+        if "grant" in shown:
+            yield f"an approval may be remembered as: {shown['grant']}"
+        return
+    yield f"Profile {shown['profile']}, root {shown['root']}. Deny beats ask beats allow; a rule"
+    yield "of the settings beats the profile, of which the first rule that fits decides."
+    for each in shown["rules"]:
+        reason = f"  {each['reason']}" if "reason" in each else ""
+        yield f"{each['verdict']:<6} {each['rule']}  ({each['source']}){reason}"

@@ -1,0 +1,1 @@
+"""What commands share: options, questions, progress and text on a terminal."""

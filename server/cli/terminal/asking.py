@@ -1,0 +1,40 @@
+"""The person at the keyboard, asked about a call that they made themselves."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import anyio.to_thread
+import typer
+
+from server.cli.terminal.screen import forget_typed
+from server.mcp.elicitation import asking_text
+from tools.core.approval import Consent, Question
+
+__all__ = ["TerminalApprover", "terminal_approver"]
+
+
+def terminal_approver() -> TerminalApprover | None:
+    """The way to the person at the keyboard; None where there is none."""
+    return TerminalApprover() if sys.stdin.isatty() else None
+
+
+class TerminalApprover:
+    """Asks on the terminal."""
+
+    tickets: Sequence[str] = ()
+
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # one call
+        """The call does not come again."""
+        return False
+
+    async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # one at a time
+        """What the person says."""
+        return await anyio.to_thread.run_sync(_ask, question, abandon_on_cancel=True)
+
+
+def _ask(question: Question) -> Consent:
+    typer.echo(asking_text(question), err=True)
+    forget_typed()
+    return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO

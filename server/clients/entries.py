@@ -1,0 +1,268 @@
+"""Entries of clients' files as servers of our settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from server.clients.placeholders import Placeholders
+from server.clients.tables import Named
+from server.clients.vocabulary import APPROVALS, OF_NO_MEANING, SIGN_IN, TRANSPORTS
+
+__all__ = ["ForeignEntryError", "Translation", "translated"]
+
+LONGEST_TIMEOUT = 3_600.0
+"""Seconds that the settings take for one call."""
+
+LONGEST_START = 600.0
+"""Seconds that they take until the first answer."""
+
+_HTTP = re.compile(r"https?://\S+$")
+
+
+class ForeignEntryError(ValueError):
+    """An entry that cannot become a server; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A server as our settings have it.
+
+    Attributes:
+        fields: Its table.
+        to_do: What a person has to fill in or do before it works.
+        notes: What was not taken over, or differently.
+    """
+
+    fields: dict[str, Any]
+    to_do: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def translated(named: Named) -> Translation:
+    """What an entry of a client's file is in our settings.
+
+    Raises:
+        ForeignEntryError: If it cannot be taken over; it says why.
+    """
+    if not isinstance(named.entry, Mapping):
+        raise ForeignEntryError("no table of a command or a url stands there")
+    return _Entry(named, named.entry).translation()
+
+
+class _Entry:
+    """One entry while it is read: what was understood of it is taken out of `left`."""
+
+    def __init__(self, named: Named, entry: Mapping[str, Any]) -> None:
+        self.named = named
+        self.left = dict(entry)
+        if isinstance(self.left.get("command"), Mapping):  # Zed's until 2025
+            command = self.left.pop("command")
+            self.left |= {**command, "command": command.get("path", "")}
+            self.left.pop("path", None)
+        self.placeholders = Placeholders(named.project, bare_variables=named.dialect.bare_variables)
+        self.to_do: list[str] = []
+        self.notes: list[str] = []
+
+    def translation(self) -> Translation:
+        fields = self._address()
+        fields |= self._times()
+        fields |= self._tools()
+        if self._is_off():
+            fields["enabled"] = False
+        self._say_what_is_left()
+        if self._say_what_is_to_fill_in():
+            fields["enabled"] = False
+        return Translation(fields, tuple(self.to_do), tuple(self.notes))
+
+    def _address(self) -> dict[str, Any]:
+        kind = self._kind()
+        command = self._take_text("command")
+        url = next(filter(None, map(self._take_text, ("httpUrl", "url", "serverUrl"))), "")
+        if kind == "stdio" or (command and not url):
+            if not command:
+                raise ForeignEntryError(self._without("it has no command"))
+            return self._started(command)
+        if not url:
+            raise ForeignEntryError(self._without("it has neither a command nor a url"))
+        if command:
+            self.notes.append(f"its command {command!r} was left out, as it has a url")
+        return self._reached(url, kind)
+
+    def _kind(self) -> str:
+        said = [self._take_text(key) for key in ("type", "transport", "transportType")]
+        kind = next(filter(None, said), "")
+        if not kind:
+            return ""
+        known = TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
+        if known is None:
+            raise ForeignEntryError(
+                f"it speaks {kind!r}; Toolcrib speaks stdio, Streamable HTTP and sse"
+            )
+        return known
+
+    def _without(self, problem: str) -> str:
+        if self.named.dialect.name == "zed" and "settings" in self.left:
+            return "an extension of Zed starts it, and only Zed knows how"
+        return problem
+
+    def _started(self, command: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {"command": self._replaced(command, "command")}
+        given = self.left.pop("args", None) or []
+        if not isinstance(given, list):
+            raise ForeignEntryError("its args are no list")
+        args = [self._replaced(_plain(each, "args"), "args") for each in given]
+        if args:
+            fields["args"] = args
+        env = self._variables(self.left.pop("env", None), "env")
+        for each in self.left.pop("env_vars", None) or ():  # Codex hands these on
+            name = each.get("name") if isinstance(each, Mapping) else each
+            env[_plain(name, "env_vars")] = f"${{{name}}}"
+        folder = self._folder()
+        if folder:
+            fields["cwd"] = folder
+        if env:
+            fields["env"] = env
+        file = self._take_text("envFile")
+        if file:
+            path = self._replaced(file, "envFile")
+            self.to_do.append(f"the variables in {path} are not read: write them under env")
+        return fields
+
+    def _folder(self) -> str:
+        """Where it is started; clients start those of a project in its folder."""
+        given = self._take_text("cwd")
+        if not given:
+            return str(self.named.project or "")
+        folder = self.placeholders.replaced(given, "cwd", variables=False)
+        if folder.startswith(("~", "$")):
+            return folder
+        return str((self.named.project or self.named.file.parent) / folder)
+
+    def _reached(self, url: str, kind: str) -> dict[str, Any]:
+        address = self._replaced(url, "url")
+        if not _HTTP.match(address):  # the settings want to see it, so defaults are written out
+            address = self.placeholders.replaced(url, "url", variables=False)
+        if not _HTTP.match(address):
+            raise ForeignEntryError(f"its url {url!r} is no http or https address")
+        fields: dict[str, Any] = {"url": address}
+        if kind == "sse":
+            fields["transport"] = "sse"
+        variable = self._take_text("bearer_token_env_var")
+        if variable:
+            fields["token"] = f"${{{variable}}}"
+        headers = {
+            **self._variables(self.left.pop("headers", None), "headers"),
+            **self._variables(self.left.pop("http_headers", None), "http_headers"),
+        }
+        for header, name in self._texts(self.left.pop("env_http_headers", None)):
+            headers[header] = f"${{{name}}}"
+        if headers:
+            fields["headers"] = headers
+        return fields
+
+    def _times(self) -> dict[str, float]:
+        times = {}
+        unit = self.named.dialect.timeout_unit
+        if "timeout" in self.left and unit is not None:
+            times["timeout"] = self._seconds("timeout", unit, LONGEST_TIMEOUT)
+        if "tool_timeout_sec" in self.left:
+            times["timeout"] = self._seconds("tool_timeout_sec", 1, LONGEST_TIMEOUT)
+        if "startup_timeout_ms" in self.left:
+            times["start_timeout"] = self._seconds("startup_timeout_ms", 0.001, LONGEST_START)
+        if "startup_timeout_sec" in self.left:
+            times["start_timeout"] = self._seconds("startup_timeout_sec", 1, LONGEST_START)
+        return {key: seconds for key, seconds in times.items() if seconds}
+
+    def _seconds(self, key: str, unit: float, longest: float) -> float:
+        """Seconds, or 0 where nothing can be made of it."""
+        given = self.left.pop(key)
+        if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+            self.notes.append(f"its {key} = {given!r} is no time, and was left out")
+            return 0.0
+        seconds = min(given * unit, longest)
+        if seconds < given * unit:
+            self.notes.append(f"its {key} was cut to {longest:g} seconds")
+        return round(seconds, 3) or 0.001
+
+    def _tools(self) -> dict[str, list[str]]:
+        lists = {}
+        for key, ours in (
+            ("enabled_tools", "allow"),
+            ("includeTools", "allow"),
+            ("enabledTools", "allow"),
+            ("disabled_tools", "deny"),
+            ("excludeTools", "deny"),
+            ("disabledTools", "deny"),
+        ):
+            given = self.left.pop(key, None)
+            if isinstance(given, list) and given:
+                lists[ours] = [_plain(each, key) for each in given]
+            elif isinstance(given, list) and ours == "allow":
+                self.left["enabled"] = False
+                self.notes.append(f"its {key} is empty: no tool of it was in use")
+        return lists
+
+    def _is_off(self) -> bool:
+        off = self.named.off
+        off |= self.left.pop("disabled", False) is True
+        off |= self.left.pop("enabled", True) is False
+        off |= self.left.pop("isActive", True) is False
+        return off
+
+    def _say_what_is_left(self) -> None:
+        left = {key for key, value in self.left.items() if value not in (None, "", [], {}, False)}
+        left -= OF_NO_MEANING
+        title = self.named.dialect.title
+        if left & SIGN_IN:
+            said = ", ".join(sorted(left & SIGN_IN))
+            self.to_do.append(f"{title} signs in ({said}), Toolcrib does not: give it a token")
+        if left & APPROVALS:
+            said = ", ".join(sorted(left & APPROVALS))
+            self.notes.append(f"{said}: what runs without asking is said by [policy] here")
+        others = ", ".join(sorted(left - SIGN_IN - APPROVALS))
+        if others:
+            self.notes.append(f"not taken over: {others}")
+
+    def _say_what_is_to_fill_in(self) -> bool:
+        found = self.placeholders
+        for asked, name in found.asked.items():
+            self.to_do.append(
+                f"{self.named.dialect.title} asked for {asked!r}: set the variable {name}, or write"
+                f" the value in place of ${{{name}}}"
+            )
+        for name in dict.fromkeys(found.defaults):
+            self.notes.append(f"the default of {name} was written out")
+        for placeholder, field in found.unknown.items():
+            self.to_do.append(f"fill in {placeholder} in {field}, then take out enabled = false")
+        return bool(found.unknown)
+
+    def _variables(self, given: object, field: str) -> dict[str, str]:
+        return {
+            name: self._replaced(value, f"{field}.{name}") for name, value in self._texts(given)
+        }
+
+    def _texts(self, given: object) -> Iterator[tuple[str, str]]:
+        if given is not None and not isinstance(given, Mapping):
+            raise ForeignEntryError("its env or headers are no table")
+        for name, value in (given or {}).items():
+            if value is not None:  # VS Code takes a variable away so
+                yield name, _plain(value, name)
+
+    def _replaced(self, text: str, field: str) -> str:
+        return self.placeholders.replaced(text, field)
+
+    def _take_text(self, key: str) -> str:
+        value = self.left.pop(key, None)
+        return "" if value is None else _plain(value, key)
+
+
+def _plain(value: object, key: str) -> str:
+    """A text; numbers are what they look like."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ForeignEntryError(f"its {key} holds something that is no text")

@@ -1,0 +1,98 @@
+"""MCP clients: where each keeps its configuration, and what to put there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from server.settings.toml_text import toml_table
+
+__all__ = ["CLIENTS", "Client", "command_path"]
+
+_SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One MCP client.
+
+    Attributes:
+        name: Name for people.
+        where: What to do with the snippet: the file that the client reads, or where to run it.
+        snippet: What to put there, given the command's absolute path and a root.
+        marker: What exists where the client is installed or has been used; `~` is the home.
+    """
+
+    name: str
+    where: str
+    snippet: Callable[[Path, Path], str]
+    marker: str
+
+    @property
+    def found(self) -> bool:
+        """Whether the client seems to be on this machine."""
+        return os.path.exists(os.path.expanduser(self.marker))  # noqa: PTH110, PTH111  # these do not raise where there is no home
+
+
+def command_path() -> Path:
+    """The installed command; written out in full, because clients with a window have no PATH."""
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    places = os.pathsep.join(sysconfig.get_path("scripts", scheme) for scheme in schemes)
+    return Path(shutil.which("toolcrib", path=places) or sys.argv[0]).absolute()
+
+
+def _claude_desktop(command: Path, root: Path) -> str:
+    entry = {"command": str(command), "args": _arguments(root)}
+    return _json({"mcpServers": {"toolcrib": entry}})
+
+
+def _claude_code(command: Path, root: Path) -> str:
+    # --scope comes before the name: what follows `--` is the server's.
+    return "claude mcp add --scope user toolcrib -- " + shlex.join(
+        [str(command), *_arguments(root)]
+    )
+
+
+def _vscode(command: Path, _root: Path) -> str:
+    entry = {"type": "stdio", "command": str(command), "args": _arguments("${workspaceFolder}")}
+    return _json({"servers": {"toolcrib": entry}})
+
+
+def _cursor(command: Path, root: Path) -> str:
+    entry = {"type": "stdio", "command": str(command), "args": _arguments(root)}
+    return _json({"mcpServers": {"toolcrib": entry}})
+
+
+def _codex(command: Path, root: Path) -> str:
+    entry = {"command": str(command), "args": _arguments(root)}
+    return "\n".join(toml_table("mcp_servers.toolcrib", entry))
+
+
+def _arguments(root: Path | str) -> list[str]:
+    return ["serve", "--root", str(root)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+CLIENTS = (
+    Client(
+        "Claude Desktop",
+        "in claude_desktop_config.json (Settings > Developer > Edit Config)",
+        _claude_desktop,
+        f"{_SUPPORT}/Claude",
+    ),
+    Client("Claude Code", "in a terminal", _claude_code, "~/.claude.json"),
+    Client("VS Code", "in .vscode/mcp.json of a workspace", _vscode, f"{_SUPPORT}/Code"),
+    Client("Cursor", "in ~/.cursor/mcp.json", _cursor, "~/.cursor"),
+    Client("Codex", "in ~/.codex/config.toml", _codex, "~/.codex"),
+)
+"""The clients that the README names, in its order."""

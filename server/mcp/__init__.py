@@ -1,0 +1,1 @@
+"""The protocol: lists, calls, prompts, resources, and questions to the client."""

@@ -1,0 +1,92 @@
+"""The lean form of a tool: what of its definition every model should pay for in every session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import mcp_types as types
+
+from tools.conversion.schema import resolve
+
+__all__ = ["lean"]
+
+SELDOM = frozenset(
+    {
+        *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
+        *("include_summaries", "intent", "keywords", "layer", "match", "metadata", "min_score"),
+        *("raw_id", "raw_type"),
+        *("summary", "time_type", "timezone"),
+    }
+)
+"""Parameters, and keys within them, that few calls give."""
+
+LENGTHS = frozenset({"maxItems", "maxLength", "minLength"})
+"""Bounds that hardly any call oversteps, and that whoever does is told of."""
+
+
+def lean(tool: types.Tool) -> types.Tool:
+    """The tool as a short list has it; `describe_tool` shows all of it.
+
+    It says less than the whole and nothing else: the input schema is open where parameters are left
+    out, bounds no lengths and has no texts within a parameter; the result is any object.
+
+    Args:
+        tool: Its whole definition.
+    """
+    in_words = tool.name.replace("_", " ").capitalize()
+    return tool.model_copy(
+        update={
+            "title": None if tool.title == in_words else tool.title,
+            "input_schema": _input(tool.input_schema),
+            "output_schema": None if tool.output_schema is None else {"type": "object"},
+        }
+    )
+
+
+def _input(schema: Mapping[str, Any]) -> dict[str, Any]:
+    required = schema.get("required", [])
+    properties = schema.get("properties", {})
+    named = {
+        name: _parameter(each, schema)
+        for name, each in properties.items()
+        if name in required or name not in SELDOM
+    }
+    slim: dict[str, Any] = {"type": "object", "properties": named}
+    if required:
+        slim["required"] = required
+    if len(named) == len(properties):
+        slim["additionalProperties"] = False
+    if "$ref" in str(named):  # within a parameter
+        slim["$defs"] = schema["$defs"]
+    return slim
+
+
+def _parameter(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter with what it refers to in its place, and the texts of both."""
+    meant = resolve(schema, whole)
+    texts = dict.fromkeys(filter(None, (schema.get("description"), meant.get("description"))))
+    slim = {key: value for key, value in {**meant, **schema}.items() if key != "$ref"}
+    return {**_short(slim), "description": ". ".join(texts)}
+
+
+def _short(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
+    """Without lengths, and without the texts of what is inside of a parameter."""
+    if isinstance(schema, list):
+        return [_short(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left_out = {*LENGTHS, "additionalProperties", "description"}
+    if "minItems" in schema:
+        left_out.discard("maxItems")
+    seldom = SELDOM.difference(schema.get("required", ()))
+    return {key: _part(key, value, seldom) for key, value in schema.items() if key not in left_out}
+
+
+def _part(key: str, value: Any, seldom: AbstractSet[str]) -> Any:  # noqa: ANN401  # the same
+    if key in {"default", "enum"}:
+        return value
+    if key == "properties":
+        return {name: _short(each) for name, each in value.items() if name not in seldom}
+    return _short(value)

@@ -1,0 +1,114 @@
+"""Cursors of paged lists: how far somebody has read, opaque to clients."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from server.mcp.wire import utf8_text
+
+__all__ = ["DOCUMENTS", "Section", "cursor_at", "offset_of", "page", "place_of"]
+
+DOCUMENTS = "documents"
+"""The part of the list of resources that is stored here; no server has this name with a slash."""
+
+LAST_OFFSET = 2**31
+"""Beyond what a cursor of ours can say; the database counts rows in 64 bits."""
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class Section(Generic[ItemT]):
+    """A part of a list.
+
+    Attributes:
+        name: What cursors call it.
+        items: What is in it.
+        shown: How one of them is listed.
+    """
+
+    name: str
+    items: Sequence[ItemT]
+    shown: Callable[[ItemT], ItemT]
+
+
+def cursor_at(offset: int, part: str = DOCUMENTS) -> str:
+    """The cursor of the page that starts at an offset of a part of a list."""
+    return base64.urlsafe_b64encode(f"{part}:{offset}".encode()).decode()
+
+
+def place_of(cursor: str) -> tuple[str, int]:
+    """The part of a list and the offset in it where the page of a cursor starts.
+
+    Raises:
+        MCPError: Invalid params, if the cursor is none of ours.
+    """
+    try:
+        text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
+        part, _, number = text.rpartition(":")
+        offset = int(number)
+    except (binascii.Error, ValueError):
+        raise _unknown(cursor) from None
+    if not 0 <= offset < LAST_OFFSET or cursor != cursor_at(offset, part):
+        raise _unknown(cursor)
+    return part, offset
+
+
+def offset_of(cursor: str | None) -> int:
+    """Where the page of stored documents that a cursor says starts.
+
+    Raises:
+        MCPError: Invalid params, if the cursor is none of theirs.
+    """
+    if cursor is None:
+        return 0
+    part, offset = place_of(cursor)
+    if part != DOCUMENTS or offset == 0:
+        raise _unknown(cursor)
+    return offset
+
+
+def page(
+    kind: str, sections: Sequence[Section[ItemT]], cursor: str | None, size: int
+) -> tuple[list[ItemT], str | None]:
+    """At most so many items from where a cursor says on, and the cursor of what follows.
+
+    Args:
+        kind: What is listed; the cursor of another kind is none of its own.
+        sections: The list, in its order.
+        cursor: The cursor; None means the beginning.
+        size: Most items of the page; with none the cursor alone is of use.
+
+    Raises:
+        MCPError: Invalid params, if the cursor is none of this list.
+    """
+    names = [f"{kind}/{each.name}" for each in sections]
+    start, offset = 0, 0
+    if cursor is not None:
+        part, offset = place_of(cursor)
+        if part not in names:
+            raise _unknown(cursor)
+        start = names.index(part)
+    listed: list[ItemT] = []
+    for name, section in zip(names[start:], sections[start:], strict=True):
+        end = offset + max(size - len(listed), 0)
+        listed += map(section.shown, section.items[offset:end])
+        if end < len(section.items):
+            return listed, cursor_at(end, name)
+        offset = 0
+    return listed, None
+
+
+def _unknown(cursor: str) -> MCPError:
+    shown = utf8_text(cursor[:100])
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"Unknown cursor {shown!r}: pass nextCursor of the page before, or none to start.",
+    )

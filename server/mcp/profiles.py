@@ -1,0 +1,99 @@
+"""Profiles: what single clients may find and call, and what they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from server.mcp.sessions import client_of
+from server.settings import Settings, SettingsError
+from server.settings.gateway import ProfileSettings
+from server.transport.auth import token_name_of
+from tools.core.toolset import ToolSet
+
+__all__ = ["Profile", "Profiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What holds for one client.
+
+    Attributes:
+        tool_set: The tools that it may find and call.
+        pinned: Names of tools that its list always has.
+        token_budget: Tokens that its list may have, at 4 characters each; 0 sets no limit.
+    """
+
+    tool_set: ToolSet
+    pinned: tuple[str, ...] = ()
+    token_budget: int = 0
+
+
+class Profiles:
+    """Tells which profile a request has: one at most, and the same one for the same caller.
+
+    Args:
+        settings: Those of the profiles, by their names.
+    """
+
+    def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
+        self._settings = settings
+        self._profiles = {
+            name: Profile(ToolSet(name, each.allow, each.deny), each.pinned, each.token_budget)
+            for name, each in settings.items()
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._profiles)
+
+    def of(self, ctx: ServerRequestContext[Any, Any]) -> Profile | None:
+        """The profile of a request; None where none holds."""
+        return self.choose(token_name_of(ctx), client_of(ctx)) if self else None
+
+    def choose(self, token: str, client: str) -> Profile | None:
+        """The first profile, in the order of the settings, that names the token.
+
+        Where none does, the first one that the client's name fits, in any case of letters: a token
+        is proof, and a name only what a client says of itself.
+
+        Args:
+            token: Name of the token that a request came with; empty without one.
+            client: Name of the client, as it says it; empty if it does not.
+        """
+        by_token = (name for name, each in self._settings.items() if token in each.tokens)
+        name = next(by_token, None) or next(self._fitting(client), None)
+        return None if name is None else self._profiles[name]
+
+    def check(self, settings: Settings) -> None:
+        """Refuses names of tokens and servers that the settings have nowhere.
+
+        Raises:
+            SettingsError: With the names that there are.
+        """
+        for name, each in self._settings.items():
+            servers = [_server(pattern) for pattern in (*each.allow, *each.deny)]
+            _check_known(
+                f"profiles.{name}.tokens", each.tokens, settings.http.tokens, "http.tokens"
+            )
+            _check_known(f"profiles.{name}", filter(None, servers), settings.servers, "servers")
+
+    def _fitting(self, client: str) -> Iterator[str]:
+        for name, each in self._settings.items():
+            if any(fnmatchcase(client.casefold(), pattern.casefold()) for pattern in each.clients):
+                yield name
+
+
+def _server(pattern: str) -> str:
+    kind, _, name = pattern.partition(":")
+    return name if kind == "server" and not {"*", "?", "["}.intersection(name) else ""
+
+
+def _check_known(setting: str, named: Iterable[str], known: Collection[str], table: str) -> None:
+    for name in named:
+        if name not in known:
+            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            raise SettingsError(f"{setting}: {name!r} is not one of [{table}]; {there}.")

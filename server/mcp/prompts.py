@@ -1,0 +1,291 @@
+"""Prompts, which clients show as slash commands: recall, remember, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol
+from zoneinfo import available_timezones
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from server.mcp.resources import ContextResources, answered
+from server.mcp.sessions import Sessions
+from server.mcp.views import Relevant, happenings
+from server.mcp.wire import utf8_text
+from storage.models import Identity
+from storage.shelf import Shelf
+from tools.answers.calendar import zone_of
+from tools.answers.cards import parameters
+from tools.answers.periods import PHRASES, Period
+from tools.core.audit.recording import Recording
+from tools.core.context import RequestContext as CallContext
+from tools.core.registry import ToolRegistry
+
+__all__ = ["PROMPTS", "PromptHandlers", "Prompts"]
+
+COMPLETIONS = 100
+"""Values that a client is offered at most, by the protocol."""
+
+LOOKED_THROUGH = 1_000
+"""Entities among which names are looked for."""
+
+LONGEST = 10_000
+"""Characters that an argument may have."""
+
+RequestContext = ServerRequestContext[Any, Any]
+
+
+def _argument(name: str, description: str, *, required: bool = False) -> types.PromptArgument:
+    return types.PromptArgument(name=name, description=description, required=required)
+
+
+PROMPTS = {
+    prompt.name: prompt
+    for prompt in (
+        types.Prompt(
+            name="recall",
+            title="Recall",
+            description="Brings back what is stored about a topic, with its sources.",
+            arguments=[
+                _argument("topic", "What about; left out, what is important and what is new")
+            ],
+        ),
+        types.Prompt(
+            name="remember",
+            title="Remember",
+            description="Has something kept, so that it is found again.",
+            arguments=[_argument("content", "What to keep", required=True)],
+        ),
+        types.Prompt(
+            name="what_happened",
+            title="What happened",
+            description="Brings back the events of a time, and their summaries.",
+            arguments=[
+                _argument(
+                    "when",
+                    'Such as "yesterday", "last week", "monday", "2026-11-22", "2026-11"',
+                    required=True,
+                ),
+                _argument("timezone", 'IANA zone in which days begin, such as "Europe/Paris"; UTC'),
+            ],
+        ),
+    )
+}
+
+
+class PromptHandlers(Protocol):
+    """Answers requests for prompts, ours alone or those of other servers too."""
+
+    async def list_prompts(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Answers prompts/list."""
+
+    async def get_prompt(
+        self, ctx: RequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Answers prompts/get."""
+
+    async def complete(
+        self, ctx: RequestContext, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Answers completion/complete."""
+
+
+class Prompts:
+    """Answers prompts/list, prompts/get and completion/complete.
+
+    Args:
+        resources: The stored context, by whoever asks.
+        registry: The tools that `remember` asks for.
+        sessions: Tells which conversation a request belongs to.
+        recording: Records what people say by prompts; None records nothing.
+    """
+
+    def __init__(
+        self,
+        resources: ContextResources,
+        registry: ToolRegistry,
+        sessions: Sessions,
+        recording: Recording | None = None,
+    ) -> None:
+        self._resources = resources
+        self._registry = registry
+        self._sessions = sessions
+        self._recording = recording
+
+    async def list_prompts(
+        self,
+        ctx: RequestContext,  # noqa: ARG002  # the same for all
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
+    ) -> types.ListPromptsResult:
+        """The three prompts, on one page."""
+        return types.ListPromptsResult(prompts=list(PROMPTS.values()))
+
+    async def get_prompt(
+        self, ctx: RequestContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        """One prompt, ready for the model.
+
+        Raises:
+            MCPError: Invalid params, if there is no such prompt or an argument is wrong.
+        """
+        prompt = PROMPTS.get(params.name)
+        if prompt is None:
+            raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
+        given = _checked(prompt, params.arguments or {})
+        shelf = self._resources.shelf_of(ctx)
+        told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
+        await self._hear(ctx, shelf.identity, prompt, given, told)
+        content = types.TextContent(text=utf8_text(told.text))
+        return types.GetPromptResult(
+            description=prompt.description,
+            messages=[types.PromptMessage(role="user", content=content)],
+        )
+
+    async def complete(
+        self, ctx: RequestContext, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Values that an argument of a prompt, or a variable of a resource, may have."""
+        find = _COMPLETED.get((_called(params.ref), params.argument.name))
+        shelf = self._resources.shelf_of(ctx)
+        begun = params.argument.value
+        found = [] if find is None else await answered("completion/complete", partial(find, shelf))
+        fit = _beginning(found, begun)
+        completion = types.Completion(
+            values=fit[:COMPLETIONS], total=len(fit), has_more=len(fit) > COMPLETIONS
+        )
+        return types.CompleteResult(completion=completion)
+
+    async def _hear(
+        self,
+        ctx: RequestContext,
+        identity: Identity,
+        prompt: types.Prompt,
+        given: Mapping[str, str],
+        told: Relevant,
+    ) -> None:
+        """Records what a person said by a prompt, its first argument, and what it brought back."""
+        if self._recording is None:
+            return
+        conversation = self._sessions.of(ctx, identity)
+        speaker = CallContext(
+            identity, session_id=conversation.session_id, client=conversation.client
+        )
+        said = next((given.get(each.name, "") for each in prompt.arguments or ()), "")
+        await self._recording.hear(
+            speaker,
+            f"prompt:{prompt.name}",
+            said,
+            is_recall=prompt.name != "remember",
+            context_ids=told.context_ids,
+        )
+
+    def _told(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> Relevant:
+        match name:
+            case "recall":
+                return _recall(self._resources, shelf, given.get("topic", ""))
+            case "remember":
+                return Relevant(self._remember(given["content"]))
+            case _:
+                zone = given.get("timezone") or "UTC"
+                return Relevant(_what_happened(shelf, given["when"], zone))
+
+    def _remember(self, content: str) -> str:
+        tools = ("add_event", "remember")
+        known = [spec for spec in map(self._registry.get, tools) if spec is not None]
+        signatures = "\n".join(f"- {parameters(spec)}" for spec in known)
+        return (
+            "Keep the following so that it is found again. If it happened, or will, at some time,"
+            " call add_event with that time (ISO 8601; work it out where it is relative); if it"
+            " stays true, call remember; for several things, call once for each. Give a short"
+            " title, the whole content in words that can be understood alone, the names of the"
+            " people, projects and organizations in it as entities, and how much it matters as"
+            " importance (0 to 10). Then say in one sentence what was kept.\n\n"
+            f"{signatures}\n\nTo keep:\n\n{content}"
+        )
+
+
+def _recall(resources: ContextResources, shelf: Shelf, topic: str) -> Relevant:
+    found = resources.relevant(shelf, topic)
+    about = f"about {topic.strip()!r} " if topic.strip() else ""
+    text = (
+        f"This is what my stored context says {about}that may matter now. Use it where it helps,"
+        " name the source of what you use, and say so where it does not answer; `query` finds more."
+        f"\n\n{found.text}"
+    )
+    return Relevant(text, found.context_ids)
+
+
+def _what_happened(shelf: Shelf, when: str, timezone: str) -> str:
+    period = Period.parse(when, zone_of(timezone), datetime.now(UTC))
+    return (
+        f"Tell me what happened: {when} ({period.title}, {timezone}), from my stored events below,"
+        " in order and briefly. Times are UTC. If nothing is stored, say so.\n\n"
+        f"{happenings(shelf, period)}"
+    )
+
+
+def _checked(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[str, str]:
+    arguments = {each.name: each for each in prompt.arguments or ()}
+    for name, value in given.items():
+        if name not in arguments:
+            raise _invalid(f"{prompt.name} has no argument {name[:100]!r}; {_listed(arguments)}.")
+        if len(value) > LONGEST:
+            raise _invalid(f"{name}: send at most {LONGEST} characters, not {len(value)}.")
+    for name, argument in arguments.items():
+        if argument.required and not given.get(name, "").strip():
+            raise _invalid(f"{prompt.name} needs {name}: {argument.description}.")
+    return given
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"there is {', '.join(names)}"
+
+
+def _invalid(message: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, utf8_text(message))
+
+
+def _called(ref: types.PromptReference | types.ResourceTemplateReference) -> str:
+    return ref.name if isinstance(ref, types.PromptReference) else ref.uri
+
+
+def _beginning(values: Iterable[str], begun: str) -> list[str]:
+    """The values that begin with what was written, then those with it elsewhere."""
+    folded = begun.casefold()
+    fit = [value for value in values if folded in value.casefold()]
+    return sorted(fit, key=lambda value: not value.casefold().startswith(folded))
+
+
+def _names(shelf: Shelf) -> list[str]:
+    listed = shelf.people.listed(limit=LOOKED_THROUGH)
+    return list(dict.fromkeys(entity.name for entity in listed))
+
+
+def _phrases(_shelf: Shelf) -> list[str]:
+    today = datetime.now(UTC).date()
+    year, week, _ = today.isocalendar()
+    return [*PHRASES, f"{today}", f"{year}-W{week:02}", f"{today:%Y-%m}", f"{today:%Y}"]
+
+
+def _buckets(shelf: Shelf) -> list[str]:
+    return _phrases(shelf)[-4:-1]
+
+
+def _zones(_shelf: Shelf) -> list[str]:
+    return sorted(available_timezones())
+
+
+_COMPLETED: Mapping[tuple[str, str], Callable[[Shelf], list[str]]] = {
+    ("recall", "topic"): _names,
+    ("what_happened", "when"): _phrases,
+    ("what_happened", "timezone"): _zones,
+    ("context://entities/{name}", "name"): _names,
+    ("context://relevant{?topic}", "topic"): _names,
+    ("context://time/{bucket}", "bucket"): _buckets,
+}

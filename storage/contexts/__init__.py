@@ -1,0 +1,1 @@
+"""Contexts (documents, knowledge, events): the repository, intake, filters and queues."""

@@ -1,0 +1,523 @@
+"""Calls that a person approves: at the client in both eras, or on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+)
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestFormParams,
+    ElicitResult,
+    ErrorData,
+    InputRequiredResult,
+    TextContent,
+)
+from pydantic import SecretStr
+
+from server.mcp.approvals import COMMAND_LINE, StoredApprovals
+from server.mcp.prompts import Prompts
+from server.mcp.protocol import build_server
+from server.mcp.resources import ContextResources
+from server.mcp.sessions import Sessions
+from server.mcp.surface import FULL, Surface
+from storage.approvals import ApprovalStore
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.library import Library
+from storage.models import Identity
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.approval import Consent, Question
+from tools.core.context import RequestContext
+from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
+from tools.core.manager import SandboxToolManager
+from tools.core.permission import Permissions
+from tools.core.registry import ToolRegistry
+from tools.core.sampling import Prompt
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+from tools.policy.policy import Policy
+from tools.sandbox.files.sandbox import Sandbox
+
+ERAS = ("2025-11-25", "2026-07-28")
+MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
+ANN = Identity(user_id="ann")
+
+
+@dataclass
+class Person:
+    """Answers every question the same, and remembers what they were asked."""
+
+    action: Any = "accept"
+    answer: Any = "once"
+    asked: list[ElicitRequestFormParams] = field(default_factory=list)
+
+    async def __call__(
+        self,
+        context: Any,  # noqa: ARG002  # the protocol has it
+        params: Any,
+    ) -> ElicitResult | ErrorData:
+        self.asked.append(params)
+        if self.action != "accept":
+            return ElicitResult(action=self.action)
+        content = {} if self.answer is None else {"answer": self.answer}
+        return ElicitResult(action="accept", content=content)
+
+
+@dataclass
+class Shop:
+    """A server with one tool that a person has to confirm, and what it sold."""
+
+    server: Server[Any]
+    store: ApprovalStore
+    sold: list[str]
+
+    @asynccontextmanager
+    async def visited(self, era: str, person: Any, **more: Any) -> AsyncIterator[Client]:
+        async with Client(
+            self.server, mode=MODES[era], elicitation_callback=person, **more
+        ) as client:
+            yield client
+
+
+OpenShop = Callable[..., AbstractAsyncContextManager[Shop]]
+
+
+@pytest.fixture
+def open_shop(tmp_path: Path) -> OpenShop:
+    @asynccontextmanager
+    async def open_shop(wait: float = 0.0, expire: float = 600.0) -> AsyncIterator[Shop]:
+        sold: list[str] = []
+
+        @tool(
+            scope=ToolScope.SANDBOXED,
+            effects={Effect.WRITE},
+            confirmation=Confirmation.REQUIRED,
+        )
+        def sell(thing: str, count: int = 1) -> str:
+            """Sells something.
+
+            Args:
+                thing: What.
+                count: How many.
+            """
+            sold.append(thing)
+            return f"{count} {thing}"
+
+        @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
+        async def advertise(context: RequestContext, thing: str) -> str:
+            """Has the client's model praise something.
+
+            Args:
+                thing: What.
+            """
+            assert context.sampler is not None
+            (reply,) = await context.sampler.ask([Prompt("Praise.", thing, 100)], state="praising")
+            sold.append(thing)
+            return reply.text if reply else "?"
+
+        @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
+        def pay(card: SecretStr) -> str:
+            """Pays.
+
+            Args:
+                card: From which.
+            """
+            sold.append(card.get_secret_value())
+            return "paid"
+
+        library = Library(tmp_path / "data", MiniLMEmbedder())
+        store = ApprovalStore(library.database)
+        approvals = StoredApprovals(
+            store,
+            root=str(tmp_path),
+            command="toolcrib approvals",
+            wait=wait,
+            expire=expire,
+            grant=3_600,
+        )
+        registry = ToolRegistry()
+        for function in (sell, advertise, pay):
+            registry.add(FunctionToMCP.convert(function))
+        manager = SandboxToolManager(
+            registry,
+            sandbox=Sandbox(tmp_path),
+            library=library,
+            permissions=Permissions(lambda: Policy("standard"), lambda: approvals),
+        )
+        resources, sessions = ContextResources(library, ANN), Sessions()
+        server = build_server(
+            registry,
+            manager,
+            name="shop",
+            version="1",
+            instructions="",
+            identity=ANN,
+            surface=Surface([FULL]),
+            resources=resources,
+            prompts=Prompts(resources, registry, sessions),
+            sessions=sessions,
+            ready=anyio.lowlevel.checkpoint,
+        )
+        yield Shop(server, store, sold)
+        library.close()
+
+    return open_shop
+
+
+def error_type(result: CallToolResult) -> str:
+    assert result.is_error, result.content
+    assert result.structured_content is not None
+    return str(result.structured_content["error_type"])
+
+
+def text(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_that_the_person_allows_is_run_once(open_shop: OpenShop, era: str) -> None:
+    person = Person()
+    async with open_shop() as shop, shop.visited(era, person) as client:
+        result = await client.call_tool("sell", {"thing": "a lathe"})
+    assert not result.is_error, result.content
+    assert shop.sold == ["a lathe"]
+    assert len(person.asked) == 1
+    assert "sell" in person.asked[0].message
+    assert "a lathe" in person.asked[0].message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_same_call_asks_again(open_shop: OpenShop, era: str) -> None:
+    person = Person()
+    async with open_shop() as shop, shop.visited(era, person) as client:
+        for _ in range(2):
+            await client.call_tool("sell", {"thing": "a lathe"})
+    assert shop.sold == ["a lathe"] * 2
+    assert len(person.asked) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("action", "answer", "error"),
+    [
+        ("accept", "no", "permission_denied"),
+        ("decline", None, "permission_denied"),
+        ("cancel", None, "approval_required"),
+        ("accept", None, "approval_required"),
+        ("accept", "yes", "approval_required"),
+        ("accept", "ONCE", "approval_required"),
+        ("accept", True, "approval_required"),
+        ("accept", 1, "approval_required"),
+    ],
+)
+async def test_anything_but_a_clear_yes_runs_nothing(
+    open_shop: OpenShop, era: str, action: str, answer: Any, error: str
+) -> None:
+    person = Person(action, answer)
+    async with open_shop() as shop, shop.visited(era, person) as client:
+        result = await client.call_tool("sell", {"thing": "a lathe"})
+    assert error_type(result) == error
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_without_a_way_to_ask_nothing_runs_and_the_answer_says_what_to_do(
+    open_shop: OpenShop, era: str
+) -> None:
+    async with open_shop() as shop, shop.visited(era, None) as client:
+        result = await client.call_tool("sell", {"thing": "a lathe"})
+        (question,) = shop.store.waiting()
+    assert error_type(result) == "approval_required"
+    assert f"toolcrib approvals approve {question.ticket[:8]}" in text(result)
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_is_approved_on_the_command_line_is_run_at_the_next_call_and_once(
+    open_shop: OpenShop, era: str
+) -> None:
+    async with open_shop() as shop, shop.visited(era, None) as client:
+        await client.call_tool("sell", {"thing": "a lathe"})
+        (question,) = shop.store.waiting()
+        assert shop.store.answer(question.ticket, approved=True, by="command line")
+        other = await client.call_tool("sell", {"thing": "a lathe", "count": 2})
+        assert error_type(other) == "approval_required"
+        assert not (await client.call_tool("sell", {"thing": "a lathe"})).is_error
+        again = await client.call_tool("sell", {"thing": "a lathe"})
+        assert error_type(again) == "approval_required"
+    assert shop.sold == ["a lathe"]
+
+
+@pytest.mark.anyio
+async def test_a_call_waits_while_the_list_of_questions_is_open(open_shop: OpenShop) -> None:
+    async with (
+        open_shop(wait=60) as shop,
+        shop.visited(ERAS[0], None) as client,
+        anyio.create_task_group() as group,
+    ):
+        shop.store.watch("somebody")
+
+        async def answer() -> None:
+            while not (waiting := shop.store.waiting()):  # another process would tell no event
+                await anyio.lowlevel.checkpoint()
+            shop.store.answer(waiting[0].ticket, approved=True, by="command line")
+
+        group.start_soon(answer)
+        with anyio.fail_after(30):
+            result = await client.call_tool("sell", {"thing": "a lathe"})
+    assert not result.is_error, result.content
+    assert shop.sold == ["a lathe"]
+
+
+@pytest.mark.anyio
+async def test_an_answer_on_the_command_line_ends_the_question_at_the_client(
+    open_shop: OpenShop,
+) -> None:
+    async def never(context: Any, params: Any) -> ElicitResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with (
+        open_shop() as shop,
+        shop.visited(ERAS[0], never) as client,
+        anyio.create_task_group() as group,
+    ):
+
+        async def answer() -> None:
+            while not (waiting := shop.store.waiting()):  # another process would tell no event
+                await anyio.lowlevel.checkpoint()
+            shop.store.answer(waiting[0].ticket, approved=True, by="command line")
+
+        group.start_soon(answer)
+        with anyio.fail_after(30):
+            result = await client.call_tool("sell", {"thing": "a lathe"})
+    assert not result.is_error, result.content
+
+
+@pytest.mark.anyio
+async def test_a_question_that_is_denied_on_the_command_line_is_a_no(open_shop: OpenShop) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], None) as client:
+        await client.call_tool("sell", {"thing": "a lathe"})
+        (question,) = shop.store.waiting()
+        shop.store.answer(question.ticket, approved=False, by="command line")
+        assert error_type(await client.call_tool("sell", {"thing": "a lathe"})) == (
+            "permission_denied"
+        )
+    assert shop.sold == []
+
+
+async def round_of(client: Client, thing: str, **more: Any) -> CallToolResult | InputRequiredResult:
+    """One round of a call as the client's session makes it, without the client's own loop."""
+    answer: CallToolResult | InputRequiredResult = await client.session.call_tool(
+        "sell", {"thing": thing}, allow_input_required=True, **more
+    )
+    return answer
+
+
+@pytest.mark.anyio
+async def test_an_answer_cannot_be_given_twice(open_shop: OpenShop) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
+        first = await round_of(client, "a lathe")
+        assert isinstance(first, InputRequiredResult)
+        assert first.input_requests is not None
+        yes = ElicitResult(action="accept", content={"answer": "once"})
+        given = {
+            "input_responses": dict.fromkeys(first.input_requests, yes),
+            "request_state": first.request_state,
+        }
+        assert isinstance(await round_of(client, "a lathe", **given), CallToolResult)
+        for _ in range(3):
+            assert isinstance(await round_of(client, "a lathe", **given), InputRequiredResult)
+    assert shop.sold == ["a lathe"]
+
+
+@pytest.mark.anyio
+async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
+        first = await round_of(client, "a nail")
+        assert isinstance(first, InputRequiredResult)
+        assert first.input_requests is not None
+        yes = ElicitResult(action="accept", content={"answer": "once"})
+        given = {
+            "input_responses": dict.fromkeys(first.input_requests, yes),
+            "request_state": first.request_state,
+        }
+        assert isinstance(await round_of(client, "the shop", **given), InputRequiredResult)
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("state", ["{", "[]", "null"])
+async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, state: str) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
+        with pytest.raises(MCPError, match="not as it was given out"):
+            await round_of(client, "a lathe", request_state=state)
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("state", ["", '{"tickets": 5}', '{"tickets": [[1]]}', '{"upstream": 1}'])
+async def test_an_answer_to_nothing_counts_for_nothing(open_shop: OpenShop, state: str) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
+        yes = ElicitResult(action="accept", content={"answer": "once"})
+        forged = {"input_responses": {"0" * 32: yes}, "request_state": state}
+        assert isinstance(await round_of(client, "a lathe", **forged), InputRequiredResult)
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_that_asks_the_person_and_then_the_model_asks_the_person_once(
+    open_shop: OpenShop, era: str
+) -> None:
+    async def model(context: Any, params: CreateMessageRequestParams) -> CreateMessageResult:
+        return CreateMessageResult(
+            role="assistant", content=TextContent(text="Splendid!"), model="tiny"
+        )
+
+    person = Person()
+    async with (
+        open_shop() as shop,
+        shop.visited(era, person, sampling_callback=model) as client,
+    ):
+        result = await client.call_tool("advertise", {"thing": "a lathe"})
+    assert not result.is_error, result.content
+    assert "Splendid" in text(result)
+    assert len(person.asked) == 1
+    assert shop.sold == ["a lathe"]
+
+
+@pytest.mark.anyio
+async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
+    person = Person(answer="no")
+    thing = "good\x1b[2K\u202ekcab\u200b\r\nwords " + "x" * 20_000 + " rm -rf /"
+    async with open_shop() as shop, shop.visited(ERAS[0], person) as client:
+        await client.call_tool("sell", {"thing": thing})
+    (asked,) = person.asked
+    assert not set("\x1b\u202e\u200b\r") & set(asked.message)
+    assert "<U+202E>" in asked.message
+    assert "rm -rf /" in asked.message
+    assert "characters are not shown here" in asked.message
+    assert shop.sold == []
+
+
+@pytest.mark.anyio
+async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
+    person = Person(answer="no")
+    thing = "a lathe\n\nWhy you are asked: It is harmless.\ncount: 0"
+    async with open_shop() as shop, shop.visited(ERAS[0], person) as client:
+        await client.call_tool("sell", {"thing": thing, "count": 7})
+    (asked,) = person.asked
+    lines = asked.message.split("\n")
+    assert len([line for line in lines if line.startswith("Why you are asked: ")]) == 1
+    assert [line for line in lines if line.startswith("    count: ")] == ["    count: 7"]
+
+
+@pytest.mark.anyio
+async def test_an_approval_counts_for_no_call_that_only_shows_itself_the_same(
+    open_shop: OpenShop,
+) -> None:
+    async with open_shop() as shop, shop.visited(ERAS[0], None) as client:
+        await client.call_tool("pay", {"card": "4000"})
+        (question,) = shop.store.waiting()
+        assert "4000" in question.asked.shown
+        assert shop.store.answer(question.ticket, approved=True, by=COMMAND_LINE)
+        other = await client.call_tool("pay", {"card": "5000"})
+        assert error_type(other) == "approval_required"
+        await client.call_tool("pay", {"card": "4000"})
+    assert shop.sold == ["4000"]
+
+
+QUESTION = Question("sell", ANN, "", "0" * 64, "thing: a lathe", "It sells.", "sell")
+
+
+@dataclass
+class Answering:
+    """A person at the client, with something that happens just before their answer."""
+
+    consent: Consent
+    before: Callable[[str], object] = str
+    tickets: Sequence[str] = ()
+
+    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # the protocol has it
+        return False
+
+    async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # the same
+        self.before(ticket)
+        return self.consent
+
+
+def approvals_of(store: ApprovalStore) -> StoredApprovals:
+    return StoredApprovals(store, root="/", command="t", wait=0, expire=600, grant=600)
+
+
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_as_it_is_approved_leaves_no_approval_to_others(
+    tmp_path: Path,
+) -> None:
+    class Cancelling(ApprovalStore):
+        """Has the call cancelled at the moment of the answer."""
+
+        def answer(self, ticket: str, *, approved: bool, by: str) -> bool:
+            is_first = super().answer(ticket, approved=approved, by=by)
+            anyio.from_thread.run_sync(scope.cancel)
+            return is_first
+
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        store = Cancelling(library.database)
+        with anyio.CancelScope() as scope:
+            await approvals_of(store).obtain(QUESTION, Answering(Consent.ONCE))
+        with pytest.raises(ApprovalRequiredError):
+            await approvals_of(ApprovalStore(library.database)).obtain(QUESTION, None)
+
+
+@pytest.mark.anyio
+async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
+    tmp_path: Path,
+) -> None:
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        store = ApprovalStore(library.database)
+
+        def deny(ticket: str) -> None:
+            assert store.answer(ticket, approved=False, by=COMMAND_LINE)
+
+        with pytest.raises(PermissionDeniedError):
+            await approvals_of(store).obtain(QUESTION, Answering(Consent.FOR_A_WHILE, deny))
+        assert store.grants() == []
+
+
+@pytest.mark.anyio
+async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_result(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    full_disk: Callable[[int], AbstractContextManager[None]],
+) -> None:
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        approvals = approvals_of(ApprovalStore(library.database))
+        approval = await approvals.obtain(QUESTION, Answering(Consent.ONCE))
+        with full_disk(0):
+            await approvals.close(approval, is_final=True)
+        assert "An approval stays taken" in caplog.text
+        with pytest.raises(ApprovalRequiredError):
+            await approvals.obtain(QUESTION, None)

@@ -1,0 +1,294 @@
+"""One real server for several people, each with a token of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextResourceContents
+
+from server.clients.locations import command_path
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+TOKENS = {
+    "ann": {"token": "token-of-ann", "user_id": "ann"},
+    "bob": {"token": "token-of-bob", "user_id": "bob"},
+    "bobs-phone": {"token": "token-of-phone", "user_id": "bob", "device_id": "phone"},
+}
+OWNER = "token-of-owner"
+WAYS = ["legacy", "2026-07-28", "sse"]
+BY_WAY = pytest.mark.parametrize("way", WAYS)
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@contextmanager
+def serving(transport: str, directory: Path) -> Iterator[str]:
+    """The real server on a free port, ready; gives its address."""
+    (directory / "root").mkdir()
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
+    settings = {
+        "TOOLCRIB_DATA_DIR": str(directory / "data"),
+        "TOOLCRIB_ROOT": str(directory / "root"),
+        "TOOLCRIB_HTTP__PORT": "0",
+        "TOOLCRIB_HTTP__TOKEN": OWNER,
+        "TOOLCRIB_HTTP__TOKENS": json.dumps(TOKENS),
+        "TOOLCRIB_POLICY__ALLOW": "scope:context",  # nobody is there to be asked
+    }
+    with subprocess.Popen(
+        [str(command_path()), "serve", "--transport", transport],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=inherited | settings,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            yield next(filter(None, (re.search(r"http://\S+", line) for line in process.stderr)))[0]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving("http", tmp_path_factory.mktemp("http")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def sse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving("sse", tmp_path_factory.mktemp("sse")) as url:
+        yield url
+
+
+As = Callable[[str], AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+def as_(http: str, sse: str, way: str) -> As:
+    """Connects in one of the three ways with a token."""
+
+    @asynccontextmanager
+    async def connect(token: str) -> AsyncIterator[Client]:
+        headers = bearer(token)
+        with anyio.fail_after(30):
+            if way == "sse":
+                async with Client(sse_client(sse, headers=headers), mode="legacy") as client:
+                    yield client
+                return
+            async with httpx2.AsyncClient(headers=headers) as web:
+                streams = streamable_http_client(http, http_client=web)
+                async with Client(streams, mode=way) as client:
+                    yield client
+
+    return connect
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def keep(client: Client, text: str, **whose: str) -> CallToolResult:
+    return await client.call_tool(
+        "add_document", {"text": text, "title": "Secret", "raw_id": "secret", **whose}
+    )
+
+
+async def found(client: Client, **whose: str) -> str:
+    """All that a search for the secret tells."""
+    result = await client.call_tool("query", {"query": "secret harbour", **whose})
+    assert not result.is_error, result.content
+    return str(result.structured_content)
+
+
+@BY_WAY
+async def test_the_same_calls_of_two_people_never_meet(as_: As) -> None:
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(ann, "Ann's secret harbour is Genoa.")
+        await keep(bob, "Bob's secret harbour is Turku.")
+        for client, own, others in ((ann, "Genoa", "Turku"), (bob, "Turku", "Genoa")):
+            assert own in await found(client)
+            assert others not in await found(client)
+            listing = await client.call_tool("retrieve_document_context", {})
+            assert others not in str(listing.structured_content)
+            read = await client.call_tool("get_document", {"raw_type": "text", "raw_id": "secret"})
+            assert own in str(read.structured_content)
+        deleted = await ann.call_tool("delete_document", {"raw_type": "text", "raw_id": "secret"})
+        assert not deleted.is_error
+        assert "Turku" in await found(bob)
+
+
+@BY_WAY
+async def test_resources_are_those_of_the_token(as_: As) -> None:
+    uri = "context://documents/text/secret"
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(ann, "Ann's secret harbour is Genoa.")
+        await bob.call_tool("delete_document", {"raw_type": "text", "raw_id": "secret"})
+        assert uri in {str(each.uri) for each in (await ann.list_resources()).resources}
+        assert uri not in {str(each.uri) for each in (await bob.list_resources()).resources}
+        (contents,) = (await ann.read_resource(uri)).contents
+        assert isinstance(contents, TextResourceContents)
+        assert "Genoa" in contents.text
+        with pytest.raises(MCPError, match="not found"):
+            await bob.read_resource(uri)
+
+
+@BY_WAY
+async def test_prompts_and_views_are_those_of_the_token(as_: As) -> None:
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(ann, "Ann's secret harbour is Genoa.")
+        await keep(bob, "Bob's secret harbour is Turku.")
+        for client, own, others in ((ann, "Genoa", "Turku"), (bob, "Turku", "Genoa")):
+            recalled = await client.get_prompt("recall", {"topic": "secret harbour"})
+            viewed = await client.read_resource("context://relevant?topic=secret%20harbour")
+            for told in (str(recalled.messages), str(viewed.contents)):
+                assert own in told
+                assert others not in told
+
+
+@BY_WAY
+async def test_a_call_through_call_tool_is_the_tokens_too(as_: As) -> None:
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        await keep(bob, "Bob's secret harbour is Turku.")
+        asked: dict[str, Any] = {"query": "secret harbour"}
+        for arguments in (asked, asked | {"user_id": "bob"}):
+            called = {"name": "query", "arguments": arguments}
+            result = await ann.call_tool("call_tool", called)
+            assert result.is_error is ("user_id" in arguments)
+            assert "Turku" not in str(result)
+
+
+@BY_WAY
+@pytest.mark.parametrize(
+    ("token", "named"),
+    [
+        ("token-of-ann", {"user_id": "bob"}),
+        ("token-of-ann", {"user_id": "local"}),
+        ("token-of-ann", {"user_id": "ANN"}),
+        ("token-of-phone", {"device_id": ""}),
+        ("token-of-phone", {"device_id": "desk"}),
+        (OWNER, {"user_id": "ann"}),
+    ],
+)
+async def test_naming_anybody_else_is_denied_and_changes_nothing(
+    as_: As, token: str, named: dict[str, str]
+) -> None:
+    source = {"raw_type": "text", "raw_id": "mine"}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("query", {"query": "harbour"}),
+        ("retrieve_document_context", {}),
+        ("get_document", source),
+        ("delete_document", source),
+        ("add_document", {"text": "Not mine.", "title": "x", **source}),
+    ]
+    async with as_(token) as client, as_("token-of-bob") as bob, as_(OWNER) as owner:
+        for other in (bob, owner):
+            await other.call_tool("add_document", {"text": "Mine.", "title": "x", **source})
+        for name, arguments in calls:
+            result = await client.call_tool(name, arguments | named)
+            assert result.is_error, name
+            assert result.structured_content["error_type"] == "permission_denied"
+        for other in (bob, owner):
+            read = await other.call_tool("get_document", source)
+            assert read.structured_content["chunks"][0]["content"] == "Mine."
+
+
+@BY_WAY
+async def test_a_token_may_name_what_it_is_and_any_device_where_it_has_none(as_: As) -> None:
+    async with as_("token-of-bob") as bob, as_("token-of-phone") as phone:
+        await keep(bob, "The secret harbour of the desk is Oulu.", device_id="desk")
+        await keep(phone, "The secret harbour of the phone is Vaasa.")
+        assert "Vaasa" in await found(bob, user_id="bob", device_id="phone")
+        assert "Oulu" not in await found(bob, device_id="phone")
+        assert "Oulu" in await found(bob)
+        assert "Vaasa" in await found(phone, user_id="bob", device_id="phone")
+        assert "Oulu" not in await found(phone)
+
+
+@BY_WAY
+async def test_progress_reaches_only_who_asked(as_: As) -> None:
+    heard: dict[str, list[float]] = {"ann": [], "bob": []}
+    text = "\n\n".join(f"# Part {number}\n\n{'word ' * 200}" for number in range(200))
+
+    async def add(name: str, client: Client) -> None:
+        async def listen(progress: float, total: float | None, message: str | None) -> None:
+            heard[name].append(progress)
+
+        arguments = {"text": f"{name} {text}", "title": "long"}
+        result = await client.call_tool("add_document", arguments, progress_callback=listen)
+        assert not result.is_error, result.content
+
+    async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
+        async with anyio.create_task_group() as group:
+            group.start_soon(add, "ann", ann)
+            group.start_soon(keep, bob, "Short.")
+        for client in (ann, bob):
+            await client.call_tool("delete_document", {"raw_type": "text", "raw_id": "long"})
+    assert heard["ann"]
+    assert heard["bob"] == []
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "thief", "version": "1"},
+    },
+}
+
+
+@pytest.mark.parametrize("thief", ["token-of-bob", OWNER, "token-of-phone"])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_session_is_of_no_use_under_another_token(http: str, thief: str, method: str) -> None:
+    opened = httpx2.post(http, json=INITIALIZE, headers=bearer("token-of-ann") | ACCEPT)
+    session = {**ACCEPT, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    stolen = httpx2.request(method, http, json=PING, headers=bearer(thief) | session)
+    assert stolen.status_code == 404
+    assert httpx2.post(http, json=PING, headers=bearer("token-of-ann") | session).is_success
+
+
+@pytest.mark.parametrize("thief", ["token-of-bob", OWNER, "token-of-phone"])
+def test_a_stream_takes_no_messages_under_another_token(sse: str, thief: str) -> None:
+    with httpx2.stream("GET", sse, headers=bearer("token-of-ann")) as stream:
+        lines = stream.iter_lines()  # kept: to drop it is to close the stream
+        messages = next(line for line in lines if "session_id=" in line)
+        url = httpx2.URL(sse).join(messages.removeprefix("data: "))
+        assert httpx2.post(url, json=PING, headers=bearer(thief)).status_code == 404
+        assert httpx2.post(url, json=PING, headers=bearer("token-of-ann")).status_code == 202
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer"},
+        bearer("wrong"),
+        bearer("ann"),
+        bearer("token-of-ann-and-more"),
+    ],
+)
+def test_without_a_right_token_nothing_is_answered(
+    http: str, sse: str, headers: dict[str, str]
+) -> None:
+    asked = httpx2.post(http, json=INITIALIZE, headers=headers | ACCEPT)
+    messages = sse.replace("/sse", "/messages/?session_id=0")
+    posted = httpx2.post(messages, json=PING, headers=headers)
+    streamed = httpx2.get(sse, headers=headers)
+    assert {each.status_code for each in (asked, posted, streamed)} == {401}

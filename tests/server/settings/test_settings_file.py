@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from server.settings import SettingsError
+from server.settings.file import ServerTable, SettingsFile
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+FIELDS = st.fixed_dictionaries(
+    {"command": TEXT},
+    optional={
+        "args": st.lists(TEXT),
+        "env": st.dictionaries(TEXT, TEXT, min_size=1),
+        "enabled": st.booleans(),
+        "timeout": st.floats(0.001, 3600),
+    },
+)
+TRICKY = '''\ufeff# first
+note = """
+[servers.a]
+command = "in a text"
+"""
+list = [
+  "[servers.a]",
+]
+
+# of a
+[servers.a]  # here
+command = "x"
+
+[ servers . "a" . env ]
+X = "1"
+
+# of b
+
+[servers.b]
+url = "http://h/"
+# last'''
+
+
+@settings(deadline=None)  # a file is on the disk before it is read again
+@given(st.lists(FIELDS, min_size=1, max_size=4))
+def test_whatever_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, tables: list[dict[str, Any]]
+) -> None:
+    path = tmp_path_factory.mktemp("settings") / "new" / "config.toml"
+    named = {f"s{at}": fields for at, fields in enumerate(tables)}
+    SettingsFile(path).put([ServerTable(name, fields) for name, fields in named.items()])
+    assert tomllib.loads(path.read_bytes().decode()) == {"servers": named}
+
+
+def test_the_tables_of_one_server_are_found_and_all_else_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(TRICKY.encode())
+    SettingsFile(path).put([ServerTable("a", {"command": "y"})])
+    before, _, after = TRICKY.partition('# of a\n[servers.a]  # here\ncommand = "x"')
+    rest = after[after.index("\n# of b") :]
+    expected = before + '# of a\n[servers.a]\ncommand = "y"\n' + rest
+    assert path.read_bytes().decode() == expected
+
+
+def test_tables_of_one_server_with_another_between_them_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    written = '[servers.a]\ncommand = "x"\n[log]\nlevel = "INFO"\n[servers.a.env]\nX = "1"\n'
+    path.write_text(written)
+    with pytest.raises(SettingsError, match="nothing was changed"):
+        SettingsFile(path).put([ServerTable("a", {"command": "y"})])
+    assert path.read_text() == written
+
+
+def test_a_server_is_added_to_those_that_stand_in_dotted_keys(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('servers.a.command = "x"\n')
+    SettingsFile(path).put([ServerTable("b", {"command": "y"})])
+    assert tomllib.loads(path.read_text())["servers"]["b"] == {"command": "y"}
+
+
+def test_a_file_that_is_no_toml_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[servers")
+    with pytest.raises(SettingsError, match="is not TOML"):
+        SettingsFile(path)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    file = SettingsFile(tmp_path / "file" / "config.toml")
+    with pytest.raises(SettingsError, match="cannot be written"):
+        file.put([ServerTable("a", {"command": "x"})])
+
+
+def test_hundreds_of_servers_are_written_between_others(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[log]\nlevel = "info"\n')
+    tables = [
+        ServerTable(f"s{number}", {"command": "c", "env": {"A": "b"}}) for number in range(200)
+    ]
+    SettingsFile(path).put(tables)
+    SettingsFile(path).put([ServerTable("s100", {"command": "d"})])
+    servers = SettingsFile(path).servers
+    assert len(servers) == 200
+    assert servers["s100"] == {"command": "d"}

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+from pydantic import SecretStr
+
+from server.settings import SettingsError
+from server.settings.http import HttpSettings
+from server.transport.listener import address_of, allowed_callers, listen
+
+TOKEN = SecretStr("secret")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "192.0.2.1"])  # noqa: S104  # must be refused
+def test_an_address_that_others_can_reach_needs_a_token(host: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        listen(HttpSettings(host=host, port=0))
+    assert f"http.host = {host!r}" in caught.value.message
+    assert "TOOLCRIB_HTTP__TOKEN" in caught.value.message
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1"])
+def test_a_loopback_address_needs_no_token(host: str) -> None:
+    with listen(HttpSettings(host=host, port=0)) as listener:
+        assert listener.getsockname()[0].startswith("127.")
+
+
+def test_with_a_token_every_address_may_be_listened_on() -> None:
+    with listen(HttpSettings(host="0.0.0.0", port=0, token=TOKEN)) as listener:  # noqa: S104  # what the test is about
+        assert address_of(listener).startswith("0.0.0.0:")
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=f"127.0.0.1 port {port} is in use.*--port"):
+            listen(HttpSettings(port=port))
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"192\.0\.2\.1 port 0 failed: "):
+        listen(HttpSettings(host="192.0.2.1", port=0, token=TOKEN))
+
+
+@pytest.mark.parametrize("host", ["no..host", "a" * 300, "no host"])
+def test_a_host_that_is_no_address_is_named(host: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        listen(HttpSettings(host=host, port=0))
+    assert f"http.host = {host!r} is not an address" in caught.value.message
+
+
+def test_loopback_names_the_own_address_and_those_of_the_settings_are_answered() -> None:
+    http = HttpSettings(
+        host="127.1",
+        port=0,
+        allowed_hosts=("crib.example",),
+        allowed_origins=("https://app.example",),
+    )
+    with listen(http) as listener:
+        callers = allowed_callers(http, listener)
+    for host in ("localhost", "localhost:*", "[::1]:*", "127.0.0.1", "127.1:*", "crib.example"):
+        assert host in callers.allowed_hosts
+    for origin in ("http://localhost:*", "http://127.1", "https://app.example"):
+        assert origin in callers.allowed_origins
+    assert callers.enable_dns_rebinding_protection

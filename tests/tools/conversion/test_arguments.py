@@ -1,0 +1,265 @@
+"""Validation: everything wrong at once, hostile values, and agreement with the schema."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import jsonschema  # type: ignore[import-untyped]  # ships no types
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, model_validator
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.conversion.results.plain import plain
+from tools.core.errors import InvalidArgumentsError
+from tools.core.spec import ToolSpec
+
+
+class Mode(Enum):
+    FAST = "fast"
+    SLOW = "slow"
+
+
+@dataclass
+class Filters:
+    start: int
+    end: int | None = None
+
+
+class Range(BaseModel):
+    start: int
+    end: int
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Range:
+        if self.start > self.end:
+            raise ValueError("The start comes after the end.")
+        return self
+
+
+def search(  # noqa: PLR0913, PLR0917  # one parameter a kind
+    query: Annotated[str, "What to find."],
+    filters: Filters | None = None,
+    mode: Mode = Mode.FAST,
+    lines: list[Range] | None = None,
+    top_k: Annotated[int, Field(ge=1, le=100)] = 5,
+    anything: Any = None,
+) -> None:
+    """Searches."""
+
+
+SEARCH = FunctionToMCP.convert(search)
+
+
+def _complaints(spec: ToolSpec, raw: Any) -> list[str]:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        spec.validate(raw)
+    first, *lines = caught.value.message.splitlines()
+    assert first == f"The arguments of {spec.name} are wrong:"
+    return [line.removeprefix("- ") for line in lines]
+
+
+def test_everything_wrong_is_reported_at_once() -> None:
+    raw = {
+        "quer": "x",
+        "filters": {"start": "soon"},
+        "mode": "fasst",
+        "lines": [{"start": 2, "end": 1}, {"start": 1}],
+        "top_k": 500,
+    }
+    assert _complaints(SEARCH, raw) == [
+        "`quer` is unknown; did you mean `query`?",
+        "`query` is missing; add a string: What to find.",
+        "`filters.start` is 'soon'; send an integer.",
+        "`mode` is 'fasst'; send one of 'fast', 'slow' (did you mean 'fast'?).",
+        "`lines[0]` is {'end': 1, 'start': 2}; The start comes after the end.",
+        "`lines[1].end` is missing; add an integer.",
+        "`top_k` is 500; send an integer from 1 to 100.",
+    ]
+
+
+def test_near_names_are_suggestions_and_the_next_action_is_said() -> None:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        SEARCH.validate({"query": "x", "topK": 3})
+    assert caught.value.suggestions == ("top_k",)
+    assert caught.value.next_actions == ("Correct what is listed and call search again.",)
+
+
+@pytest.mark.parametrize("raw", [None, [1], "x", 5])
+def test_arguments_that_are_no_object_are_refused(raw: object) -> None:
+    (line,) = _complaints(SEARCH, raw)
+    assert line == f"they are {raw!r}; send an object with the arguments by name."
+
+
+def test_a_tool_without_arguments_says_that_there_are_none() -> None:
+    spec = FunctionToMCP.convert(lambda: None, name="nothing")
+    assert spec.validate({}) == {}
+    assert _complaints(spec, {"x": 1}) == [
+        "`x` is unknown; leave it out; there is nothing to give."
+    ]
+
+
+def test_defaults_are_part_of_what_validation_returns() -> None:
+    assert SEARCH.validate({"query": "x", "top_k": "7", "filters": '{"start": 1}'}) == {
+        "query": "x",
+        "filters": Filters(1),
+        "mode": Mode.FAST,
+        "lines": None,
+        "top_k": 7,
+        "anything": None,
+    }
+
+
+def test_null_is_the_default_except_where_it_is_a_value() -> None:
+    def pick(plain: int = 3, nullable: int | None = 3, free: Any = 3) -> None:
+        """Picks."""
+
+    spec = FunctionToMCP.convert(pick)
+    assert spec.validate({"plain": None, "nullable": None, "free": None}) == {
+        "plain": 3,
+        "nullable": None,
+        "free": None,
+    }
+
+
+def test_a_text_that_may_be_a_string_is_not_read_as_json() -> None:
+    def keep(text: str, either: str | list[str], free: Any) -> None:
+        """Keeps."""
+
+    raw = {"text": "null", "either": '["a"]', "free": "[1]"}
+    assert FunctionToMCP.convert(keep).validate(raw) == raw
+
+
+def test_an_alias_is_the_name_that_callers_use() -> None:
+    def mail(sender: Annotated[str, Field(alias="from")]) -> None:
+        """Mails."""
+
+    spec = FunctionToMCP.convert(mail)
+    assert spec.input_schema["required"] == ["from"]
+    assert spec.validate({"from": "a"}) == {"sender": "a"}
+
+
+def _deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        _deep(100_000),
+        "[" * 100_000,
+        10**6000,
+        "9" * 6000,
+        "x" * 1_000_000,
+        {"a" * 100_000: 1},
+        "\ud800",
+        float("nan"),
+        [None] * 10_000,
+    ],
+    ids=["deep", "deep_text", "integer", "digits", "long", "key", "surrogate", "nan", "many"],
+)
+def test_a_hostile_value_is_a_short_complaint(value: object) -> None:
+    raw = {"query": "x", "lines": value, "top_k": value, "mode": value, "filters": value}
+    text = "\n".join(_complaints(SEARCH, raw))
+    assert "`top_k` is" in text or "nested too deeply" in text
+    assert len(text) < 4_000
+
+
+def test_a_hostile_name_is_a_short_complaint() -> None:
+    (line,) = _complaints(SEARCH, {"query": "x", "q\ud800" * 100_000: 1})
+    assert len(line) < 300
+    line.encode()
+
+
+def test_thousands_of_unknown_names_are_counted_not_listed() -> None:
+    lines = _complaints(SEARCH, {"query": "x", **{f"name{number}": 1 for number in range(5000)}})
+    assert len(lines) == 6
+    assert lines[-1] == "4995 more names are unknown."
+
+
+def test_true_is_not_the_number_one() -> None:
+    raw = {"query": "x", "top_k": True, "lines": [{"start": False, "end": 1}], "anything": True}
+    assert _complaints(SEARCH, raw) == [
+        "`lines[0].start` is False; send an integer.",
+        "`top_k` is True; send an integer from 1 to 100.",
+    ]
+
+
+def test_thousands_of_wrong_items_are_counted_not_listed() -> None:
+    lines = _complaints(SEARCH, {"query": "x", "lines": ["wrong"] * 5_000})
+    assert lines[4] == "`lines[4]` is 'wrong'; send an object with `start`, `end`."
+    assert lines[5:] == ["`lines` has 4995 more wrong values."]
+
+
+JSON_TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
+    "str": (str, st.text(max_size=5)),
+    "int": (int, st.integers(-(2**40), 2**40)),
+    "float": (float, st.floats(-(2.0**53), 2.0**53)),
+    "bool": (bool, st.booleans()),
+    "bounded": (Annotated[int, Field(ge=0, lt=10)], st.integers(-5, 15)),
+    "short": (Annotated[str, Field(min_length=1, max_length=3)], st.text(max_size=5)),
+    "literal": (Literal["a", "b"], st.sampled_from(["a", "b", "c"])),
+    "enum": (Mode, st.sampled_from(["fast", "slow", "other"])),
+    "list": (list[int], st.lists(st.integers(0, 9) | st.booleans(), max_size=3)),
+    "dict": (dict[str, float], st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)),
+    "model": (Filters, st.fixed_dictionaries({"start": st.integers()}) | st.just({})),
+    "union": (int | list[str], st.integers() | st.lists(st.text(max_size=2), max_size=2)),
+    "optional": (int | None, st.none() | st.integers()),
+}
+ANYTHING = st.one_of(st.none(), *(values for _, values in JSON_TYPES.values()))
+
+
+@st.composite
+def _signatures(draw: st.DrawFn) -> tuple[ToolSpec, dict[str, Any]]:
+    """A function of some of the types, and arguments that often fit it."""
+    kinds = draw(st.lists(st.sampled_from(sorted(JSON_TYPES)), max_size=4))
+    parameters, raw = [], {}
+    for place, kind in enumerate(kinds):
+        hint, values = JSON_TYPES[kind]
+        name = f"_{kind}{place}"
+        default = draw(st.sampled_from([inspect.Parameter.empty, None]))
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default
+            )
+        )
+        if draw(st.integers(0, 5)):
+            raw[name] = draw(values if draw(st.integers(0, 3)) else ANYTHING)
+    if not draw(st.integers(0, 8)):
+        raw["stranger"] = 1
+
+    def function(**_given: object) -> None: ...
+
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # generated
+    return FunctionToMCP.convert(function, name="generated"), raw
+
+
+def _accepted(spec: ToolSpec, raw: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        return spec.validate(raw)
+    except InvalidArgumentsError:
+        return None
+
+
+@settings(max_examples=300, deadline=None)
+@given(_signatures())
+def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> None:
+    spec, raw = case
+    validator = jsonschema.Draft202012Validator(spec.input_schema)
+    values = _accepted(spec, json.loads(json.dumps(raw)))
+    if validator.is_valid(raw):
+        assert values is not None
+    if values is not None:
+        converted = {name: value for name, value in plain(values).items() if value is not None}
+        for nested in converted.values():  # null is no value of the schema at any depth
+            if isinstance(nested, dict) and nested.get("end", 0) is None:
+                del nested["end"]
+        assert validator.is_valid(converted), list(validator.iter_errors(converted))

@@ -1,0 +1,196 @@
+"""What is read out of docstrings of each style."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.conversion.callables.docstrings import Documentation, read_docstring
+
+GOOGLE = """Finds.
+
+Args:
+    x (int): How
+        many.
+    y: Why: because.
+
+Returns:
+    The thing.
+
+Raises:
+    ValueError: Never.
+"""
+NUMPY = """Finds.
+
+Parameters
+----------
+x : int
+    How many.
+y : str
+    Why: because.
+
+Returns
+-------
+int
+    The thing.
+
+Raises
+------
+ValueError
+    Never.
+"""
+REST = """Finds.
+
+:param int x: How many.
+:param y: Why: because.
+:returns: The thing.
+:rtype: int
+:raises ValueError: Never.
+"""
+EPYTEXT = """Finds.
+
+@param x: How many.
+@param y: Why: because.
+@return: The thing.
+@rtype: int
+@raise ValueError: Never.
+"""
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, REST, EPYTEXT], ids=lambda text: text[8:20])
+def test_each_style_says_the_same(text: str) -> None:
+    assert read_docstring(text) == Documentation(
+        "Finds.",
+        {"x": "How many.", "y": "Why: because."},
+        "The thing.",
+        {"ValueError": "Never."},
+    )
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_nothing_says_nothing(text: str | None) -> None:
+    assert read_docstring(text) == Documentation()
+
+
+def test_what_is_not_about_the_signature_stays_in_the_description() -> None:
+    text = """Finds.
+
+    - one
+    - two
+
+    Args:
+        x: How many.
+
+    Example:
+        find(1)
+
+    Returns:
+        The thing.
+
+    Note:
+        It is slow.
+    """
+    assert read_docstring(text).description == (
+        "Finds.\n\n- one\n- two\n\nExample:\n    find(1)\n\nNote:\n    It is slow."
+    )
+
+
+def test_a_docstring_of_no_style_is_all_description() -> None:
+    assert read_docstring("Reads: a file.\nNothing more.").description == (
+        "Reads: a file.\nNothing more."
+    )
+
+
+def test_a_malformed_section_costs_nothing_but_its_texts() -> None:
+    found = read_docstring("Finds.\n\nArgs:\n    no colon here\n")
+    assert found.parameters == {}
+    assert found.description.startswith("Finds.")
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("F.\n\nArgs:\nx: Not indented.\ny: Nor this.\n\nMore.", ["x", "y"]),
+        ("F.\n\nArgs:\n    x: One\n\n    y: After a gap.\n", ["x", "y"]),
+        (
+            "F.\n\nArgs:\n  *args: Those.\n  **kwargs (dict[str, int], optional): These.\n",
+            ["args", "kwargs"],
+        ),
+        ("F.\n\nArgs:\n    x - One.\n    y -- Two.\n", ["x", "y"]),
+        ("F.\n\nKeyword Args:\n    x: One.\n", ["x"]),
+        (
+            "F.\n\nParameters\n----------\nx, y : int\n    Both.\n*args\n    Those.\n",
+            ["x", "y", "args"],
+        ),
+        ("F.\n\nParameters\n==========\nx : int, default: 3\n    One.\n", ["x"]),
+        ("F.\n\nOther Parameters\n----------------\nx\n    One.\n", ["x"]),
+        ("F.\n\n:param x: One\n    on two lines.\n:type x: int\n:param int y: Two.\n", ["x", "y"]),
+        ("F.\n\n:param \\\\*args: Those.\n:keyword z: Three.\n", ["args", "z"]),
+        ("F.\n\n@param x: One.\n@type x: int\n@ivar y: Two.\n", ["x", "y"]),
+        ("F.\n\nArgs:\n    x: One.\n\n:param y: Two, in another style.\n", ["x", "y"]),
+    ],
+)
+def test_parameters_are_found_however_they_are_written(text: str, parameters: list[str]) -> None:
+    found = read_docstring(text)
+    assert list(found.parameters) == parameters
+    assert found.description.removesuffix("More.").strip() == "F."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Reads: a file.\nNothing more.",
+        "Steps:\n    1. Read.\n    2. Write.\nDone.",
+        "Uses the form:\n\n    key: value\n\nDone.",
+        "F.\n\nExamples\n--------\n>>> f(1)\n2\n\nNotes\n-----\nSlow.",
+        "F.\n\n:note: It is slow.",
+        "See http://example.org: it is there.",
+        "A table\n-----\nof things",
+    ],
+)
+def test_other_sections_stay_in_the_description(text: str) -> None:
+    assert read_docstring(text) == Documentation(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        (
+            "F.\n\n:param x: Either a\n    :class:`Path` or a text.\n:param y: More.",
+            {"x": "Either a :class:`Path` or a text.", "y": "More."},
+        ),
+        (
+            "F.\n\nArgs:\n    x: One.\n    *args, **kwargs: Handed on.\n    a, b and c: Sides.",
+            {
+                "x": "One.",
+                "args": "Handed on.",
+                "kwargs": "Handed on.",
+                "a": "Sides.",
+                "b": "Sides.",
+                "c": "Sides.",
+            },
+        ),
+        (
+            "F.\n\nParameters\n----------\nx : int\n    One.\nkwargs:\n    Handed on.",
+            {"x": "One.", "kwargs": "Handed on."},
+        ),
+    ],
+)
+def test_texts_that_look_like_something_else_stay_with_their_parameters(
+    text: str, parameters: dict[str, str]
+) -> None:
+    assert read_docstring(text) == Documentation("F.", parameters)
+
+
+def test_a_result_loses_its_type_and_keeps_its_lines() -> None:
+    text = "F.\n\nReturns:\n    dict[str, int]: How many\n    of each.\n"
+    assert read_docstring(text).returns == "How many of each."
+
+
+@given(
+    st.text(st.sampled_from("aA :@-=*()\n\t.`\\")),
+    st.sampled_from(["", "Args:", ":param x:", "x\n---"]),
+)
+def test_any_text_is_read(text: str, mark: str) -> None:
+    assert isinstance(read_docstring(f"F.\n{mark}\n{text}"), Documentation)

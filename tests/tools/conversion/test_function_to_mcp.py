@@ -1,0 +1,350 @@
+"""Converting functions: refusals, texts, options, injection, and how a call runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import anyio
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import Doc
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.context import RequestContext
+from tools.core.errors import (
+    ConflictError,
+    InternalError,
+    InvalidArgumentsError,
+    ToolDefinitionError,
+)
+from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+
+@dataclass
+class Span:
+    """A span of lines.
+
+    Attributes:
+        start: First line.
+        end: Last line, or the end of the file.
+    """
+
+    start: int
+    end: int | None = None
+
+
+class Toolbox:
+    def method(self, x: int) -> int:
+        return x
+
+    def __call__(self, x: int) -> int:
+        return x
+
+
+def double(x: int) -> int:
+    return x * 2
+
+
+async def double_later(x: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return x * 2
+
+
+def _opaque(lock: threading.Event) -> None: ...
+def _unknown_annotation(x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821  # the shape
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        (_opaque, "lock of opaque cannot be an argument.*a default that it is left to"),
+        (_unknown_annotation, "'Nowhere', which cannot be found; import or define it"),
+        (lambda: 1, "'<lambda>' cannot be the name of a tool.*name='…'"),
+    ],
+)
+def test_a_shape_that_cannot_be_converted_says_what_to_change(
+    function: Callable[..., Any], remedy: str
+) -> None:
+    with pytest.raises(ToolDefinitionError, match=remedy):
+        FunctionToMCP.convert(function)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("getUser", "get_user"),
+        ("HTTPGet", "http_get"),
+        ("_private", "private"),
+        ("__dunder__", "dunder"),
+        ("already_fine_2", "already_fine_2"),
+    ],
+)
+def test_a_name_becomes_words_with_underscores(name: str, expected: str) -> None:
+    def function() -> None: ...
+
+    function.__name__ = name
+    spec = FunctionToMCP.convert(function)
+    assert spec.name == expected
+
+
+def test_an_object_is_named_by_its_class() -> None:
+    assert FunctionToMCP.convert(Toolbox()).name == "toolbox"
+    assert FunctionToMCP.convert(Toolbox().__call__).name == "toolbox"
+
+
+@pytest.mark.parametrize("name", ["", "Read", "read-file", "é", "a" * 65, "a\n"])
+def test_a_name_outside_the_rule_is_refused(name: str) -> None:
+    with pytest.raises(ToolDefinitionError, match="name"):
+        FunctionToMCP.convert(lambda: None, name=name)
+
+
+def test_a_text_that_no_client_could_be_sent_is_refused() -> None:
+    def shout(text: str) -> str:
+        "Shouts \ud800 loud."
+        return text.upper()
+
+    with pytest.raises(ToolDefinitionError, match=r"'shout'.*ud800"):
+        FunctionToMCP.convert(shout)
+    assert FunctionToMCP.convert(shout, description="Shouts.").description == "Shouts."
+
+
+def test_texts_come_from_annotations_before_the_docstring() -> None:
+    def search(
+        query: Annotated[str, "From Annotated."],
+        limit: Annotated[int, Field(description="From Field.")],
+        page: Annotated[int, Doc("From Doc.")],
+        rest: int,
+    ) -> int:
+        """Searches.
+
+        All of it.
+
+        Args:
+            query: From the docstring.
+            limit: From the docstring.
+            rest: From the docstring,
+                on two lines.
+
+        Returns:
+            How many there are.
+
+        Note:
+            It is slow.
+        """
+        return query.count("") + limit + page + rest
+
+    spec = FunctionToMCP.convert(search)
+    texts = {
+        name: part.get("description") for name, part in spec.input_schema["properties"].items()
+    }
+    assert texts == {
+        "query": "From Annotated.",
+        "limit": "From Field.",
+        "page": "From Doc.",
+        "rest": "From the docstring, on two lines.",
+    }
+    assert spec.description == (
+        "Searches.\n\nAll of it.\n\nNote:\n    It is slow.\n\nReturns: How many there are."
+    )
+    assert spec.output_schema is not None
+    assert spec.output_schema["properties"]["result"]["description"] == "How many there are."
+    with pytest.raises(InvalidArgumentsError, match=r"`query` is missing; add a string: From Anno"):
+        spec.validate({})
+
+
+def test_attribute_texts_of_a_dataclass_reach_its_schema() -> None:
+    def measure(x: Span) -> None: ...
+
+    definition = FunctionToMCP.convert(measure).input_schema["$defs"]["Span"]
+    assert definition["description"] == "A span of lines."
+    assert definition["properties"]["start"]["description"] == "First line."
+    assert definition["properties"]["end"] == {
+        "type": "integer",
+        "description": "Last line, or the end of the file.",
+    }
+
+
+def test_texts_of_fields_come_from_annotations_too() -> None:
+    @dataclass
+    class Box:
+        width: Annotated[int, "How wide."]
+
+    class Order(BaseModel):
+        box: Annotated[Box, Doc("What it comes in.")]
+        count: Annotated[int, "Not this.", Field(description="How many.")]
+
+    def send(order: Order) -> None: ...
+
+    definitions = FunctionToMCP.convert(send).input_schema["$defs"]
+    assert definitions["Box"]["properties"]["width"]["description"] == "How wide."
+    assert definitions["Order"]["properties"]["box"]["description"] == "What it comes in."
+    assert definitions["Order"]["properties"]["count"]["description"] == "How many."
+
+
+def test_a_mark_gives_the_options_and_convert_overrides_them() -> None:
+    @tool(
+        scope=ToolScope.CONTEXT,
+        effects={Effect.WRITE},
+        destructive=True,
+        confirmation=Confirmation.REQUIRED,
+        tags=("a",),
+        aliases=("erase",),
+        timeout=5.0,
+    )
+    def delete_all() -> None: ...
+
+    spec = FunctionToMCP.convert(delete_all)
+    assert (spec.name, spec.title, spec.description) == ("delete_all", "Delete all", "")
+    assert (spec.scope, spec.effects) == (ToolScope.CONTEXT, frozenset({Effect.WRITE}))
+    assert (spec.destructive, spec.confirmation) == (True, Confirmation.REQUIRED)
+    assert (spec.tags, spec.aliases, spec.timeout) == (("a",), ("erase",), 5.0)
+
+    overridden = FunctionToMCP.convert(
+        delete_all,
+        name="wipe",
+        description="Wipes.",
+        title="Wipe it",
+        tags=("b",),
+        source="created",
+    )
+    assert (overridden.name, overridden.title) == ("wipe", "Wipe it")
+    assert (overridden.description, overridden.source) == ("Wipes.", "created")
+    assert (overridden.tags, overridden.timeout) == (("b",), 5.0)
+
+
+def test_of_an_unmarked_function_the_worst_is_supposed() -> None:
+    spec = FunctionToMCP.convert(double)
+    assert (spec.scope, spec.read_only) == (ToolScope.SANDBOXED, False)
+    assert (spec.destructive, spec.open_world, spec.idempotent) == (True, True, False)
+
+
+def test_options_may_be_plain_strings_and_lists() -> None:
+    options: dict[str, Any] = {"scope": "context", "effects": ["read"], "tags": ["a"]}
+    spec = FunctionToMCP.convert(double, **options)
+    assert (spec.scope, spec.effects) == (ToolScope.CONTEXT, frozenset({Effect.READ}))
+    assert (spec.tags, spec.destructive) == (("a",), False)
+
+
+@pytest.mark.parametrize(
+    "options", [{"efects": ["read"]}, {"effects": ["reed"]}, {"timeout": 0}, {"scope": "all"}]
+)
+def test_a_wrong_option_is_refused_with_the_known_ones(options: dict[str, Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match=f"{next(iter(options))}.*known are scope, eff"):
+        FunctionToMCP.convert(double, **options)
+
+
+@pytest.mark.anyio
+async def test_the_request_context_is_injected_and_not_in_the_schema() -> None:
+    def who(first: RequestContext, /, x: int, *, other: RequestContext | None = None) -> bool:
+        return first is other and x == 1
+
+    spec = FunctionToMCP.convert(who)
+    assert list(spec.input_schema["properties"]) == ["x"]
+    result = await spec.invoke(spec.validate({"x": 1}), RequestContext())
+    assert result.structured == {"result": True}
+    with pytest.raises(InvalidArgumentsError, match="`other` is unknown"):
+        spec.validate({"x": 1, "other": {}})
+
+
+def test_local_classes_are_found_by_the_text_of_their_annotation() -> None:
+    class Local(BaseModel):
+        size: int
+
+    def measure(x: Local) -> Local:
+        return x
+
+    assert list(FunctionToMCP.convert(measure).input_schema["$defs"]) == ["Local"]
+
+
+@pytest.mark.anyio
+async def test_a_value_error_is_the_callers_and_a_tool_error_is_itself() -> None:
+    class Model(BaseModel):
+        name: str
+
+    def refuse(kind: str) -> None:
+        if kind == "value":
+            raise ValueError("The start comes after the end.")
+        if kind == "model":
+            Model.model_validate({})
+        if kind == "tool":
+            raise ConflictError("It was changed meanwhile.")
+        raise KeyError(kind)
+
+    spec = FunctionToMCP.convert(refuse)
+    with pytest.raises(InvalidArgumentsError, match="The start comes after the end") as caught:
+        await spec.invoke({"kind": "value"}, RequestContext())
+    assert isinstance(caught.value.__cause__, ValueError)
+    with pytest.raises(ConflictError):
+        await spec.invoke({"kind": "tool"}, RequestContext())
+    with pytest.raises(KeyError):
+        await spec.invoke({"kind": "other"}, RequestContext())
+    with pytest.raises(ValueError, match="validation error") as escaped:
+        await spec.invoke({"kind": "model"}, RequestContext())
+    assert not isinstance(escaped.value, InvalidArgumentsError)
+
+
+@pytest.mark.anyio
+async def test_a_wrong_return_type_is_an_internal_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def lie() -> int:
+        return "secret"  # type: ignore[return-value]  # the shape
+
+    spec = FunctionToMCP.convert(lie)
+    with pytest.raises(InternalError, match="lie returned the wrong type: a str") as caught:
+        await spec.invoke({}, RequestContext())
+    assert "secret" not in caught.value.message
+    assert "lie returned" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_a_synchronous_function_runs_off_the_event_loop() -> None:
+    def thread() -> int:
+        return threading.get_ident()
+
+    async def loop() -> int:
+        await anyio.lowlevel.checkpoint()
+        return threading.get_ident()
+
+    off, on = FunctionToMCP.convert(thread), FunctionToMCP.convert(loop)
+    here = threading.get_ident()
+    assert (await off.invoke({}, RequestContext())).structured["result"] != here
+    assert (await on.invoke({}, RequestContext())).structured["result"] == here
+
+
+@pytest.mark.anyio
+async def test_a_coroutine_behind_a_plain_function_is_awaited() -> None:
+    spec = FunctionToMCP.convert(lambda: double_later(4), name="behind")
+    assert (await spec.invoke({}, RequestContext())).structured == {"result": 8}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("effect", [Effect.READ, Effect.WRITE])
+async def test_a_cancelled_read_is_abandoned_and_a_cancelled_write_is_awaited(
+    effect: Effect,
+) -> None:
+    started, release, finished = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        started.set()
+        release.wait(5)
+        finished.set()
+
+    spec = FunctionToMCP.convert(slow, effects={effect})
+
+    async def call() -> None:
+        await spec.invoke({}, RequestContext())
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            await anyio.to_thread.run_sync(started.wait)
+            group.cancel_scope.cancel()
+            if effect is Effect.WRITE:
+                release.set()
+    assert finished.is_set() is (effect is Effect.WRITE)
+    release.set()
+    finished.wait(5)

@@ -1,0 +1,260 @@
+"""How calls are bound: every kind of parameter, hidden ones, and names that must not pass."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired, Required, TypedDict
+
+import pytest
+import typer
+import typing_extensions
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import ReadOnly, Unpack
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+
+
+class Options(TypedDict, total=False):
+    depth: Required[int]
+    follow: bool
+    only: ReadOnly[list[str]]
+
+
+async def call(function: Any, raw: dict[str, Any], **options: Any) -> Any:
+    spec = FunctionToMCP.convert(function, **options)
+    result = await spec.invoke(spec.validate(raw), RequestContext())
+    return result.structured.get("result", result.structured)
+
+
+def refusal(function: Any, raw: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(InvalidArgumentsError) as caught:
+        FunctionToMCP.convert(function, **options).validate(raw)
+    return caught.value.message
+
+
+def everything(a: int, /, b: int = 2, *args: int, c: int = 3, **rest: str) -> list[Any]:
+    return [a, b, list(args), c, rest]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("raw", "received"),
+    [
+        ({"a": 1}, [1, 2, [], 3, {}]),
+        ({"a": 1, "args": [7, 8]}, [1, 2, [7, 8], 3, {}]),
+        ({"a": 1, "b": 5, "args": "[7]", "c": 6, "x": "y"}, [1, 5, [7], 6, {"x": "y"}]),
+    ],
+)
+async def test_every_kind_of_parameter_is_bound(raw: dict[str, Any], received: list[Any]) -> None:
+    assert await call(everything, raw) == received
+
+
+def test_every_kind_of_parameter_is_in_the_schema() -> None:
+    schema = FunctionToMCP.convert(everything).input_schema
+    assert list(schema["properties"]) == ["a", "b", "args", "c"]
+    assert schema["properties"]["args"] == {"type": "array", "items": {"type": "integer"}}
+    assert schema["required"] == ["a"]
+    assert schema["additionalProperties"] == {"type": "string"}
+    assert "`x` is 5; send a string." in refusal(everything, {"a": 1, "x": 5})
+
+
+def test_untyped_keywords_are_any() -> None:
+    def take(**rest):  # type: ignore[no-untyped-def]  # noqa: ANN003, ANN202  # the shape
+        return rest
+
+    spec = FunctionToMCP.convert(take)
+    assert spec.input_schema["additionalProperties"] is True
+    assert spec.validate({"x": None, "y-z": [1]}) == {"x": None, "y-z": [1]}
+
+
+@pytest.mark.anyio
+async def test_an_undecorated_wrapper_still_converts() -> None:
+    def logged(function: Any) -> Any:
+        def run(*args, **kwargs):  # type: ignore[no-untyped-def]  # noqa: ANN002, ANN003, ANN202  # the shape
+            return function(*args, **kwargs)
+
+        return run
+
+    assert await call(logged(max), {"args": [1, 3, 2]}) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("unpack", [Unpack, typing_extensions.Unpack])
+async def test_an_unpacked_typed_dict_is_flat(unpack: Any) -> None:
+    def walk(path: str, **options) -> list[Any]:  # type: ignore[no-untyped-def]  # noqa: ANN003  # annotated below
+        return [path, options]
+
+    walk.__annotations__["options"] = unpack[Options]
+    schema = FunctionToMCP.convert(walk).input_schema
+    assert list(schema["properties"]) == ["path", "depth", "follow", "only"]
+    assert schema["required"] == ["path", "depth"]
+    assert schema["additionalProperties"] is False
+    assert await call(walk, {"path": "a", "depth": 1}) == ["a", {"depth": 1}]
+    assert "`deep` is unknown" in refusal(walk, {"path": "a", "depth": 1, "deep": 2})
+
+
+@pytest.mark.anyio
+async def test_an_unpacked_tuple_is_one_list() -> None:
+    def pair(*args: Unpack[tuple[int, str]]) -> list[Any]:  # noqa: UP044  # the shape
+        return list(args)
+
+    assert await call(pair, {"args": [1, "a"]}) == [1, "a"]
+    assert "`args[1]` is missing" in refusal(pair, {"args": [1]})
+
+
+@pytest.mark.anyio
+async def test_parameters_of_command_line_programs_are_read() -> None:
+    def greet(
+        name: Annotated[str, typer.Argument(help="Who.")],
+        times: int = typer.Option(..., min=1, help="How often."),
+        loud: bool = typer.Option(default=False),
+    ) -> list[Any]:
+        return [name, times, loud]
+
+    schema = FunctionToMCP.convert(greet).input_schema
+    assert schema["required"] == ["name", "times"]
+    assert schema["properties"] == {
+        "name": {"type": "string", "description": "Who."},
+        "times": {"type": "integer", "minimum": 1, "description": "How often."},
+        "loud": {"type": "boolean", "default": False},
+    }
+    assert await call(greet, {"name": "a", "times": 2}) == ["a", 2, False]
+
+
+def find(query: str, budget: str = "s", **rest: Any) -> list[Any]:
+    return [query, budget, rest]
+
+
+@pytest.mark.anyio
+async def test_a_hidden_parameter_keeps_its_default_and_is_not_known() -> None:
+    spec = FunctionToMCP.convert(find, hidden={"budget", "rest"})
+    assert list(spec.input_schema["properties"]) == ["query"]
+    assert spec.input_schema["additionalProperties"] is False
+    assert await call(find, {"query": "q"}, hidden={"budget"}) == ["q", "s", {}]
+    with pytest.raises(InvalidArgumentsError, match="`budget` is unknown") as caught:
+        spec.validate({"query": "q", "budget": "x"})
+    assert caught.value.suggestions == ()
+
+
+def test_a_hidden_parameter_does_not_come_through_the_keywords() -> None:
+    assert "`budget` is unknown" in refusal(find, {"query": "q", "budget": 1}, hidden={"budget"})
+
+
+def test_an_injected_parameter_does_not_come_through_the_keywords() -> None:
+    def who(context: RequestContext, **rest: Any) -> None: ...
+
+    assert "`context` is unknown" in refusal(who, {"context": 1})
+
+
+@pytest.mark.anyio
+async def test_the_object_of_a_method_does_not_come_through_the_keywords() -> None:
+    class Box:
+        def put(self, **items: int) -> dict[str, int]:
+            return items
+
+    assert await call(Box().put, {"a": 1}) == {"a": 1}
+    assert "`self` is unknown" in refusal(Box().put, {"self": 1})
+
+
+@pytest.mark.anyio
+async def test_pydantic_hides_a_parameter_as_well() -> None:
+    def ask(question: str, depth: SkipJsonSchema[int] = 7) -> list[Any]:
+        return [question, depth]
+
+    assert "depth" not in FunctionToMCP.convert(ask).input_schema["properties"]
+    assert await call(ask, {"question": "q"}) == ["q", 7]
+
+
+@pytest.mark.anyio
+async def test_a_hidden_parameter_with_a_field_has_the_default_of_the_field() -> None:
+    def ask(
+        a: int = Field(5),
+        b: list[int] = Field(default_factory=lambda: [1]),  # noqa: B008  # the shape
+    ) -> list[Any]:
+        return [a, b]
+
+    assert await call(ask, {}, hidden={"a", "b"}) == [5, [1]]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "complaint"),
+    [
+        ({"budge"}, "no parameter 'budge' to hide; did you mean 'budget'"),
+        ({"zzz"}, "no parameter 'zzz' to hide; it has query, budget, rest"),
+        ({"query"}, "query of find is hidden, and nothing gives it a value; give it a default"),
+    ],
+)
+def test_what_cannot_be_hidden_is_refused(hidden: set[str], complaint: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=complaint):
+        FunctionToMCP.convert(find, hidden=hidden)
+
+
+@pytest.mark.anyio
+async def test_callers_use_the_alias_and_the_function_its_own_name() -> None:
+    def mail(sender: str = Field(alias="from"), to: Annotated[str, Field(alias="to")] = "x") -> Any:
+        return [sender, to]
+
+    schema = FunctionToMCP.convert(mail).input_schema
+    assert (list(schema["properties"]), schema["required"]) == (["from", "to"], ["from"])
+    assert await call(mail, {"from": "a"}) == ["a", "x"]
+    assert "`sender` is unknown" in refusal(mail, {"sender": "a", "from": "a"})
+
+
+def test_two_parameters_with_one_name_are_refused() -> None:
+    def mail(a: Annotated[str, Field(alias="b")], b: str) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match="callers know as 'b': a and b; change the alias"):
+        FunctionToMCP.convert(mail)
+
+
+@pytest.mark.anyio
+async def test_names_that_mean_something_elsewhere_are_ordinary() -> None:
+    def odd(  # one a name
+        self: int,
+        cls: int,
+        context: int,
+        type: int,  # noqa: A002  # the shape
+        größe: int,  # noqa: PLC2401  # the shape
+        _x: int,
+    ) -> int:
+        return self + cls + context + type + größe + _x
+
+    names = ["self", "cls", "context", "type", "größe", "_x"]
+    assert list(FunctionToMCP.convert(odd).input_schema["properties"]) == names
+    assert await call(odd, dict.fromkeys(names, 1)) == 6
+
+
+@pytest.mark.anyio
+async def test_eighty_parameters_are_many_and_fine() -> None:
+    scope: dict[str, Any] = {}
+    names = [f"p{place}" for place in range(80)]
+    exec(f"def many({', '.join(f'{name}: int' for name in names)}): return p79", scope)  # noqa: S102  # nobody writes them by hand
+    assert await call(scope["many"], dict.fromkeys(names, 5)) == 5
+    assert refusal(scope["many"], {}).count("is missing") == 80
+
+
+def test_the_keys_of_a_typed_dict_say_themselves_what_is_required() -> None:
+    class Loose(TypedDict):
+        a: NotRequired[int]
+        b: int
+
+    def take(**rest: Unpack[Loose]) -> None: ...
+
+    assert FunctionToMCP.convert(take).input_schema["required"] == ["b"]
+
+
+def test_a_deprecated_parameter_says_so() -> None:
+    def ask(old: Annotated[int, Field(deprecated=True)] = 1) -> None: ...
+
+    assert FunctionToMCP.convert(ask).input_schema["properties"]["old"]["deprecated"] is True
+
+
+def test_keywords_of_a_type_that_no_json_becomes_are_refused() -> None:
+    def take(**rest: range) -> None: ...
+
+    with pytest.raises(
+        ToolDefinitionError, match=r"The \*\* parameter of take .* becomes <class 'r"
+    ):
+        FunctionToMCP.convert(take)

@@ -1,0 +1,523 @@
+"""Types of parameters: the schema, what is accepted and reaches the function, what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import ipaddress
+import pathlib
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal, LiteralString, NewType, TextIO, TypeVar, Union
+
+import annotated_types
+import attrs
+import pytest
+from pydantic import (
+    AwareDatetime,
+    Base64Bytes,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    SecretStr,
+)
+from typing_extensions import Doc, TypeAliasType
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.errors import ToolDefinitionError
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Doubled(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+    CRIMSON = "red"  # noqa: PIE796  # the shape
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Mode(enum.StrEnum):
+    FAST = enum.auto()
+
+
+class Right(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Planet(enum.Enum):
+    EARTH = (5.97, 6.37)
+    MARS = (0.64, 3.39)
+
+
+class Marked(BaseModel):
+    colour: Literal[Colour.RED]
+
+
+@attrs.define
+class Line:
+    text: str
+
+
+@attrs.define
+class Order:
+    number: int = attrs.field(validator=attrs.validators.gt(0))
+    lines: list[Line] = attrs.field(factory=list)
+
+
+@attrs.define
+class Node:
+    children: list[Node]
+
+
+@dataclass
+class Watched:
+    path: str
+    on_change: Callable[[str], None] | None = None
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    day: dt.date
+    pair: tuple[int, int]
+    colour: Colour
+
+
+UserId = NewType("UserId", int)
+Bound = TypeVar("Bound", bound=int)
+Constrained = TypeVar("Constrained", int, str)
+Lengths = TypeAliasType("Lengths", list[int])
+Nested = TypeAliasType("Nested", "list[Nested] | int")
+Count = TypeAliasType("Count", Annotated[int, Field(ge=1), "How many."])
+UUID = "3fa85f64-5717-4562-b3fc-2c963f66afa6"
+
+INTEGER = {"type": "integer"}
+INTEGERS = {"type": "array", "items": INTEGER}
+
+TYPES: dict[str, Any] = {
+    "int": (
+        int,
+        INTEGER,
+        [(1, 1), ("5", 5), (5.0, 5), (2.0**70, 2**70), (10**30, 10**30)],
+        "1.5",
+        "is '1.5'; send an integer.",
+    ),
+    "float": (float, {"type": "number"}, [(1, 1.0), ("1.5", 1.5)], True, "send a number."),
+    "bool": (
+        bool,
+        {"type": "boolean"},
+        [(True, True), ("true", True)],
+        "perhaps",
+        "send true or false.",
+    ),
+    "str": (str, {"type": "string"}, [("null", "null"), ("5", "5")], 5, "is 5; send a string."),
+    "none": (None, {"type": "null"}, [(None, None)], 0, "is 0; send null."),
+    "any": (Any, {}, [(None, None), ([1], [1])], ..., "is missing; add a value."),
+    "object": (object, {}, [("x", "x")], ..., "is missing"),
+    "optional": (int | None, INTEGER, [(None, None), (1, 1)], "x", "send an integer."),
+    "union": (
+        int | list[str],
+        {"anyOf": [INTEGER, {"type": "array", "items": {"type": "string"}}]},
+        [(1, 1), (["a"], ["a"]), ('["a"]', ["a"])],
+        {},
+        "is {}; send an integer or a list, each item a string.",
+    ),
+    "text or number": (
+        int | str,
+        {"anyOf": [INTEGER, {"type": "string"}]},
+        [("5", "5"), (5, 5)],
+        [],
+        "send an integer or a string.",
+    ),
+    "literal": (
+        Literal["a", "b"],
+        {"enum": ["a", "b"], "type": "string"},
+        [("b", "b")],
+        "c",
+        "send one of 'a', 'b'.",
+    ),
+    "literal of kinds": (
+        Literal["a", 1, True, Colour.RED],
+        {"enum": ["a", 1, True, "red"]},
+        [(1, 1), (True, True), ("red", Colour.RED)],
+        0,
+        "is 0; send one of 'a', 1, True, 'red'.",
+    ),
+    "literal of bytes": (
+        Literal[b"a"],
+        {"enum": ["a"], "type": "string"},
+        [("a", b"a")],
+        "b",
+        "send 'a'.",
+    ),
+    "none in brackets": (
+        dict[str, None],
+        {"type": "object", "additionalProperties": {"type": "null"}},
+        [({"a": None}, {"a": None})],
+        {"a": 1},
+        "`x.a` is 1; send null.",
+    ),
+    "enum with two names for one": (
+        Doubled,
+        {"enum": ["red", "blue"], "type": "string"},
+        [("red", Doubled.CRIMSON)],
+        "green",
+        "send one of 'red', 'blue'.",
+    ),
+    "dict by numbers of an enum": (
+        dict[Level, int],
+        {
+            "type": "object",
+            "propertyNames": {"enum": ["1", "2"], "type": "string"},
+            "additionalProperties": INTEGER,
+        },
+        [({"1": 5}, {Level.LOW: 5})],
+        {"3": 5},
+        "`x` has the name '3'; send one of '1', '2'.",
+    ),
+    "dict by a pattern": (
+        dict[Annotated[str, Field(pattern="^a")], int],
+        {"type": "object", "propertyNames": {"pattern": "^a"}, "additionalProperties": INTEGER},
+        [({"ab": 1}, {"ab": 1})],
+        {"b": 1},
+        "`x` has the name 'b'; send a string matching ^a.",
+    ),
+    "base64": (
+        Base64Bytes,
+        {"type": "string", "contentEncoding": "base64"},
+        [("aGk=", b"hi")],
+        5,
+        "send a string (base64).",
+    ),
+    "date from a day on": (
+        Annotated[dt.date, Field(ge=dt.date(2020, 1, 1))],
+        {"type": "string", "format": "date"},
+        [("2020-01-01", dt.date(2020, 1, 1))],
+        "2019-01-01",
+        "Input should be greater than or equal to 2020-01-01",
+    ),
+    "endless number": (float, {"type": "number"}, [], "-Infinity", "should be a finite number"),
+    "type that names itself": (
+        Nested,
+        {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Nested"}}, INTEGER]},
+        [([1, [2]], [1, [2]])],
+        "a",
+        "send a list or an integer.",
+    ),
+    "attrs": (
+        Order,
+        {
+            "type": "object",
+            "properties": {
+                "number": INTEGER,
+                "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}},
+            },
+            "required": ["number"],
+        },
+        [
+            ({"number": 1}, Order(1)),
+            ({"number": 1, "lines": [{"text": "a"}]}, Order(1, [Line("a")])),
+        ],
+        {"number": 0},
+        "'number' must be > 0",
+    ),
+    "union with what JSON cannot say": (
+        range | Annotated[int, Field(ge=1)] | None,
+        {"type": "integer", "minimum": 1},
+        [(1, 1), (None, None)],
+        0,
+        "send an integer of at least 1.",
+    ),
+    "field that JSON cannot say": (
+        Watched,
+        {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+        [({"path": "a"}, Watched("a"))],
+        {},
+        "`x.path` is missing",
+    ),
+    "literal true": (Literal[True], {"enum": [True], "type": "boolean"}, [(True, True)], 1, "is 1"),
+    "enum": (
+        Colour,
+        {"enum": ["red", "blue"], "type": "string"},
+        [("red", Colour.RED)],
+        "blu",
+        "send one of 'red', 'blue' (did you mean 'blue'?).",
+    ),
+    "int enum": (Level, {"enum": [1, 2], "type": "integer"}, [(2, Level.HIGH)], 3, "one of 1, 2."),
+    "str enum": (Mode, {"enum": ["fast"], "type": "string"}, [("fast", Mode.FAST)], "", "'fast'."),
+    "enum by name": (
+        Planet,
+        {"enum": ["EARTH", "MARS"], "type": "string"},
+        [("MARS", Planet.MARS)],
+        "PLUTO",
+        "send one of 'EARTH', 'MARS'.",
+    ),
+    "flag": (
+        Right,
+        {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 3,
+            "description": "A sum of 1 (READ), 2 (WRITE).",
+        },
+        [(3, Right.READ | Right.WRITE), (0, Right(0))],
+        4,
+        "is 4; send an integer from 0 to 3.",
+    ),
+    "bytes": (
+        bytes,
+        {"type": "string", "contentMediaType": "text/plain; charset=utf-8"},
+        [("é", "é".encode())],
+        1,
+        "send a string.",
+    ),
+    "bytearray": (
+        bytearray,
+        {"type": "string", "contentMediaType": "text/plain; charset=utf-8"},
+        [("a", bytearray(b"a"))],
+        1,
+        "send a string.",
+    ),
+    "decimal": (
+        Annotated[Decimal, Field(ge=1, decimal_places=2)],
+        {"type": "number", "minimum": 1},
+        [(1.5, Decimal("1.5")), ("1.50", Decimal("1.50"))],
+        1.234,
+        "no more than 2 decimal places",
+    ),
+    "fraction": (
+        Fraction,
+        {"anyOf": [{"type": "number"}, {"type": "string", "format": "fraction"}]},
+        [("1/2", Fraction(1, 2))],
+        "x",
+        "send a number or a string (fraction).",
+    ),
+    "date": (
+        dt.date,
+        {"type": "string", "format": "date"},
+        [("2026-01-01", dt.date(2026, 1, 1))],
+        "soon",
+        "send a date such as '2026-03-31'.",
+    ),
+    "datetime": (
+        dt.datetime,
+        {"type": "string", "format": "date-time"},
+        [("2026-01-01T00:00:00Z", dt.datetime(2026, 1, 1, tzinfo=dt.UTC))],
+        "soon",
+        "send a date and time such as '2026-03-31T12:00:00Z'.",
+    ),
+    "aware": (
+        AwareDatetime,
+        {"type": "string", "format": "date-time"},
+        [("2026-01-01T00:00:00Z", dt.datetime(2026, 1, 1, tzinfo=dt.UTC))],
+        "2026-01-01T00:00:00",
+        "should have timezone info",
+    ),
+    "time": (
+        dt.time,
+        {"type": "string", "format": "time"},
+        [("12:00", dt.time(12))],
+        "noon",
+        "send a time such as '12:00:00'.",
+    ),
+    "timedelta": (
+        dt.timedelta,
+        {"type": "string", "format": "duration"},
+        [("PT1H", dt.timedelta(hours=1)), (60, dt.timedelta(minutes=1))],
+        "long",
+        "send a duration such as 'PT1H30M'.",
+    ),
+    "uuid": (
+        uuid.UUID,
+        {"type": "string", "format": "uuid"},
+        [(UUID, uuid.UUID(UUID))],
+        "x",
+        "UUID",
+    ),
+    "path": (
+        pathlib.Path,
+        {"type": "string", "format": "path"},
+        [("a/b", pathlib.Path("a/b"))],
+        1,
+        "send a string (path).",
+    ),
+    "address": (
+        ipaddress.IPv4Address,
+        {"type": "string", "format": "ipv4"},
+        [("192.0.2.1", ipaddress.IPv4Address("192.0.2.1"))],
+        "x",
+        "send an IPv4 address such as '192.0.2.1'.",
+    ),
+    "pattern": (
+        re.Pattern[str],
+        {"type": "string", "format": "regex"},
+        [("a+", re.compile("a+"))],
+        "(",
+        "send a regular expression.",
+    ),
+    "secret": (
+        SecretStr,
+        {"type": "string", "format": "password", "writeOnly": True},
+        [("a", SecretStr("a"))],
+        1,
+        "send a string (password).",
+    ),
+    "json": (
+        Json[list[int]],
+        {"type": "string", "contentMediaType": "application/json", "contentSchema": INTEGERS},
+        [("[1]", [1])],
+        "[",
+        "send JSON as text.",
+    ),
+    "literal string": (LiteralString, {"type": "string"}, [("a", "a")], 1, "send a string."),
+    "new type": (UserId, INTEGER, [(1, 1)], "x", "send an integer."),
+    "bound variable": (Bound, INTEGER, [(1, 1)], "x", "send an integer."),
+    "constrained variable": (
+        Constrained,
+        {"anyOf": [INTEGER, {"type": "string"}]},
+        [(1, 1), ("a", "a")],
+        [],
+        "send an integer or a string.",
+    ),
+    "alias": (Lengths, INTEGERS, [([1], [1])], ["b"], "`x[0]` is 'b'"),
+    "described alias": (
+        Count,
+        {**INTEGER, "minimum": 1, "description": "How many."},
+        [(1, 1)],
+        0,
+        "send an integer of at least 1.",
+    ),
+    "bounds": (
+        Annotated[int, annotated_types.Interval(ge=1, lt=5)],
+        {"type": "integer", "minimum": 1, "exclusiveMaximum": 5},
+        [(1, 1)],
+        5,
+        "send an integer of at least 1, less than 5.",
+    ),
+    "length": (
+        Annotated[list[int], annotated_types.Len(1, 2)],
+        {**INTEGERS, "minItems": 1, "maxItems": 2},
+        [([1], [1])],
+        [],
+        "is []; send a list of 1 to 2 items, each item an integer.",
+    ),
+    "bounded items": (
+        list[Annotated[int, Field(ge=1, description="Each."), "not this"]],
+        {"type": "array", "items": {"type": "integer", "minimum": 1, "description": "Each."}},
+        [([1], [1])],
+        [0],
+        "`x[0]` is 0; send an integer of at least 1.",
+    ),
+    "described items": (
+        dict[str, Annotated[int, Doc("How many.")]],
+        {
+            "type": "object",
+            "additionalProperties": {"type": "integer", "description": "How many."},
+        },
+        [({"a": 1}, {"a": 1})],
+        {"a": "b"},
+        "`x.a` is 'b'",
+    ),
+    "strict": (Annotated[int, Field(strict=True)], INTEGER, [(1, 1)], "1", "send an integer."),
+    "before": (
+        Annotated[list[str], BeforeValidator(lambda text: text.split(","))],
+        {"type": "array", "items": {"type": "string"}},
+        [("a,b", ["a", "b"])],
+        ...,
+        "is missing; add a list, each item a string.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TYPES.values(), ids=TYPES)
+def test_a_type_has_its_schema_and_takes_and_refuses_what_it_says(
+    case: Any, examine: Callable[[Any], None]
+) -> None:
+    examine(case)
+
+
+def test_a_default_is_shown_as_callers_could_send_it() -> None:
+    def take(  # noqa: PLR0913, PLR0917  # one default a kind
+        exact: Decimal = Decimal("1.50"),
+        inexact: Decimal = Decimal("1.00000000000000000001"),
+        secret: SecretStr = SecretStr("x"),  # noqa: B008  # the shape
+        wrong: int = "auto",  # type: ignore[assignment]  # the shape
+        colour: Colour = Colour.RED,
+        planet: Planet = Planet.EARTH,
+        opaque: Any = ...,
+        broken: bytes = b"\xff",
+    ) -> None: ...
+
+    spec = FunctionToMCP.convert(take)
+    properties = spec.input_schema["properties"]
+    shown = {name: part["default"] for name, part in properties.items() if "default" in part}
+    assert shown == {"exact": 1.5, "colour": "red"}
+    assert spec.validate({})["wrong"] == "auto"
+    assert spec.validate({})["opaque"] is ...
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Callable[[int], int], "JSON has no value that becomes callable"),
+        (type[int], "becomes int"),
+        (TextIO, "becomes <class 'typing.TextIO'>"),
+        (range, "becomes <class 'range'>"),
+        (dict[tuple[int, int], str], "becomes a dict with keys of type tuple"),
+        (Marked, "a Literal of Colour.RED inside a class, unless Colour inherits from str"),
+        (Annotated[str, Field(ge=1)], "ge=1 does not apply to strings"),
+        (list[Annotated[str, Field(lt=1)]], "lt=1 does not apply to strings"),
+        (Annotated[int, Field(max_length=2)], "maxLength=2 does not apply to integers"),
+        (Annotated[str, Field(pattern="(?=a)")], "look-around"),
+        (Annotated[str, Field(pattern="(")], "unclosed group"),
+    ],
+)
+def test_a_type_that_no_json_becomes_is_refused_with_the_reason(
+    annotation: Any, reason: str, taking: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(ToolDefinitionError, match=re.escape(reason)):
+        FunctionToMCP.convert(taking(annotation))
+
+
+Recursive: Any = Union[dict[str, "Recursive"], int]  # type: ignore[misc]  # noqa: UP007  # the shape
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Annotated[int, Field(max_length=2)], "does not apply to integers"),
+        (Recursive, "a name in its type cannot be found; if that is the type's own"),
+    ],
+)
+def test_a_default_hides_no_mistake_in_a_type(annotation: Any, reason: str) -> None:
+    def take(x=1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # annotated below
+        return x
+
+    take.__annotations__ = {"x": annotation}
+    with pytest.raises(ToolDefinitionError, match=reason):
+        FunctionToMCP.convert(take)
+
+
+def test_a_class_of_attrs_that_refers_to_itself_is_refused(taking: Callable[[Any], Any]) -> None:
+    with pytest.raises(ToolDefinitionError, match="Node of attrs refers to itself"):
+        FunctionToMCP.convert(taking(Node))
+
+
+def test_strict_types_are_read_as_json_has_them(taking: Callable[[Any], Any]) -> None:
+    raw = {"day": "2026-01-01", "pair": [1, 2], "colour": "red"}
+    values = FunctionToMCP.convert(taking(Strict)).validate({"x": raw})
+    assert values["x"] == Strict(day=dt.date(2026, 1, 1), pair=(1, 2), colour=Colour.RED)

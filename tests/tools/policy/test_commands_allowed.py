@@ -1,0 +1,308 @@
+"""Rules that allow a command allow nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tools.policy.verdict import Decision, Verdict
+
+Judge = Callable[..., Decision]
+ALLOWED = [
+    ("git status", "git status"),
+    ("git status", "  git   status  "),
+    ("git status", "'git' \"status\""),
+    ("git status", "git status # only that"),
+    ("git status", "git status 2>&1"),
+    ("git status", "git status > /dev/null 2>&1"),
+    ("git status", "git status; git status && git status"),
+    ("git status *", "git status"),
+    ("git status *", "git status -s src"),
+    ("git status *", "git status 'a b' c"),
+    ("git * --stat", "git diff --stat"),
+    ("git * --stat", "git diff a b --stat"),
+    ("git * --stat", "git --stat"),
+    ("* --version", "python --version"),
+    ("*", "ls"),
+    ("*", "ls -l | head"),
+    ("npm run *", "npm run build"),
+    ("npm run test:*", "npm run test:unit"),
+    ("pytest tests/*", "pytest tests/a.py"),
+    ("pytest tests/* *", "pytest tests/a.py -q"),
+    ("ls *", "ls *.py"),
+    ("ls *.py", "ls *.py"),
+    ("ls *.py", "ls a.py"),
+    ("ls \\*.py", "ls '*.py'"),
+    ("ls '*.py'", "ls \\*.py"),
+    ("ls ?.py", "ls ?.py"),
+    ("echo 'a b'", "echo a\\ b"),
+    ('echo "a b"', "echo 'a b'"),
+    ("echo a\\ b", 'echo "a b"'),
+    ("grep (x) *", "grep '(x)' y"),
+    ("git status && ls", "git status && ls"),
+    ("curl * | head", "curl x y | head"),
+    ("sudo apt update", "sudo apt update"),
+    ("sudo apt *", "sudo apt install x"),
+    ("timeout 5 *", "timeout 5 timeout 5"),
+    ("sh -c ls", "sh -c ls"),
+    ("python x.py *", "python x.py -c"),
+    ("python -c *", "python -c 'x'"),
+    ("find . -name *", "find . -name '*.py' -type f"),
+    ("ssh host *", "ssh host ls"),
+    ("git log --format=%H", "git log --format=%H"),
+    ("./run.sh *", "./run.sh a"),
+    ("time ls", "time ls"),
+    ("cat a\\|b", "cat 'a|b'"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command"), ALLOWED)
+def test_a_rule_allows_the_command_that_it_names(rule: str, command: str, judge: Judge) -> None:
+    decision = judge("bash", {"command": command}, allow=[f"bash({rule})"])
+    assert decision.verdict is Verdict.ALLOW, decision
+    assert (decision.rule, decision.source) == (f"bash({rule})", "settings")
+
+
+HARMLESS = [
+    ("printf *", "printf '%s[$(x)]' y"),
+    ("test *", "test -f a"),
+    ("git *", "git switch -c x"),
+    ("tar *", "tar -czf A.tar.gz B"),
+    ("tar *", "tar xf F.tar"),
+    ("sort *", "sort --reverse a"),
+    ("rg *", "rg --pretty a"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command"), HARMLESS)
+def test_a_rule_allows_operands_that_run_nothing(rule: str, command: str, judge: Judge) -> None:
+    assert judge("bash", {"command": command}, allow=[f"bash({rule})"]).verdict is Verdict.ALLOW
+
+
+NOT_ALLOWED = [
+    # more commands behind the first
+    ("git status *", "git status; rm x"),
+    ("git status *", "git status;rm x"),
+    ("git status *", "git status && rm x"),
+    ("git status *", "git status || rm x"),
+    ("git status *", "git status | sh"),
+    ("git status *", "git status |& sh"),
+    ("git status *", "git status & rm x"),
+    ("git status *", "git status &"),
+    ("git status *", "git status\nrm x"),
+    ("git status *", "git status\r\nrm x"),
+    ("git status *", "git status # x\nrm x"),
+    ("git status *", "git status '\n'\nrm x"),
+    ("git status *", "git status \\\n; rm x"),
+    # expansions
+    ("git status *", "git status $(rm x)"),
+    ("git status *", "git status `rm x`"),
+    ("git status *", 'git status "$(rm x)"'),
+    ("git status *", "git status <(rm x)"),
+    ("git status *", "git status >(rm x)"),
+    ("git status *", "git status ${x:-$(rm x)}"),
+    ("git status *", "git status $x"),
+    ("git status *", "git status $'a'"),
+    ("git status *", "git status {a,b}"),
+    ("git status *", "git status ~"),
+    ("git status *", "git status $((1))"),
+    # redirections
+    ("git status *", "git status > x"),
+    ("git status *", "git status >> ~/.bashrc"),
+    ("git status *", "git status &> x"),
+    ("git status *", "git status >| x"),
+    ("git status *", "git status 2> x"),
+    ("git status *", "git status < x"),
+    ("git status *", "git status <<< x"),
+    ("git status *", "git status << E\nx\nE"),
+    ("git status *", "git status > /dev/null/../../x"),
+    ("git status *", "> x git status"),
+    # assignments
+    ("git status *", "GIT_PAGER=x git status"),
+    ("git status *", "PATH=. git status"),
+    ("git status *", "x=1"),
+    ("git status *", "export PATH=.; git status"),
+    # other commands
+    ("git status *", "git stash"),
+    ("git status *", "git statusx"),
+    ("git status *", "git -c core.pager=x status"),
+    ("git status *", "./git status"),
+    ("git status *", "/opt/git status"),
+    ("git status *", "GIT status"),
+    ("git status *", "git 'status x'"),
+    ("git status *", "'git status'"),
+    ("git status *", "git"),
+    ("git status *", "sudo git status"),
+    ("git status *", "env git status"),
+    ("git status *", "command git status"),
+    ("git status *", "time git status"),
+    ("git status *", "bash -c 'git status'"),
+    ("git status *", "(git status)"),
+    ("git status *", "{ git status; }"),
+    ("git status *", "! git status"),
+    ("git status *", "if git status; then git status; fi"),
+    ("git status *", "git status() { rm x; }"),
+    ("git status *", "coproc git status"),
+    # exact rules
+    ("git status", "git status -s"),
+    ("git status", "git"),
+    ("git status", "git status ''"),
+    ("npm run *", "npm runx y"),
+    ("npm run test:*", "npm run test:a b"),
+    ("pytest tests/*", "pytest tests/a -p x"),
+    ("ls *.py", "ls *.p*"),
+    ("ls *.py", "ls a*.py"),
+    ("ls \\*.py", "ls *.py"),
+    ("ls '*.py'", "ls *.py"),
+    ("ls a?c", "ls abc"),
+    ("cat src/x", "cat src/*"),
+    # wrappers
+    ("*", "sudo ls"),
+    ("*", "env ls"),
+    ("*", "xargs ls"),
+    ("*", "find . -exec ls {} +"),
+    ("*", "bash -c ls"),
+    ("*", "sh"),
+    ("*", "eval ls"),
+    ("*", "python -c x"),
+    ("*", "ssh host ls"),
+    ("* ls", "sudo ls"),
+    ("s* ls", "sudo ls"),
+    ("timeout *", "timeout 5 rm x"),
+    ("sudo *", "sudo rm x"),
+    ("xargs *", "xargs rm"),
+    ("find *", "find . -exec rm {} +"),
+    ("find . *", "find . -name x -exec sh -c x +"),
+    ("env *", "env LD_PRELOAD=x ls"),
+    ("bash *", "bash -c 'rm x'"),
+    ("bash *", "bash -s"),
+    ("sh -c ls *", "sh -c 'ls; rm x'"),
+    ("eval *", "eval rm x"),
+    ("python *", "python -c x"),
+    ("python3 *", "python3 -Ic x"),
+    ("awk *", "awk 'BEGIN { system(1) }'"),
+    ("perl *", "perl -e x"),
+    ("node *", "node --eval=x"),
+    ("nice *", "nice -n 5 sudo rm x"),
+    ("time *", "time rm x"),
+    ("exec *", "exec rm x"),
+    ("command *", "command rm x"),
+    # characters that hide or end something
+    ("git status *", "git status \u202e x"),
+    ("git status *", "git status \u200b"),
+    ("git status *", "git status\u00a0x"),
+    ("git status *", "git status \x1b[A"),
+    ("git status *", "git status \0 x"),
+    ("git status *", "git status \x0c x"),
+    ("git status *", "git status \x08"),
+    ("git status *", "git status \ud800"),
+    ("git status *", "git status " + "x" * 20_000),
+    # what cannot be parsed
+    ("git status *", "git status '"),
+    ("git status *", 'git status "'),
+    ("git status *", "git status \\"),
+    ("git status *", "git status )"),
+    ("git status *", "git status ;;"),
+    ("git status *", ""),
+    ("git status *", "   "),
+    ("git status *", "# git status"),
+    # lines of several commands
+    ("git status && ls", "git status; ls"),
+    ("git status && ls", "git status"),
+    ("git status && ls", "ls && git status"),
+    ("git status && ls", "git status && ls && ls"),
+    ("git status && ls", "git status && ls -l"),
+    ("curl * | head", "curl x | head -c 5"),
+    ("ls | sudo *", "ls | sudo rm"),
+    # operands that bash evaluates, from single quotes too
+    ("printf *", "printf -v 'a[$(rm x)]' y"),
+    ("test *", "test -v 'a[$(rm x)]'"),
+    ("[ *", "[ -v 'a[`rm x`]' ]"),
+    ("read *", "read 'a[$(rm x)]'"),
+    ("command *", "command printf -v 'a[$(rm x)]' y"),
+    # variables that say what the next command is
+    ("printf *", "printf -v PATH %s . && printf x"),
+    ("unset *", "unset PATH"),
+    # options that name a program
+    ("sort *", "sort --compress-prog='rm x' a"),
+    ("split *", "split --filter='rm x' a"),
+    ("tar *", "tar cf a.tar --checkpoint=1 --checkpoint-action='exec=rm x' b"),
+    ("tar *", "tar cIf 'rm x' a.tar b"),
+    ("tar *", "tar -cf a.tar -I 'rm x' b"),
+    ("rg *", "rg --pre ./x a"),
+    ("git *", "git -c alias.x='!rm x' x"),
+    ("zip *", "zip -T -TT 'rm x' a.zip b"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command"), NOT_ALLOWED)
+def test_a_rule_allows_no_other_command(rule: str, command: str, judge: Judge) -> None:
+    assert judge("bash", {"command": command}, allow=[f"bash({rule})"]).verdict is Verdict.ASK
+    assert judge("bash", {"command": command}, grants=(f"bash({rule})",)).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        command
+        for rule, command in NOT_ALLOWED
+        if rule == "git status *" and command.startswith("git status ")
+    ],
+)
+def test_each_of_these_deceives_a_matcher_of_prefixes(command: str) -> None:
+    assert command.startswith("git status ")
+
+
+@pytest.mark.parametrize(
+    ("rules", "command"),
+    [
+        (["timeout *", "pytest *"], "timeout 5 pytest -q"),
+        (["find *", "grep *"], "find . -name x -exec grep -n y {} +"),
+        (["xargs *", "wc *"], "git ls-files | xargs wc -l"),
+        (["sh -c *", "ls *"], "sh -c 'ls -l; ls'"),
+        (["bash *", "ls *", "head *"], "bash -c 'ls | head'"),
+        (["nice *", "timeout *", "make *"], "nice -n 5 timeout 9 make x"),
+        (["eval *", "ls"], "eval ls"),
+    ],
+)
+def test_what_a_wrapper_runs_may_be_allowed_by_a_rule_of_its_own(
+    rules: list[str], command: str, judge: Judge
+) -> None:
+    allow = [f"bash({rule})" for rule in [*rules, "git ls-files"]]
+    assert judge("bash", {"command": command}, allow=allow).verdict is Verdict.ALLOW
+    for left_out in rules:
+        fewer = [rule for rule in allow if rule != f"bash({left_out})"]
+        assert judge("bash", {"command": command}, allow=fewer).verdict is Verdict.ASK
+
+
+def test_a_rule_about_commands_allows_nothing_that_is_given_variables(judge: Judge) -> None:
+    call = {"command": "git status", "env": {"GIT_PAGER": "rm x"}}
+    assert judge("bash", call, allow=["bash(git status)"]).verdict is Verdict.ASK
+    assert judge("bash", call, grants=("bash(git status)",)).verdict is Verdict.ASK
+    assert judge("bash", {**call, "env": {}}, allow=["bash(git status)"]).verdict is Verdict.ALLOW
+    assert judge("bash", call, allow=["bash"]).verdict is Verdict.ALLOW
+
+
+def test_a_rule_without_a_command_allows_every_line(judge: Judge) -> None:
+    for _, command in NOT_ALLOWED:
+        assert judge("bash", {"command": command}, allow=["bash"]).verdict is Verdict.ALLOW
+
+
+def test_each_command_of_a_line_is_told(judge: Judge) -> None:
+    rules = {"allow": ["bash(git status)"], "ask": ["bash(ls *)"], "deny": ["bash(rm *)"]}
+    decision = judge("bash", {"command": "git status && ls | cat; rm x"}, **rules)
+    assert decision.verdict is Verdict.DENY
+    assert decision.parts == (
+        "allow: git status (bash(git status), settings)",
+        "ask: ls (bash(ls *), settings)",
+        "ask: cat (scope:system+effect:execute, profile standard)",
+        "deny: rm x (bash(rm *), settings)",
+    )
+    assert decision.reason == "The rule 'bash(rm *)' denies 'rm x'."
+
+
+def test_a_line_that_is_not_plain_says_why_it_asks(judge: Judge) -> None:
+    decision = judge("bash", {"command": "git status $x"}, allow=["bash(git status *)"])
+    assert decision.verdict is Verdict.ASK
+    assert "it expands something ($)" in decision.reason

@@ -1,0 +1,413 @@
+"""Rules that deny a command hold, however it is spelled, wrapped or hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tools.policy.verdict import Decision, Verdict
+
+Judge = Callable[..., Decision]
+
+
+def naive(prefix: str, command: str) -> bool:
+    """What a matcher of prefixes finds of a denied command."""
+    return command.startswith(prefix)
+
+
+DENIED = {
+    "quotes": [
+        "'rm' -rf x",
+        '"rm" -rf x',
+        "r'm' -rf x",
+        'r"m" -rf x',
+        "r\\m -rf x",
+        "\\rm -rf x",
+        "''rm -rf x",
+        '""rm x',
+        "rm\\\n x",
+        "r\\\nm x",
+        "$'rm' x",
+    ],
+    "directories": ["/bin/rm x", "/usr/bin/rm x", "./rm x", "../../bin/rm x", "~/rm x", "RM x"],
+    "blanks": [" rm x", "\trm x", "\nrm x", "rm\tx", "  rm  x"],
+    "lists": [
+        "ls; rm x",
+        "ls && rm x",
+        "ls || rm x",
+        "ls | rm x",
+        "ls |& rm x",
+        "ls & rm x",
+        "ls\nrm x",
+        "ls;rm x",
+        "ls # a\nrm x",
+        "true;\n\n\trm x",
+    ],
+    "nesting": [
+        "(rm x)",
+        "{ rm x; }",
+        "! rm x",
+        "$(rm x)",
+        "echo $(rm x)",
+        'echo "$(rm x)"',
+        'echo "a `rm x` b"',
+        "echo `rm x`",
+        "cat <(rm x)",
+        "tee >(rm x)",
+        "echo ${y:-$(rm x)}",
+        'echo "${y:-$(rm x)}"',
+        "echo $((1 + $(rm x)))",
+        "y=$(rm x)",
+        "y=$(rm x) ls",
+        "y=(a $(rm x))",
+        "ls > $(rm x)",
+        "cat <<< $(rm x)",
+        "cat <<E\n$(rm x)\nE",
+        "export y=$(rm x)",
+        "[[ $(rm x) ]]",
+        "[ $(rm x) ]",
+        "for i in 1; do rm x; done",
+        "for i in $(rm x); do ls; done",
+        "while rm x; do ls; done",
+        "until rm x; do ls; done",
+        "if rm x; then ls; fi",
+        "if ls; then rm x; fi",
+        "if ls; then ls; elif rm x; then ls; else ls; fi",
+        "if ls; then ls; else rm x; fi",
+        "case x in x) rm x;; esac",
+        "case $(rm x) in x) ls;; esac",
+        "f() { rm x; }; f",
+        "function f { rm x; }; f",
+        "f() (rm x); f",
+        "rm x &",
+        "rm x > y",
+        "> y rm x",
+        "2>/dev/null rm x",
+        "y=1 rm x",
+        "y=1 z=2 rm x",
+    ],
+    "wrappers": [
+        "sudo rm x",
+        "sudo -n rm x",
+        "sudo -u root rm x",
+        "sudo -uroot rm x",
+        "sudo --user root rm x",
+        "sudo --user=root rm x",
+        "sudo -E -u root -- rm x",
+        "sudo y=1 rm x",
+        "sudo -nu root rm x",
+        "/usr/bin/sudo rm x",
+        "'sudo' rm x",
+        "doas rm x",
+        "doas -u root rm x",
+        "env rm x",
+        "env -i rm x",
+        "env y=1 rm x",
+        "env -u y z=1 rm x",
+        "env -C / rm x",
+        "env -S 'rm x'",
+        "env -S'rm x'",
+        "env --split-string='rm x'",
+        "nice rm x",
+        "nice -n 5 rm x",
+        "nice -5 rm x",
+        "nice --adjustment=5 rm x",
+        "ionice -c 3 rm x",
+        "nohup rm x",
+        "time rm x",
+        "time -p rm x",
+        "timeout 5 rm x",
+        "timeout -s KILL 5 rm x",
+        "timeout -k 1 5 rm x",
+        "timeout --signal=KILL 5s rm x",
+        "stdbuf -o0 rm x",
+        "stdbuf -o 0 rm x",
+        "setsid rm x",
+        "setsid -w rm x",
+        "xargs rm",
+        "xargs -0 rm x",
+        "xargs -n 1 rm",
+        "xargs -I {} rm {}",
+        "xargs -I{} rm {}",
+        "echo x | xargs rm",
+        "echo x | xargs -n1 -P 2 rm -f",
+        "command rm x",
+        "command -p rm x",
+        "builtin rm x",
+        "exec rm x",
+        "exec -a y rm x",
+        "busybox rm x",
+        "toybox rm x",
+        "watch rm x",
+        "watch -n 1 rm x",
+        "watch 'rm x'",
+        "find . -exec rm {} \\;",
+        "find . -exec rm {} +",
+        "find . -execdir rm {} \\;",
+        "find . -ok rm {} \\;",
+        "find . -okdir rm {} ';'",
+        "find . -exec ls {} \\; -exec rm {} \\;",
+        "find . -exec sh -c 'rm x' \\;",
+        "fd -x rm",
+        "fd --exec rm",
+        "chroot / rm x",
+        "flock y rm x",
+        "flock y -c 'rm x'",
+        "taskset 1 rm x",
+        "unshare rm x",
+        "setpriv rm x",
+        "strace -f -o y rm x",
+        "caffeinate rm x",
+        "fakeroot rm x",
+        "sudo env nice timeout 5 rm x",
+        "nohup nice -n 1 sudo -u root env y=1 /bin/r'm' x",
+    ],
+    "scripts": [
+        "sh -c 'rm x'",
+        "bash -c 'rm x'",
+        "bash -lc 'rm x'",
+        "bash -c 'ls; rm x'",
+        "bash -x -c 'rm x'",
+        "bash -o pipefail -c 'rm x'",
+        "bash --norc -c 'rm x'",
+        "bash -c -e 'rm x'",
+        "/bin/sh -ec 'rm x'",
+        "dash -c 'rm x'",
+        "zsh -c 'rm x'",
+        'bash -c "rm x"',
+        'bash -c "bash -c \\"rm x\\""',
+        "sh -c 'sh -c \"rm x\"'",
+        "sudo sh -c 'rm x'",
+        "xargs sh -c 'rm x'",
+        "su -c 'rm x'",
+        "su root -c 'rm x'",
+        "eval rm x",
+        "eval 'rm x'",
+        "eval 'r''m x'",
+        "eval 'ls; rm x'",
+        "eval eval rm x",
+        "trap 'rm x' EXIT",
+        "bash <<E\nrm x\nE",
+        "bash <<'E'\nrm x\nE",
+        "sh <<-E\n\trm x\nE",
+        "bash <<< 'rm x'",
+        'bash <<< "rm x"',
+        "bash -s <<E\nrm x\nE",
+    ],
+}
+CASES = [(kind, command) for kind, commands in DENIED.items() for command in commands]
+
+
+@pytest.mark.parametrize(("kind", "command"), CASES)
+@pytest.mark.parametrize("profile", ["standard", "trusting"])
+def test_a_denied_command_is_denied_in_any_disguise(
+    kind: str, command: str, profile: str, judge: Judge
+) -> None:
+    decision = judge(
+        "bash",
+        {"command": command},
+        profile=profile,
+        confined=True,
+        allow=["bash", "bash(*)", "bash(ls *)"],
+        deny=["bash(rm *)"],
+    )
+    allowed_by_half = "su " in command  # what else su takes is not known
+    assert decision.verdict is Verdict.DENY or (
+        allowed_by_half and decision.verdict is Verdict.ASK
+    ), decision
+    assert decision.rule == "bash(rm *)"
+
+
+@pytest.mark.parametrize("kind", DENIED)
+def test_each_disguise_deceives_a_matcher_of_prefixes(kind: str) -> None:
+    assert any(not naive("rm ", command) for command in DENIED[kind])
+
+
+UNSURE = [
+    "$x y",
+    '$"rm" y',
+    "r$x y",
+    "${x} y",
+    "$(echo rm) y",
+    "`echo rm` y",
+    "r$(true)m y",
+    "$'\\x72m' y",
+    "$'r\\155' y",
+    "{rm,-rf,y}",
+    "r{m,n} y",
+    "/bin/r? y",
+    "/bin/r* y",
+    "/bin/[r]m y",
+    "x=rm; $x y",
+    "alias x=rm\nx y",
+    "shopt -s expand_aliases; alias x='rm'; x y",
+    "sh",
+    "echo rm y | sh",
+    "echo rm y | bash -s",
+    "echo rm y | bash -",
+    "bash /dev/stdin",
+    'bash -c "$x"',
+    "bash -c $x",
+    "sh -c",
+    "eval $x",
+    'eval "$x"',
+    "eval \"r\"$'m' y $z",
+    "sudo $x y",
+    "env $x y",
+    "timeout 5 $x y",
+    "xargs -I{} {} y",
+    "xargs -I% % y",
+    "xargs -I % sh -c %",
+    "xargs --replace=% sh -c %",
+    "xargs -i {} y",
+    "echo rm y | xargs sudo",
+    "echo rm y | xargs env",
+    "echo 'rm y' | xargs sh -c",
+    "find . -exec {} y \\;",
+    "find . -exec sh -c {} \\;",
+    "fd . -x",
+    "fd . -x {} y",
+    "fd . -x sudo",
+    "xargs $x",
+    "find . -exec $x {} \\;",
+    "find . $x",
+    "python -c 'import os; os.remove(1)'",
+    "python3 -c 'x'",
+    "python3.11 -Ic 'x'",
+    "python -",
+    "echo x | python",
+    "perl -e 'unlink 1'",
+    "perl -ne 'unlink'",
+    "ruby -e x",
+    "node -e x",
+    "node --eval x",
+    "node -p x",
+    "php -r x",
+    "lua -e x",
+    "deno eval x",
+    "awk 'BEGIN { system(\"rm y\") }'",
+    "awk '{ print | \"rm y\" }'",
+    "gawk '{ \"rm y\" | getline }'",
+    "ssh host rm y",
+    "docker run x rm y",
+    "parallel rm ::: y",
+    "vim -c '!rm y'",
+    "script -c 'rm y'",
+    "tmux new rm y",
+    "sudo --some-option value rm y",
+    "env --some-option value rm y",
+    "git $(",
+    "rm\ry",
+    "ls\x0crm y",
+    "ls\u00a0; rm",
+    "echo 'a\nrm y",
+    "cat <<E\nrm y",
+    "ls \u202e mr",
+    "ls ((( rm y",
+    "if rm; then",
+    "coproc rm y",
+    "x" * 20_000 + "; rm y",
+    "(" * 200 + "rm y" + ")" * 200,
+    "$(" * 90 + "rm y" + ")" * 90,
+    "sudo " * 600 + "rm y",
+    "ls\0rm y",
+    "ls \ud800; rm y",
+    "source y",
+    ". y",
+    "hash -p /bin/rm ls; ls y",
+    "enable -f y rm",
+]
+
+
+@pytest.mark.parametrize("command", UNSURE)
+def test_what_may_be_a_denied_command_asks_at_least(command: str, judge: Judge) -> None:
+    rules = {"deny": ["bash(rm *)"], "allow": ["bash"]}
+    decision = judge("bash", {"command": command}, profile="trusting", confined=True, **rules)
+    assert decision.verdict is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize("command", UNSURE)
+def test_each_of_these_would_run_without_the_rule(command: str, judge: Judge) -> None:
+    assert judge("bash", {"command": command}, allow=["bash"]).verdict is Verdict.ALLOW
+
+
+HARMLESS = [
+    "ls",
+    "echo rm",
+    "git rm x",
+    "grep -r 'rm x' .",
+    "cat rm",
+    "ls -l | head",
+    "bash -c 'echo rm'",
+    "sudo ls",
+    "find . -name rm",
+    'for i in 1 2; do echo "$i"; done',
+    "echo $x ${y} `date`",
+    "python x.py",
+    "bash x.sh",
+    "env x=1 ls",
+    "awk '{ print $1 }' x",
+    "rmdir x",
+    "./rm.sh",
+    "echo 'ls; ' > x",
+]
+
+
+@pytest.mark.parametrize("command", HARMLESS)
+def test_other_commands_are_not_denied(command: str, judge: Judge) -> None:
+    decision = judge("bash", {"command": command}, allow=["bash"], deny=["bash(rm *)"])
+    assert decision.verdict is not Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "verdict"),
+    [
+        ("git push *", "git push", "deny"),
+        ("git push *", "git push origin", "deny"),
+        ("git push *", "git -C . push", "deny"),
+        ("git push *", "git -c a=b -C . push --force", "deny"),
+        ("git push *", "git --no-pager push", "deny"),
+        ("git push *", "git commit -m push", "allow"),
+        ("git push *", "git log push", "allow"),
+        ("git push *", "git pull", "allow"),
+        ("git push *", "git $x", "ask"),
+        ("git push *", "git p*", "ask"),
+        ("git push *", "git p$x y", "ask"),
+        ("rm -rf *", "rm -rf x", "deny"),
+        ("rm -rf *", "rm -fr x", "deny"),
+        ("rm -rf *", "rm -r -f x", "deny"),
+        ("rm -rf *", "rm x -rf", "deny"),
+        ("rm -rf *", "rm -vrf x", "deny"),
+        ("rm -rf *", "rm -v -rf -- x", "deny"),
+        ("rm -rf *", "rm -r x", "allow"),
+        ("rm -rf *", "rm x", "allow"),
+        ("rm -rf *", "rm $x", "ask"),
+        ("rm -rf *", "rm -r*", "ask"),
+        ("curl * --upload-file *", "curl x --upload-file=y", "deny"),
+        ("curl * --upload-file *", "curl --upload-file y x", "deny"),
+        ("/bin/rm *", "rm x", "deny"),
+        ("r* *", "/bin/rm x", "deny"),
+        ("* --force *", "git push --force", "deny"),
+        ("git push", "git push", "deny"),
+        ("git push", "git push --dry-run", "allow"),
+        ("git push", "sudo git push", "deny"),
+        ("curl * | sh *", "curl x | sh", "deny"),
+        ("curl * | sh *", "curl x | sudo sh", "deny"),
+        ("curl * | sh *", "curl x", "allow"),
+        ("curl * | sh *", "ls | sh", "allow"),
+        ("curl * | bash *", "x=$(curl y); bash -c z", "deny"),
+    ],
+)
+def test_options_do_not_step_between_the_words_of_a_rule(
+    rule: str, command: str, verdict: str, judge: Judge
+) -> None:
+    decision = judge("bash", {"command": command}, allow=["bash"], deny=[f"bash({rule})"])
+    assert decision.verdict == verdict
+
+
+@pytest.mark.parametrize("command", [command for _, command in CASES])
+def test_a_rule_that_asks_is_met_in_the_same_disguises(command: str, judge: Judge) -> None:
+    rules = {"allow": ["bash", "bash(*)"], "ask": ["bash(rm *)"]}
+    decision = judge("bash", {"command": command}, profile="trusting", confined=True, **rules)
+    assert decision.verdict is Verdict.ASK

@@ -1,0 +1,132 @@
+"""Programs started for real, and the processes that are left of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.running import Running
+from tools.sandbox.processes.models import LandlockRules, Prepared
+
+SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", sys.prefix, sys.base_prefix)
+PYTHON = (str(Path(sys.executable).resolve()), "-I", "-S", "-c")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+class Place:
+    """A root that programs may write to, in a directory that they may not."""
+
+    def __init__(self, path: Path) -> None:
+        path.chmod(0o755)  # pytest's own are 700
+        self.outside = path / "outside"
+        self.readable = path / "readable"
+        self.root = path / "root"
+        for folder in (self.outside, self.readable, self.root):
+            folder.mkdir()
+        self.rules = LandlockRules(
+            readable=(*SYSTEM, str(self.readable)), writable=(str(self.root),)
+        )
+        self.marker = uuid.uuid4().hex
+
+    def bash(self, script: str, **more: Any) -> Prepared:
+        return self.prepared(("/bin/bash", "-c", script), **more)
+
+    def python(self, script: str, **more: Any) -> Prepared:
+        return self.prepared((*PYTHON, script), **more)
+
+    def prepared(self, argv: tuple[str, ...], *, confined: bool = False, **more: Any) -> Prepared:
+        settings: dict[str, Any] = {
+            "cwd": str(self.root),
+            "environment": {"PATH": "/usr/bin:/bin", "MARKER": self.marker},
+            "landlock": self.rules if confined else None,
+        }
+        return Prepared(argv=argv, **(settings | more))
+
+    def survivors(self) -> list[int]:
+        """The processes that have this place's marker in their environment."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if self.marker.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except (OSError, ValueError):
+                continue
+        return found
+
+
+async def drain(fd: int) -> bytes:
+    """All that comes until the end of a pipe."""
+    content = b""
+    while True:
+        await anyio.wait_readable(fd)
+        data = os.read(fd, 1 << 16)
+        if not data:
+            return content
+        content += data
+
+
+async def first_line(running: Running) -> str:
+    content = b""
+    while b"\n" not in content:
+        await anyio.wait_readable(running.stdout)
+        data = os.read(running.stdout, 1 << 16)
+        assert data, (await drain(running.stderr)).decode()
+        content += data
+    return content.decode().splitlines()[0]
+
+
+class Runner:
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+
+    async def __call__(self, prepared: Prepared) -> Outcome:
+        running = await self.launcher.start(prepared)
+        try:
+            taken: dict[int, bytes] = {}
+
+            async def take(fd: int) -> None:
+                taken[fd] = await drain(fd)
+
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(take, running.stdout)
+                    group.start_soon(take, running.stderr)
+                ending = await running.wait()
+            output, error = (taken[fd].decode() for fd in (running.stdout, running.stderr))
+            return Outcome(output, error, ending.exit_code)
+        finally:
+            await running.aclose()
+
+
+@pytest.fixture
+async def launcher(anyio_backend: str) -> AsyncIterator[Launcher]:
+    launcher = Launcher()
+    yield launcher
+    await launcher.aclose()
+
+
+@pytest.fixture
+def run(launcher: Launcher) -> Runner:
+    return Runner(launcher)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    assert not place.survivors()

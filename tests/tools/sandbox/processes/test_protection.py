@@ -1,0 +1,363 @@
+"""What programs do to places that other programs obey: prevented, or undone when they end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.sandbox.processes.protection.protection import Protection
+
+ATTACKS = {
+    "a changed hook": "echo evil >> .git/hooks/pre-commit",
+    "a hook that may be run now": "chmod 755 .git/hooks/pre-commit",
+    "a removed hook": "rm .git/hooks/pre-commit",
+    "a new hook": "echo evil > .git/hooks/post-commit",
+    "a hook of another name": "mv .git/hooks/pre-commit .git/hooks/pre-push",
+    "hooks that are a link": "mkdir h; echo evil > h/pre-push; rm -r .git/hooks; "
+    "ln -s ../h .git/hooks",
+    "a monitor of files": "git config core.fsmonitor ./evil",
+    "a directory of hooks": "git config core.hooksPath .",
+    "a filter": "git config filter.x.smudge ./evil",
+    "a remote that is run": "git remote add o 'ext::sh -c evil'",
+    "a setting beside": "printf '[core]\\nfsmonitor = evil\\n' > .git/config.worktree",
+    "another repository in its place": "mv .git g; mkdir -p .git/hooks; cp -r g/HEAD g/objects "
+    "g/refs .git; printf '[core]\\nfsmonitor = evil\\n' > .git/config",
+    "a repository within": "git init -q sub; echo evil > sub/.git/hooks/pre-commit",
+    "settings of a repository within": "git init -q sub; git -C sub config core.fsmonitor evil",
+    "a bare repository": "git init -q --bare bare; git -C bare config core.fsmonitor evil",
+    "a repository of another name": "git init -q sub; mv sub/.git sub/git; echo 'gitdir: git' > "
+    "sub/.git; printf '[core]\\nfsmonitor = evil\\n' > sub/git/config",
+    "a module's hook": "mkdir -p .git/modules/a/b; git init -q --bare .git/modules/a/b; "
+    "echo evil > .git/modules/a/b/hooks/pre-commit",
+    "a directory that others share": "git init -q sub; cd sub; mkdir a; mv .git/{objects,refs} a; "
+    "echo ../a > .git/commondir; printf '[core]\\nfsmonitor = evil\\n' > a/config",
+    "a repository within Git's own": "mkdir -p .git/x/hooks .git/x/objects .git/x/refs sub; "
+    "cp .git/HEAD .git/x; echo 'gitdir: ../.git/x' > sub/.git; echo evil > .git/x/hooks/pre-push",
+    "the looks of a repository": "mkdir objects refs sub; touch HEAD; echo evil > sub/.mcp.json",
+    "a new server": "mkdir sub; echo '{}' > sub/.mcp.json",
+    "a changed server": "echo evil > .mcp.json",
+    "a removed server": "rm .mcp.json",
+    "a server that is a link": "ln -sf evil .mcp.json",
+    "a task": "mkdir -p sub/.vscode; echo evil > sub/.vscode/tasks.json",
+    "a setting of an agent": "echo evil > .claude/settings.json",
+    "settings that are a link": "rm -r .claude; ln -s evil .claude",
+    "a policy for the next server": "mkdir -p .config/toolcrib; echo evil > "
+    ".config/toolcrib/config.toml",
+    "a policy behind a link": "mkdir -p sub/toolcrib; echo evil > sub/toolcrib/config.toml; "
+    "ln -s sub .config",
+    "a policy behind two links": "mkdir y x; echo > y/config.toml; ln -s ../y x/toolcrib; "
+    "ln -s x .config",
+    "settings elsewhere": "mkdir -p a/b/c/d/.claude; echo evil > a/b/c/d/.claude/settings.json",
+    "another spelling": "echo evil > .MCP.json",
+    "a shell's start": "echo evil > .bashrc",
+    "a deep directory": "mkdir -p .vscode/$(printf 'd/%.0s' $(seq 100)); "
+    "echo evil > .vscode/tasks.json",
+    "a pipe": "mkfifo .envrc",
+    "many": "for i in $(seq 50); do mkdir -p m/$i; echo evil > m/$i/.envrc; done",
+}
+
+ORDINARY = {
+    "a commit": "git add .mcp.json; git -c user.name=a -c user.email=b commit -qnm x",
+    "a new repository": "git init -q sub",
+    "a clone": "git clone -q . ../root/clone",
+    "a remote": "git remote add origin https://example.com/a.git",
+    "a branch": "git -c user.name=a -c user.email=b commit -qnm x --allow-empty; git branch x; "
+    "git branch -u x",
+    "a file": "mkdir -p src/.github; echo x > src/main.c; echo x > src/.github/a.yml",
+    "a name": "git config user.name somebody",
+}
+
+
+def run(root: Path, script: str) -> None:
+    subprocess.run(["/bin/bash", "-c", script], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    root.mkdir()
+    run(root, "git init -q . && echo '#!/bin/sh' > .git/hooks/pre-commit")
+    run(root, "echo '{}' > .mcp.json; mkdir .claude; echo '{}' > .claude/settings.json")
+    return root
+
+
+@pytest.fixture
+def protection(root: Path, tmp_path: Path) -> Protection:
+    return Protection(str(root), tmp_path / "data" / "quarantine")
+
+
+def refusing(number: int) -> Callable[..., None]:
+    """A call of the system that fails."""
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+def obeyed(root: Path) -> dict[str, tuple[int, bytes]]:
+    """Everything of the root that some program would obey, by a walk of our own."""
+    names = {".mcp.json", ".MCP.json", ".claude", ".vscode", ".bashrc", ".envrc", "config.toml"}
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        is_hook = parts[-2:-1] == ("hooks",) and path.suffix != ".sample"
+        is_setting = path.name in {"config", "config.worktree"}
+        if is_hook or is_setting or path.is_symlink() or names & set(parts):
+            content = path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(root))] = (path.lstat().st_mode, content)
+    return found
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_what_a_program_did_is_undone_and_told(
+    root: Path, protection: Protection, attack: str
+) -> None:
+    before = obeyed(root)
+    protection.begin()
+    run(root, attack)
+    assert obeyed(root) != before
+    notes = protection.end()
+    after = obeyed(root)
+    assert {path: after[path] for path in before if path in after} == before
+    assert not any(b"evil" in content for _mode, content in after.values())
+    assert notes
+
+
+@pytest.mark.parametrize("work", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_work_stays(root: Path, protection: Protection, work: str) -> None:
+    protection.begin()
+    run(root, work)
+    before = obeyed(root)
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
+RIGHTS = {
+    "hooks that cannot be listed": "git init -q sub; echo evil > sub/.git/hooks/pre-push; "
+    "chmod 111 sub/.git/hooks",
+    "a repository that cannot be listed": "git init -q sub; echo evil > sub/.git/hooks/pre-push; "
+    "chmod 311 sub/.git",
+    "a directory that cannot be listed": "mkdir -p sub/a; echo evil > sub/a/.mcp.json; "
+    "chmod 311 sub/a; chmod 111 sub",
+    "a directory that cannot be entered": "mkdir -p sub/a; echo evil > sub/a/.mcp.json; "
+    "chmod 600 sub",
+    "a directory that cannot be changed": "mkdir sub; echo evil > sub/.mcp.json; chmod 555 sub",
+    "settings that cannot be changed": "mkdir -p sub/.vscode/a; echo evil > sub/.vscode/tasks.json;"
+    " chmod 555 sub/.vscode sub",
+    "a file that cannot be read": "mkdir sub; echo evil > sub/.mcp.json; chmod 0 sub/.mcp.json",
+    "hooks there that cannot be listed": "echo evil > .git/hooks/pre-commit; chmod 111 .git/hooks",
+    "the root": "echo evil > .mcp.json; chmod 111 .",
+}
+
+
+@pytest.fixture
+def owner(root: Path) -> Iterator[Path]:
+    """The root, if need be given to somebody whom rights hold up."""
+    if os.geteuid() != 0:
+        yield root
+        return
+    with tempfile.TemporaryDirectory() as top:
+        Path(top).chmod(0o755)
+        moved = Path(top, "somebodys", "root")
+        shutil.copytree(root, moved, symlinks=True)
+        for path in (moved.parent, moved, *moved.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        os.seteuid(65534)
+        try:
+            yield moved
+        finally:
+            os.seteuid(0)
+
+
+def as_owner(root: Path, script: str) -> None:
+    """Runs a script as the root's owner, whom an interpreter of root's would not be."""
+    user = None if os.getuid() else 65534
+    environment = {**os.environ, "HOME": str(root)}
+    subprocess.run(["/bin/bash", "-c", script], cwd=root, check=True, user=user, env=environment)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="Windows has other rights")
+@pytest.mark.parametrize("attack", RIGHTS.values(), ids=RIGHTS)
+def test_rights_that_a_program_takes_away_hide_and_keep_nothing(owner: Path, attack: str) -> None:
+    protection = Protection(str(owner), owner.parent / "quarantine")
+    before = obeyed(owner)
+    protection.begin()
+    as_owner(owner, attack)
+    assert protection.end()
+    as_owner(owner, "chmod -R u+rwX .")
+    after = obeyed(owner)
+    assert {path: content for path, (_mode, content) in after.items() if path in before} == {
+        path: content for path, (_mode, content) in before.items()
+    }
+    assert not any(b"evil" in content for _mode, content in after.values())
+
+
+def test_a_directory_that_was_closed_to_its_owner_stays_so(owner: Path) -> None:
+    protection = Protection(str(owner), owner.parent / "quarantine")
+    as_owner(
+        owner, "mkdir -p own/a; echo mine > own/a/.mcp.json; chmod 0 own; touch -d 2001-01-01 own"
+    )
+    protection.begin()
+    as_owner(owner, "echo evil > .envrc")
+    assert len(protection.end()) == 1
+    assert (owner / "own").stat().st_mode & 0o777 == 0
+
+
+def test_what_was_taken_away_is_kept_in_the_data_directory(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    protection.begin()
+    run(root, "mkdir sub; echo evil > sub/.mcp.json; echo worse > .mcp.json")
+    notes = protection.end()
+    kept = {
+        str(path.relative_to(tmp_path / "data" / "quarantine")).partition("/")[2]: path.read_text()
+        for path in (tmp_path / "data").rglob(".mcp.json")
+    }
+    assert kept == {"sub/.mcp.json": "evil\n", ".mcp.json": "worse\n"}
+    assert [note.split(" (moved to ")[0] for note in notes] == [
+        "put back: .mcp.json",
+        "taken away: sub/.mcp.json",
+    ]
+
+
+def test_what_lies_on_another_disk_is_copied_there(
+    root: Path, protection: Protection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protection.begin()
+    run(root, "mkdir -p .vscode/a; echo evil > .vscode/a/b; ln -s /etc .vscode/l; mkfifo .vscode/p")
+    monkeypatch.setattr(os, "rename", refusing(errno.EXDEV))
+    assert protection.end()
+    assert not (root / ".vscode").exists()
+    (kept,) = (tmp_path / "data" / "quarantine").glob("*/.vscode")
+    assert (kept / "a" / "b").read_text() == "evil\n"
+    assert (kept / "l").is_symlink()
+
+
+def test_what_cannot_be_moved_is_left_by_no_name_that_anybody_obeys(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    before = obeyed(root)
+    protection.begin()
+    run(root, "mkdir sub .vscode; echo evil > sub/.mcp.json; echo evil > .mcp.json; mkfifo .envrc")
+    (tmp_path / "data").write_text("no directory")  # as a full disk makes none
+    notes = protection.end()
+    assert obeyed(root) == before
+    kept = [*root.glob("quarantined-*"), *(root / "sub").iterdir()]
+    assert len(kept) == 4
+    assert all(any(path.name in note for note in notes) for path in kept)
+
+
+def test_what_could_not_be_undone_is_undone_before_the_next_program_starts(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = obeyed(root)
+    protection.begin()
+    run(root, "rm -r .claude .mcp.json")
+    with monkeypatch.context() as full:
+        full.setattr(os, "mkdir", refusing(errno.ENOSPC))
+        assert any("could not be put back: .claude" in note for note in protection.end())
+    assert obeyed(root) != before
+    protection.begin()
+    assert obeyed(root) == before
+    assert protection.end() == ("put back: .claude", "put back: .claude/settings.json")
+
+
+def test_what_a_person_puts_where_something_could_not_be_undone_stays(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protection.begin()
+    run(root, "rm -r .claude")
+    with monkeypatch.context() as full:
+        full.setattr(os, "mkdir", refusing(errno.ENOSPC))
+        assert protection.end()
+    run(root, "mkdir .claude; echo mine > .claude/settings.json")
+    before = obeyed(root)
+    protection.begin()
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
+def test_what_a_running_program_did_is_undone_before_another_starts(
+    root: Path, protection: Protection
+) -> None:
+    protection.begin()
+    run(root, "echo evil > .envrc")
+    protection.begin()
+    assert not (root / ".envrc").exists()
+    run(root, "echo evil > .envrc")
+    assert protection.end()
+    assert not (root / ".envrc").exists()
+    assert protection.end() == ()
+
+
+def test_what_a_person_does_between_programs_stays(root: Path, protection: Protection) -> None:
+    protection.begin()
+    assert protection.end() == ()
+    run(root, "git config core.fsmonitor true; echo x > .envrc; rm .mcp.json")
+    before = obeyed(root)
+    protection.begin()
+    assert protection.end() == ()
+    assert obeyed(root) == before
+
+
+def test_nothing_is_written_through_a_link_that_took_the_place_of_a_directory(
+    root: Path, protection: Protection, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    run(root, "mkdir -p a/.vscode; echo x > a/.vscode/tasks.json")
+    protection.begin()
+    run(root, f"rm -r a; ln -s {outside} a; rm -r .git/hooks; ln -s {outside} .git/hooks")
+    protection.end()
+    assert list(outside.iterdir()) == []
+
+
+def test_a_path_that_is_too_long_for_the_quarantine_is_taken_away(
+    root: Path, protection: Protection
+) -> None:
+    name = "d" * 200
+    protection.begin()
+    run(root, f"for i in $(seq 30); do mkdir {name}; cd {name}; done; echo evil > .mcp.json")
+    (note,) = protection.end()
+    assert note.startswith("taken away")
+
+
+def test_deeper_directories_than_are_walked_are_told(root: Path, protection: Protection) -> None:
+    protection.begin()
+    run(root, "for i in $(seq 200); do mkdir d; cd d; done; echo evil > .mcp.json")
+    run(root, "mkdir -p $(printf 'e/%.0s' $(seq 100)); cd e; echo evil > .mcp.json")
+    notes = protection.end()
+    assert any("too many" in note for note in notes)
+    assert not (root / "e" / ".mcp.json").exists()
+
+
+def test_more_directories_than_are_walked_are_told(
+    root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.sandbox.processes.protection.closed.MOST_FOLDERS", 20)
+    protection.begin()
+    run(root, "for i in $(seq 30); do mkdir d$i; done; echo evil > .git/hooks/post-commit")
+    notes = protection.end()
+    assert not (root / ".git" / "hooks" / "post-commit").exists()
+    assert any("too many" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda path: path.write_text("evil"), lambda path: path.unlink()]
+)
+def test_a_second_change_within_one_tick_of_the_clock_is_seen(
+    root: Path, protection: Protection, change: Callable[[Path], object]
+) -> None:
+    for _ in range(20):
+        protection.begin()
+        change(root / ".mcp.json")
+        assert protection.end()
+        assert (root / ".mcp.json").read_text() == "{}\n"

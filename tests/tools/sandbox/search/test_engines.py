@@ -1,0 +1,235 @@
+"""Both engines find the same, whatever is in the tree and in the pattern."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import os
+import re
+import subprocess
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tools.sandbox.search.conversation import Conversation, Found
+from tools.sandbox.search.glob import path_regex
+from tools.sandbox.search.narrowing import narrowed
+from tools.sandbox.search.place import open_place
+from tools.sandbox.search.scope import Scope
+
+WORDS = st.sampled_from(
+    [
+        "needle",
+        "Needle",
+        "NEEDLE",
+        "nee",
+        "dle",
+        "é",
+        "É",
+        "K",
+        "\u017f",
+        "İ",
+        "\t",
+        "  ",
+        "搜索",
+        "x" * 500,
+    ]
+)
+LINES = st.lists(WORDS, max_size=4).map("".join)
+ENDS = st.sampled_from(["\n", "\r\n", "\r"])
+ENCODINGS = st.sampled_from(
+    [
+        ("utf-8", b""),
+        ("utf-8", codecs.BOM_UTF8),
+        ("latin-1", b""),
+        ("utf-16-le", codecs.BOM_UTF16_LE),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+        ("utf-16-le", b""),
+        ("utf-32-le", codecs.BOM_UTF32_LE),
+    ]
+)
+
+
+def _encoded(lines: list[str], end: str, encoding: tuple[str, bytes], tail: bytes) -> bytes:
+    name, mark = encoding
+    return mark + end.join(lines).encode(name, "replace") + tail
+
+
+TAILS = st.sampled_from(
+    [b"", b"\n", b"\0", b"\xff", b"\xd8", b"\xc3", b"needle\0needle", b"\xed\xa0"]
+)
+CONTENTS = st.one_of(
+    st.builds(_encoded, st.lists(LINES, max_size=6), ENDS, ENCODINGS, TAILS),
+    st.binary(max_size=60),
+)
+PARTS = st.sampled_from(
+    [
+        *("a", "b", "src", ".hidden", "node_modules", "a b", "-e", "--", "[x]", "{y}", "*"),
+        *("!z", "\n", "é", os.fsdecode(b"\xff\xfe")),
+    ]
+)
+PATHS = st.lists(PARTS, min_size=1, max_size=3)
+RULES = st.lists(
+    st.sampled_from(
+        ["src", "/a/", "*.txt", "!a", "node_modules/", "a/**", "**/b", "!*", "[[]x]", "é"]
+    ),
+    max_size=3,
+)
+TREES = st.fixed_dictionaries(
+    {
+        "files": st.lists(st.tuples(PATHS, CONTENTS), min_size=1, max_size=8),
+        "rules": st.lists(st.tuples(PATHS, RULES), max_size=2),
+        "links": st.lists(st.tuples(PATHS, PARTS), max_size=2),
+        "closed": st.lists(PATHS, max_size=1),
+    }
+)
+PATTERNS = st.one_of(
+    st.sampled_from(
+        [
+            *("needle", "need.e", "^needle$", r"\bNee", "(?i)needle", "(nee)dle|é", r"[^\w\s]"),
+            *("k", "s", ".", "", r"(.)\1", "n(?=ee)", "(?<=é)n", "nee(?!d)", "x{100,}", r"\s$"),
+            *(r"\S+\s\S+", "\0", "ÿ", "\ufffd", r"\x00", "[é-\u017f]", "搜.", r"\r"),
+            *("dle(?:nee){2}", "(?>ne+)d", "ne++d"),
+        ]
+    ),
+    st.text(alphabet="nedl.*+?|()[]^$\\wéK", min_size=1, max_size=8),
+)
+
+
+def grow(root: Path, tree: dict[str, Any]) -> None:
+    """Makes a tree; what does not fit into it, such as a file where a directory is, is left out."""
+    for parts, data in tree["files"]:
+        with suppress(OSError):
+            path = root.joinpath(*parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    for parts, rules in tree["rules"]:
+        with suppress(OSError):
+            root.joinpath(*parts[:-1], ".gitignore").write_text("\n".join(rules) + "\n")
+    for parts, target in tree["links"]:
+        with suppress(OSError):
+            root.joinpath(*parts).symlink_to(target)
+    for parts in tree["closed"]:
+        with suppress(OSError):
+            root.joinpath(*parts).chmod(0)
+
+
+@pytest.fixture
+def searcher(open_search: Callable[..., Any]) -> Iterator[Any]:
+    with open_search("ripgrep") as found:
+        assert found.call(found.inner._finder._ripgrep.is_there)
+        yield found
+
+
+async def _grep(
+    searcher: Any, pattern: str, scope: Scope, *, ignore_case: bool, help_: bool
+) -> Found:
+    """The same steps as the search itself, with ripgrep's word awaited, or without it."""
+    narrow = narrowed(pattern, ignore_case=ignore_case) if help_ else None
+    place = open_place(searcher.sandbox, scope.path)
+    try:
+        async with searcher.inner._workers.lent() as worker:
+            talk = Conversation(worker, place, 20.0)
+            told = await talk.begin(
+                "grep",
+                limit=0,
+                include_ignored=scope.include_ignored,
+                pattern=pattern,
+                names=path_regex(scope.names or "**"),
+                context=2,
+                ignore_case=ignore_case,
+            )
+            if narrow is not None:
+                left_out = (*told["left_out"], *told["unreadable"])
+                found = await searcher.inner._finder._ripgrep.candidates(
+                    narrow, searcher.sandbox.root, place.prefix, scope.names, left_out
+                )
+                COUNTS["narrowed" if found is not None else "not"] += 1
+                if found is not None:
+                    await talk.ask("narrow", candidates=found)
+            return await talk.collect(told, 1000)
+    finally:
+        place.close()
+
+
+COUNTS = Counter[str]()
+SCOPES = st.fixed_dictionaries(
+    {
+        "names": st.sampled_from(["", "", "*.txt", "a", "**/b/*", "src/", "{a,b}", "*"]),
+        "include_ignored": st.booleans(),
+    }
+)
+
+
+def check_same(searcher: Any, tree: Any, patterns: list[str], scope: dict[str, Any]) -> None:
+    root = searcher.sandbox.root
+    for entry in root.iterdir():
+        if not entry.is_symlink():
+            subprocess.run(["/bin/chmod", "-R", "u+rwx", "--", str(entry)], check=False)
+        subprocess.run(["/bin/rm", "-rf", "--", str(entry)], check=True)
+    grow(root, tree)
+    for pattern, ignore_case in itertools.product(filter(is_valid, patterns), (False, True)):
+        alone, helped = (
+            searcher.call(
+                partial(
+                    _grep, searcher, pattern, Scope(**scope), ignore_case=ignore_case, help_=help_
+                )
+            )
+            for help_ in (False, True)
+        )
+        assert alone == helped
+        COUNTS["found" if alone.items else "nothing found"] += 1
+
+
+def test_a_directory_that_is_left_out_takes_none_of_a_like_name_with_it(searcher: Any) -> None:
+    names = ["build ", "b*", "b?", "[b]", "{b}", "b\\", "!b", "#b", " b", "b\t"]
+    others = ["build", "b", "bx", "bb", "b ", "x"]
+    rules = [f"/{''.join(map(literal, name))}/" for name in names]
+    files = [([name, "file"], b"needle") for name in (*names, *others)]
+    tree = {"files": files, "rules": [([".gitignore"], rules)], "links": [], "closed": []}
+    check_same(searcher, tree, ["needle"], {})
+    assert COUNTS["found"]
+
+
+def literal(character: str) -> str:
+    return f"\\{character}"
+
+
+def is_valid(pattern: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            re.compile(pattern)
+    except re.error:
+        return False
+    return True
+
+
+def search_wild_trees(searcher: Any, examples: int) -> None:
+    COUNTS.clear()
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(tree=TREES, patterns=st.lists(PATTERNS, min_size=1, max_size=3), scope=SCOPES)
+    def check(tree: Any, patterns: list[str], scope: dict[str, Any]) -> None:
+        check_same(searcher, tree, patterns, scope)
+
+    check()
+    assert COUNTS["narrowed"] > COUNTS["not"]
+    assert COUNTS["found"] > examples // 10
+
+
+@pytest.mark.slow
+def test_both_engines_find_the_same_in_any_tree(searcher: Any) -> None:
+    search_wild_trees(searcher, 80)
+
+
+@pytest.mark.slow
+def test_both_engines_find_the_same_in_a_thousand_trees(searcher: Any) -> None:
+    search_wild_trees(searcher, 1000)

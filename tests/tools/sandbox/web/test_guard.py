@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import chain, permutations, repeat
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+
+from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.sandbox.web.guard import MOST_RESOLUTIONS, AddressGuard, RefusedAddressError
+
+pytestmark = pytest.mark.anyio
+
+PUBLIC = ["93.184.216.34", "2606:4700::1111", "8.8.8.8"]
+PRIVATE = [
+    *("127.0.0.1", "::1", "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104  # refused
+    *("::", "100.64.0.1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "fd00::1"),
+    *("fe80::1%lo", "fec0::1", "2002:7f00:1::", "2001:0:1::1", "ff02::1", "224.0.0.1"),
+    *("198.18.0.1", "192.0.2.1", "168.63.129.16", "100.100.100.200", "fd00:ec2::254"),
+]
+
+
+def _peer(stream: SocketStream) -> tuple[str, int]:
+    found = stream.extra(SocketAttribute.remote_address)  # noqa: S610  # it is no query
+    assert isinstance(found, tuple)
+    return found
+
+
+def answering(*answers: list[str]) -> tuple[Callable[[str, int], list[str]], list[str]]:
+    """A name server that gives these answers one after the other, then the last for ever."""
+    looked_up: list[str] = []
+    following: Iterator[list[str]] = chain(answers, repeat(answers[-1]))
+
+    def resolve(host: str, _port: int) -> list[str]:
+        looked_up.append(host)
+        return next(following)
+
+    return resolve, looked_up
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+async def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None:
+    guard = AddressGuard(resolver=answering([address])[0])
+    with pytest.raises(RefusedAddressError) as caught:
+        await guard.connect("innocent.example", 80, timeout=5)
+    assert "innocent.example:80" in caught.value.message
+    assert any("requests.private" in action for action in caught.value.next_actions)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+@pytest.mark.parametrize("place", range(len(PUBLIC) + 1))
+def test_one_private_address_among_public_ones_refuses_them_all(address: str, place: int) -> None:
+    answer = [*PUBLIC[:place], address, *PUBLIC[place:]]
+    with pytest.raises(RefusedAddressError):
+        AddressGuard(resolver=answering(answer)[0]).resolve("mixed.example", 443)
+
+
+def test_public_addresses_are_all_let_through_once_each() -> None:
+    for answer in permutations([*PUBLIC, PUBLIC[0]], 4):
+        found = AddressGuard(resolver=answering(list(answer))[0]).resolve("a.example", 443)
+        assert sorted(map(str, found)) == sorted(PUBLIC)
+
+
+async def test_a_name_is_looked_up_once_and_its_judged_address_is_asked(web: Any) -> None:
+    site = web.site()
+    site.routes["/"] = web.ok(b"secret")
+    resolve, looked_up = answering(["127.0.0.1"], PUBLIC[:1])
+    guard = AddressGuard([f"a.example:{site.port}"], resolver=resolve)
+    stream = await guard.connect("a.example", site.port, timeout=5)
+    assert _peer(stream) == ("127.0.0.1", site.port)
+    await stream.aclose()
+    assert looked_up == ["a.example"]
+
+
+async def test_a_name_that_changes_after_the_check_reaches_a_naive_client_only(web: Any) -> None:
+    site = web.site()
+    site.routes["/"] = web.ok(b"secret")
+    rebinding: list[list[str]] = [PUBLIC[:1], ["127.0.0.1"]]
+
+    check, _ = answering(*rebinding)  # checked by one look, asked by another
+    assert check("rebound.example", site.port) == PUBLIC[:1]
+    second = check("rebound.example", site.port)[0]
+    assert httpx2.get(f"http://{second}:{site.port}/").content == b"secret"
+    site.asked.clear()
+
+    for attempt in range(20):
+        resolve, looked_up = answering(*rebinding[: attempt % 2 + 1])
+        guard = AddressGuard(resolver=resolve)
+        with pytest.raises((OSError, RefusedAddressError)):
+            await guard.connect("rebound.example", site.port, timeout=0.05)
+        assert len(looked_up) == 1
+        with pytest.raises((OSError, RefusedAddressError)):
+            guard.connect_blocking("rebound.example", site.port, timeout=0.05)
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("host", ["0x7f.1", "2130706433", "127.1", "017700000001", "127.0.0.1."])
+async def test_a_naive_check_lets_odd_literals_reach_loopback(web: Any, host: str) -> None:
+    site = web.site()
+    site.routes["/"] = web.ok(b"secret")
+    refused_texts = {"127.0.0.1", "localhost", "::1", "0.0.0.0"}  # noqa: S104  # a naive list
+    assert host not in refused_texts
+    naive = host.rstrip(".")
+    connection = socket.create_connection((naive, site.port))
+    assert connection.getpeername() == ("127.0.0.1", site.port)
+    connection.close()
+    for ask in (AddressGuard().check, AddressGuard([f"127.0.0.1:{site.port}"]).check):
+        with pytest.raises(InvalidArgumentsError):
+            await ask(host, site.port)
+
+
+def test_only_the_exact_host_and_port_may_be_private() -> None:
+    guard = AddressGuard(
+        ["LocalHost:8000", "[::1]:80", "10.0.0.1:1"], resolver=answering(["127.0.0.1"])[0]
+    )
+    assert guard.resolve("localhost", 8000)
+    assert guard.resolve("LOCALHOST", 8000)
+    assert guard.resolve("::1", 80)
+    assert guard.resolve("[0:0::1]", 80)
+    assert guard.resolve("10.0.0.1", 1)
+    for host, port in [
+        ("localhost", 8001),
+        ("127.0.0.1", 8000),
+        ("a.localhost", 8000),
+        ("localhost.a", 8000),
+        ("::1", 8000),
+        ("10.0.0.1", 11),
+        ("10.0.0.2", 1),
+        ("::ffff:10.0.0.1", 1),
+    ]:
+        with pytest.raises(RefusedAddressError):
+            guard.resolve(host, port)
+
+
+@pytest.mark.parametrize(
+    "entry", ["localhost", "*:80", "*.local:80", "localhost:0", "127.1:80", "::1:80"]
+)
+def test_what_may_be_private_is_named_exactly_or_not_at_all(entry: str) -> None:
+    with pytest.raises(InvalidArgumentsError):
+        AddressGuard([entry])
+
+
+async def test_an_address_that_does_not_answer_gives_way_to_the_next(web: Any) -> None:
+    site = web.site()
+    for dead in (["127.0.0.2"], ["127.0.0.2", "127.0.0.3", "::1"]):
+        resolve, _ = answering([*dead, "127.0.0.1"])
+        guard = AddressGuard([f"a.example:{site.port}"], resolver=resolve)
+        stream = await guard.connect("a.example", site.port, timeout=5)
+        assert _peer(stream)[0] == "127.0.0.1"
+        await stream.aclose()
+        guard.connect_blocking("a.example", site.port, timeout=5).close()
+
+
+async def test_what_nobody_answers_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    guard = AddressGuard([f"127.0.0.1:{port}"])
+    with pytest.raises(OSError, match="Connect"):
+        await guard.connect("127.0.0.1", port, timeout=5)
+    with pytest.raises(OSError, match="refused"):
+        guard.connect_blocking("127.0.0.1", port, timeout=5)
+
+
+async def test_an_unknown_name_is_an_error_of_the_system() -> None:
+    def unknown(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.raises(socket.gaierror):
+        await AddressGuard(resolver=unknown).connect("none.example", 80, timeout=5)
+    with pytest.raises(OSError, match="no address"):
+        await AddressGuard(resolver=answering([])[0]).check("none.example", 80)
+
+
+async def test_a_look_up_that_hangs_is_left_behind_and_holds_nothing_up() -> None:
+    ending = threading.Event()
+    threads: list[str] = []
+
+    def hang(host: str, _port: int) -> list[str]:
+        if host == "hanging.example":
+            threads.append(threading.current_thread().name)
+            ending.wait(60)
+        return PUBLIC[:1]
+
+    guard = AddressGuard(resolver=hang)
+    try:
+        with pytest.raises(TimeoutError):
+            await guard.connect("hanging.example", 80, timeout=0.05)
+        assert [str(each) for each in await guard.check("other.example", 80)] == PUBLIC[:1]
+        with pytest.raises(TimeoutError):
+            guard.connect_blocking("hanging.example", 80, timeout=0.05)
+        assert threads == ["toolcrib-resolver"] * 2
+    finally:
+        ending.set()
+
+
+async def test_look_ups_that_hang_are_not_piled_up_without_end() -> None:
+    ending, begun = threading.Event(), threading.Semaphore(0)
+
+    def hang(_host: str, _port: int) -> list[str]:
+        begun.release()
+        ending.wait(60)
+        return PUBLIC[:1]
+
+    guard = AddressGuard(resolver=hang)
+    try:
+        for number in range(MOST_RESOLUTIONS):
+            with anyio.move_on_after(0.001):
+                await guard.check(f"a{number}.example", 80)
+            assert await anyio.to_thread.run_sync(lambda: begun.acquire(timeout=10))
+        with pytest.raises(UnavailableError):
+            await guard.check("more.example", 80)
+        assert str((await guard.check("8.8.8.8", 80))[0]) == "8.8.8.8"
+    finally:
+        ending.set()
+
+
+def test_a_look_up_that_hangs_does_not_keep_the_process_from_ending() -> None:
+    program = (
+        "import threading, anyio\n"
+        "from tools.sandbox.web.guard import AddressGuard\n"
+        "hang = lambda host, port: threading.Event().wait()\n"
+        "async def main():\n"
+        "    with anyio.move_on_after(0.05):\n"
+        "        await AddressGuard(resolver=hang).check('a.example', 80)\n"
+        "anyio.run(main)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+async def test_the_look_up_does_not_run_on_the_event_loop() -> None:
+    where: list[int] = []
+
+    def resolve(_host: str, _port: int) -> list[str]:
+        where.append(threading.get_ident())
+        return PUBLIC[:1]
+
+    await AddressGuard(resolver=resolve).check("a.example", 80)
+    assert where
+    assert where[0] != threading.get_ident()
+
+
+async def test_the_systems_resolver_knows_localhost(web: Any) -> None:
+    site = web.site()
+    with pytest.raises(RefusedAddressError, match="loopback"):
+        await AddressGuard().connect("localhost", site.port, timeout=5)
+    stream = await AddressGuard([f"localhost:{site.port}"]).connect(
+        "localhost", site.port, timeout=5
+    )
+    await stream.aclose()
+
+
+OWN_ADDRESS = """
+import subprocess, socket, anyio
+from tools.sandbox.web.guard import AddressGuard, RefusedAddressError
+subprocess.run("ip link set lo up && ip addr add 8.8.8.8/32 dev lo", shell=True, check=True)
+listener = socket.create_server(("0.0.0.0", 8080))
+socket.create_connection(("8.8.8.8", 8080)).close()  # as a naive client does
+async def main():
+    try:
+        await AddressGuard().connect("8.8.8.8", 8080, timeout=5)
+    except RefusedAddressError as error:
+        print(error)
+    try:
+        AddressGuard().connect_blocking("8.8.8.8", 8080, timeout=5)
+    except RefusedAddressError as error:
+        print(error)
+    await (await AddressGuard(["8.8.8.8:8080"]).connect("8.8.8.8", 8080, timeout=5)).aclose()
+anyio.run(main)
+"""
+
+
+def test_this_machine_is_refused_by_its_public_address_too() -> None:
+    unshare = shutil.which("unshare")
+    if not unshare or not shutil.which("ip"):
+        pytest.skip("needs a network of its own")
+    apart = [unshare, "--map-root-user", "--net"]
+    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+    done = subprocess.run(
+        [*apart, sys.executable, "-c", OWN_ADDRESS], check=True, capture_output=True, timeout=60
+    )
+    assert done.stdout.count(b"8.8.8.8:8080 is this machine's own") == 2

@@ -1,0 +1,197 @@
+"""What tools on directories answer: who or what was found, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, FiniteFloat
+
+from storage.directory.models import Directory
+from tools.answers.retrieved import Coverage
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.directory.results import Entry, Found, FoundRecord
+
+__all__ = [
+    "DirectoryEntry",
+    "FoundEntry",
+    "SearchedDirectory",
+    "Snippet",
+    "counted",
+    "in_words",
+]
+
+SNIPPETS = 3
+"""Snippets of one record that are shown to the model; the structured result has all."""
+
+SNIPPET = 300
+"""Characters of a snippet that are shown to the model."""
+
+
+class DirectoryEntry(BaseModel):
+    """A person or thing.
+
+    Attributes:
+        name: Its name.
+        aliases: Further names.
+        groups: The values of its group fields, such as departments, by field.
+        facts: What else is known, by field.
+        link: Its address on the web; empty where there is none.
+    """
+
+    name: str
+    aliases: list[str]
+    groups: dict[str, list[str]]
+    facts: dict[str, str]
+    link: str
+
+    @classmethod
+    def of(cls, directory: Directory, entry: Entry) -> DirectoryEntry:
+        """The record as a tool answers it, its fields in the order of the directory."""
+        facts = dict.fromkeys((*directory.facts, *entry.facts))
+        return cls(
+            name=entry.name,
+            aliases=list(entry.aliases),
+            groups={field: list(values) for field, values in entry.groups.items() if values},
+            facts={field: entry.facts[field] for field in facts if entry.facts.get(field)},
+            link=entry.link,
+        )
+
+    def told(self, without: str = "") -> str:
+        """Aliases, facts and groups on one line; a group field can be left out."""
+        also = {"also": ", ".join(self.aliases)}
+        groups = {in_words(field): ", ".join(each) for field, each in self.groups.items()}
+        groups.pop(in_words(without), None)
+        facts = {in_words(field): fact for field, fact in self.facts.items()}
+        known = {**also, **facts, **groups}
+        return "; ".join(f"{field}: {value}" for field, value in known.items() if value)
+
+
+class Snippet(BaseModel):
+    """Why a record was found.
+
+    Attributes:
+        field: The field that says it.
+        text: What it says.
+        year: Of an item, such as a publication; absent where it is not known.
+        score: How well it fits, 0 to 1.
+    """
+
+    field: str
+    text: str
+    year: int | None
+    score: FiniteFloat
+
+    def to_text(self) -> str:
+        """One line."""
+        year = "" if self.year is None or str(self.year) in self.text else f" {self.year}"
+        return f"- {in_words(self.field)}{year}: {_short(self.text)}"
+
+
+class FoundEntry(BaseModel):
+    """A record, and why it was found.
+
+    Attributes:
+        entry: The record.
+        how: What it took to find its name, from the surest way to the least sure; "text" where it
+            was found by what it says.
+        score: How well it fits, 0 to 1; comparable within one answer.
+        snippets: What fits, best first; of a record that was found by its name, what it is about.
+    """
+
+    entry: DirectoryEntry
+    how: Literal["exact", "alias", "folded", "partial", "fuzzy", "text"]
+    score: FiniteFloat
+    snippets: list[Snippet]
+
+    @classmethod
+    def of(cls, directory: Directory, found: FoundRecord) -> FoundEntry:
+        """The record as a tool answers it; scores to four digits."""
+        snippets = [
+            Snippet(field=each.field, text=each.text, year=each.year, score=round(each.score, 4))
+            for each in found.snippets
+            if each.field
+            and each.text not in {found.entry.name, *found.entry.aliases}  # told anyway
+        ]
+        about = [
+            Snippet(field=field, text=text, year=None, score=0.0)
+            for field, text in found.entry.texts.items()
+            if text
+        ]
+        return cls(
+            entry=DirectoryEntry.of(directory, found.entry),
+            how=found.how or "text",
+            score=round(found.score, 4),
+            snippets=snippets or about,
+        )
+
+    def to_text(self) -> str:
+        """A block: the name and why, what is known, what fits, the address."""
+        lines = [f"{self.entry.name} ({self.how} {self.score:.2f})", self.entry.told()]
+        lines += [each.to_text() for each in self.snippets[:SNIPPETS]]
+        return "\n".join(filter(None, [*lines, self.entry.link]))
+
+
+class SearchedDirectory(BaseModel):
+    """The records that fit, best first.
+
+    Attributes:
+        directory: Where.
+        noun: What one record is.
+        taken_for: What the query was taken for.
+        reason: Why, where it was for the search to decide.
+        records: Best first; empty when none fits.
+        coverage: How complete the search was.
+        nearest: Where nobody has the name, the names that come nearest.
+    """
+
+    directory: str
+    noun: str
+    taken_for: Literal["name", "topic"]
+    reason: str
+    records: list[FoundEntry]
+    coverage: Coverage
+    nearest: list[str]
+
+    @classmethod
+    def of(cls, directory: Directory, found: Found) -> SearchedDirectory:
+        """What was found, as a tool answers it."""
+        return cls(
+            directory=directory.name,
+            noun=directory.noun,
+            taken_for=found.kind,
+            reason=found.reason,
+            records=[FoundEntry.of(directory, each) for each in found.records],
+            coverage=Coverage.of(found.status),
+            nearest=list(found.nearest),
+        )
+
+    def to_text(self) -> str:
+        """A block for each record."""
+        why = f" ({self.reason})" if self.reason else ""
+        count = counted(len(self.records), self.noun) if self.records else f"No {self.noun} fits"
+        is_named = self.records and all(each.how != "text" for each in self.records)
+        coverage = "" if is_named else self.coverage.to_text()  # names need no meaning
+        nearest = f"The nearest names are {', '.join(self.nearest)}." if self.nearest else ""
+        head = " ".join(filter(None, (f"{count}, by {self.taken_for}{why}.", nearest, coverage)))
+        blocks = (f"[{rank}] {each.to_text()}" for rank, each in enumerate(self.records, start=1))
+        return "\n\n".join([head, *blocks])
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{count} {noun[:-1]}ies"
+    return f"{count} {noun}{'es' if noun.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+
+
+def in_words(field: str) -> str:
+    """A field's name as people write it."""
+    return field.replace("_", " ")
+
+
+def _short(text: str) -> str:
+    bare = " ".join(text.split())
+    return bare if len(bare) <= SNIPPET else f"{bare[:SNIPPET].rsplit(' ', 1)[0]} …"

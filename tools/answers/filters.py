@@ -1,0 +1,155 @@
+"""Filters of a question: what its `filters` object means, and how it is told to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from storage.contexts.labels import LONGEST_LABEL, label_of
+from storage.models import ContextType, SearchFilter
+from storage.retrieval.sources import Source
+from tools.answers.params import Names, RawId, RawType, TimeWindow
+from tools.conversion.arguments.complaints import nearest, unknown
+from tools.conversion.arguments.wording import show
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["STANDARD_FILTERS", "FilterArguments", "read_filters", "supported_filters"]
+
+
+MOST_KEYS = 100
+"""Of metadata that one call may filter by: each is a condition of the search."""
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class FilterArguments(BaseModel):
+    """What narrows a question.
+
+    Other keys than these are of metadata: those that the sources of the settings support. Which
+    ones a call may give depends on the source that it names, so `read_filters` checks them.
+    """
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+
+    entities: Annotated[
+        Names,
+        BeforeValidator(_as_list),
+        Field(description="Names, in any spelling, of which it mentions at least one"),
+    ] = []
+    time_range: Annotated[TimeWindow | None, Field(description="When")] = None
+    kinds: Annotated[
+        list[Literal["document", "knowledge", "event"]],
+        BeforeValidator(_as_list),
+        Field(max_length=3, description="Of one of these kinds"),
+    ] = []
+    raw_type: RawType | None = None
+    raw_id: RawId | None = None
+    metadata: Annotated[
+        dict[str, Any] | None,
+        Field(
+            max_length=MOST_KEYS,
+            description="By each key of the metadata the value, or a list of which one fits",
+        ),
+    ] = None
+
+
+STANDARD_FILTERS = tuple(FilterArguments.model_fields)
+"""The keys that are there whatever the settings name; no key of metadata can be called so."""
+
+
+def supported_filters(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """The keys of metadata that sources may be filtered by, each with the names of its sources."""
+    supported: dict[str, list[str]] = {}
+    for source in sources:
+        for key in source.supported_filters:
+            supported.setdefault(key, []).append(source.name)
+    return supported
+
+
+def read_filters(
+    filters: FilterArguments | None, source: Source | None, sources: Sequence[Source]
+) -> SearchFilter:
+    """What a call's filters let through; the source's own limits are not part of it.
+
+    Where sources are configured, the keys of metadata stand beside the standard ones and are those
+    that the named source supports, or any where none is named. Where none is configured, any key
+    may be asked for under `metadata`.
+
+    Args:
+        filters: As validated; None means no filter.
+        source: The source that the call names, if any.
+        sources: All that the settings name.
+
+    Raises:
+        InvalidArgumentsError: If a key is not supported, naming the nearest and all that are, if a
+            value is no plain one, or if a time cannot be read.
+    """
+    if filters is None:
+        return SearchFilter()
+    given = dict(filters.model_extra or {})
+    if sources and filters.metadata is not None:
+        given["metadata"] = filters.metadata
+    _check_keys(given, source, sources)
+    labels = given if sources else filters.metadata or {}
+    path = "filters" if sources else "filters.metadata"
+    return SearchFilter(
+        context_types=tuple(map(ContextType, filters.kinds)),
+        time_range=filters.time_range.to_range() if filters.time_range else None,
+        entities=tuple(filters.entities),
+        raw_types=() if filters.raw_type is None else (filters.raw_type,),
+        raw_id=filters.raw_id,
+        labels=tuple(_labels(path, labels)),
+    )
+
+
+def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequence[Source]) -> None:
+    """Refuses the first key that is not supported."""
+    asked = sources if source is None else (source,)
+    keys = list(supported_filters(asked))
+    standard = STANDARD_FILTERS if not sources else _without_metadata(STANDARD_FILTERS)
+    known = [*keys, *standard]
+    for key in given:
+        if key in keys:
+            continue
+        meant = nearest(key, known)
+        told = unknown("filters", key, known)
+        if source is not None and key in supported_filters(sources):
+            told = f"`filters.{key}` is no filter of the source {source.name!r}"
+        whose = "The source" if source is not None else "This call"
+        raise InvalidArgumentsError(
+            told if told.endswith((".", "?")) else f"{told}.",
+            suggestions=[meant] if meant else [],
+            next_actions=[
+                f"{whose} supports these filters: {', '.join(known)}.",
+                *(() if sources else ("Put keys of metadata into filters.metadata.",)),
+            ],
+        )
+
+
+def _without_metadata(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name != "metadata")
+
+
+def _labels(path: str, given: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Each key with the values of which one fits; null and an empty list narrow nothing."""
+    for key, value in given.items():
+        values = value if isinstance(value, list) else [value]
+        labels = [_label(f"{path}.{key}", each) for each in values if each is not None]
+        if labels:
+            yield key, tuple(dict.fromkeys(labels))
+
+
+def _label(path: str, value: object) -> str:
+    label = label_of(value)
+    if label is None:
+        raise InvalidArgumentsError(
+            f"{path}: {show(value)} cannot be filtered by.",
+            next_actions=[
+                f"Give a number, a boolean, a text of up to {LONGEST_LABEL} characters, or a list."
+            ],
+        )
+    return label

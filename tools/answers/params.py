@@ -1,0 +1,215 @@
+"""Parameters that several tools share: whose context, when, and how much."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from storage.memory.models import MemoryLayer
+from storage.models import TimeRange, TimeType
+from tools.answers.calendar import FIRST_SECOND, LAST_SECOND, zone_of
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = [
+    "AgentId",
+    "Content",
+    "DeviceId",
+    "Grade",
+    "Instant",
+    "Layer",
+    "Metadata",
+    "Names",
+    "Numbers",
+    "RawId",
+    "RawType",
+    "SessionId",
+    "TimeWindow",
+    "TopK",
+    "UserId",
+    "instant",
+    "layer_of",
+]
+
+MAX_METADATA = 65_536
+"""Characters of JSON that a document's metadata may have."""
+
+METADATA_LEVELS = 32
+"""Levels of nesting in metadata; clients give up on answers far deeper than that."""
+
+
+def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata, which comes back as it was given."""
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise ValueError("send null or a text where a number is not finite.") from None
+    if len(text) > MAX_METADATA:
+        raise ValueError(f"send at most {MAX_METADATA} characters of JSON, not {len(text)}.")
+    if _levels(metadata) > METADATA_LEVELS:
+        raise ValueError(f"send at most {METADATA_LEVELS} levels of nesting.")
+    _check_whole(text)
+    return metadata
+
+
+def _with_words(text: str) -> str:
+    if not any(char.isprintable() and not char.isspace() for char in text):
+        raise ValueError("send a text with words in it.")
+    _check_whole(text)
+    return text
+
+
+def _check_whole(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+
+
+def _levels(value: object) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_levels, value.values() if isinstance(value, dict) else value), default=0)
+
+
+UserId = Annotated[
+    str | None, Field(min_length=1, max_length=256, description="Whose; default: yours")
+]
+DeviceId = Annotated[str | None, Field(max_length=256, description="Which device")]
+AgentId = Annotated[str | None, Field(max_length=256, description="Which agent")]
+Names = Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=100)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
+TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]
+Content = Annotated[str, Field(max_length=20_000), AfterValidator(_with_words)]
+Grade = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
+RawType = Annotated[str, Field(min_length=1, max_length=64, description="Kind of source")]
+RawId = Annotated[str, Field(min_length=1, max_length=1024, description="The source's own name")]
+SessionId = Annotated[str, Field(min_length=1, max_length=256)]
+Numbers = Annotated[list[Annotated[int, Field(ge=1, lt=2**53)]], Field(max_length=1000)]
+Layer = Annotated[
+    Literal["l1", "l2", "l3", "l4"],
+    Field(description="l1 recent calls, l2 important, l3 session summaries, l4 long-term"),
+]
+
+Instant = float | str
+"""Unix seconds or ISO 8601."""
+
+_DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
+
+
+class TimeWindow(BaseModel):
+    """From start to end, both included, in Unix seconds or ISO 8601.
+
+    Attributes:
+        start: Unix seconds or ISO 8601.
+        end: Unix seconds or ISO 8601; a day is meant to its end.
+        timezone: IANA zone of ISO times that name none; UTC by default.
+        time_type: Which of a context's times is meant.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    start: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
+    end: Annotated[Instant | None, Field(description="Unix seconds or ISO 8601")] = None
+    timezone: Annotated[str, Field(description="IANA zone of ISO times without one")] = "UTC"
+    time_type: Literal["event_time_ts", "create_time_ts", "update_time_ts"] = "event_time_ts"
+
+    def to_range(self) -> TimeRange:
+        """The range in Unix seconds.
+
+        Raises:
+            InvalidArgumentsError: If a time or the zone cannot be read, or the range is empty.
+        """
+        zone = zone_of(self.timezone, "time_range.timezone")
+        start = _seconds("time_range.start", self.start, zone)
+        end = _seconds("time_range.end", self.end, zone, whole_day=True)
+        if start is not None and end is not None and start > end:
+            raise InvalidArgumentsError(
+                f"time_range.start ({self.start!r}) lies after time_range.end ({self.end!r}).",
+                next_actions=("Swap them.",),
+            )
+        return TimeRange(start, end, TimeType(self.time_type))
+
+
+def layer_of(name: str) -> MemoryLayer:
+    """The layer of memory that tools name "l1" to "l4"."""
+    return MemoryLayer(int(name[1:]))
+
+
+def instant(
+    name: str, value: Instant | None, timezone: str = "UTC", *, whole_day: bool = False
+) -> float | None:
+    """A parameter's moment in Unix seconds.
+
+    Args:
+        name: The parameter, for the message; that of the zone is `timezone`.
+        value: Unix seconds or ISO 8601; None stays None.
+        timezone: IANA zone of an ISO time that names none.
+        whole_day: Whether a date means the end of that day, not its beginning.
+
+    Raises:
+        InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
+    """
+    seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
+    if seconds is None:
+        return None
+    if not FIRST_SECOND <= seconds <= LAST_SECOND + 1:
+        raise InvalidArgumentsError(
+            f"{name}: {value!r} lies outside of the years 1 to 9999.",
+            next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
+        )
+    return min(seconds, LAST_SECOND)  # the last second's end is rounded to the next
+
+
+def _seconds(
+    name: str, value: Instant | None, zone: tzinfo, *, whole_day: bool = False
+) -> float | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return _parsed(value, zone, whole_day=whole_day)
+        return _finite(value)
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgumentsError(
+            f"{name}: {value!r} is not a time.",
+            next_actions=('Give Unix seconds, or ISO 8601 such as "2026-11-21T09:00".',),
+        ) from error
+
+
+def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
+    # "2026" and "20261121" are written as dates, not as seconds of the year 1970.
+    is_date = text.isdecimal() and len(text) in _DATE_LENGTHS
+    number = None if is_date else _number(text)
+    if number is not None:
+        return _finite(number)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    if whole_day and _is_day(text):  # an end that is a day includes that day
+        moment += timedelta(days=1, microseconds=-1)
+    return moment.timestamp()
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(seconds: float) -> float:
+    if not math.isfinite(seconds):
+        raise ValueError
+    return float(seconds)

@@ -1,0 +1,245 @@
+"""What retrieval tools answer: the hits, with their scores, and how complete the search was."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, FiniteFloat
+
+from storage.memory.models import Entry, MemoryLayer
+from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
+from storage.retrieval.inquiry import Finding
+from storage.retrieval.sources import origin_of
+from storage.tokenize import terms_of, tokenize
+from tools.answers.calendar import utc
+
+__all__ = ["Coverage", "Hit", "Retrieved"]
+
+NOTHING = "Nothing stored is close enough."
+
+KINDS = frozenset({"documents", "knowledge", "events"})
+"""Origins that are told by what a hit is anyway."""
+
+
+class Hit(BaseModel):
+    """One found context and why it was found.
+
+    Attributes:
+        id: Stable identifier of the context, or "entry-" and a number.
+        context_type: Its kind; of what was called or said in this session "call" or "message".
+        origin: Where it comes from: "memory", a source's name, or "documents", "knowledge",
+            "events".
+        layer: Its layer of memory, "l1" to "l4"; absent where it is no memory.
+        position: Which piece of its text this is, from 0.
+        raw_type: Kind of its source.
+        raw_id: Its source's own name.
+        title: The source's title.
+        heading: The headings it stands under.
+        content: The text.
+        entities: Names it is about.
+        event_time: Its own date, ISO 8601, UTC.
+        time_bucket: An event's second, or the day, week or month that a summary is of.
+        hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month.
+        score: Fused score, 0 to 1.
+        dense: Cosine similarity; absent while the chunk is not embedded.
+        lexical: BM25 score; of a call or message the share of the query's words that it has.
+        surroundings: How well the turns beside it, its session and its date fit, 0 to 1; absent
+            where none of them counts.
+        matched: The query's words that stand in it.
+    """
+
+    id: str
+    context_type: str
+    origin: str
+    layer: str | None
+    position: int
+    raw_type: str
+    raw_id: str
+    title: str
+    heading: str
+    content: str
+    entities: list[str]
+    event_time: str
+    time_bucket: str
+    hierarchy_level: int
+    score: FiniteFloat
+    dense: FiniteFloat | None
+    lexical: FiniteFloat
+    surroundings: FiniteFloat | None
+    matched: list[str]
+
+    @classmethod
+    def of(cls, hit: SearchHit) -> Hit:
+        """The hit as a tool answers it; scores to four digits."""
+        context, chunk = hit.context, hit.chunk
+        return cls(
+            id=context.id,
+            context_type=context.context_type,
+            origin=origin_of(context, ()),
+            layer=_layer(context.memory_layer),
+            position=chunk.position,
+            raw_type=context.raw_type,
+            raw_id=context.raw_id,
+            title=context.title,
+            heading=chunk.heading,
+            content=chunk.content,
+            entities=list(context.entities),
+            event_time=utc(context.event_time).isoformat(),
+            time_bucket=context.time_bucket,
+            hierarchy_level=context.hierarchy_level,
+            score=round(hit.score, 4),
+            dense=None if hit.dense is None else round(hit.dense, 4),
+            lexical=round(hit.lexical, 4),
+            surroundings=None if hit.surroundings is None else round(hit.surroundings, 4),
+            matched=list(hit.matched_terms),
+        )
+
+    @classmethod
+    def of_finding(cls, finding: Finding, asked: str) -> Hit:
+        """A passage, or an entry of the session, as a tool answers it.
+
+        Args:
+            finding: What was found.
+            asked: The query as it was put to the index, for the words that match.
+        """
+        if finding.hit is not None:
+            found = cls.of(finding.hit)
+            return found.model_copy(
+                update={"origin": finding.origin, "score": round(finding.score, 4)}
+            )
+        if finding.entry is None:
+            raise ValueError("A finding is a passage or an entry.")
+        return cls._of_entry(finding.entry, finding, asked)
+
+    @classmethod
+    def _of_entry(cls, entry: Entry, finding: Finding, asked: str) -> Hit:
+        title, _, content = entry.text.partition("\n")
+        terms = set(tokenize(entry.text))
+        matched = [word for term, word in terms_of(asked).items() if term in terms]
+        return cls(
+            id=f"entry-{entry.seq}",
+            context_type=entry.kind,
+            origin=finding.origin,
+            layer=_layer(finding.layer),
+            position=0,
+            raw_type="",
+            raw_id="",
+            title=title,
+            heading="",
+            content=content,
+            entities=[],
+            event_time=utc(entry.time).isoformat(),
+            time_bucket="",
+            hierarchy_level=0,
+            score=round(finding.score, 4),
+            dense=None,
+            lexical=round(finding.lexical, 4),
+            surroundings=None,
+            matched=list(dict.fromkeys(matched)),
+        )
+
+
+class Coverage(BaseModel):
+    """How much of what is stored can be found by meaning.
+
+    Attributes:
+        total: Stored chunks.
+        embedded: Those with a vector; the rest is found by its words alone.
+        problem: Why embedding stands still, or empty.
+        next_embedded: Those with a vector by the embedder that takes over once it has all; absent
+            where none does.
+    """
+
+    total: int
+    embedded: int
+    problem: str = ""
+    next_embedded: int | None = None
+
+    @classmethod
+    def of(cls, status: IndexStatus) -> Coverage:
+        """The coverage as a tool answers it."""
+        return cls(
+            total=status.total,
+            embedded=status.embedded,
+            problem=status.problem,
+            next_embedded=status.next_embedded,
+        )
+
+    def to_text(self) -> str:
+        """One line; empty when everything is embedded, and not being embedded anew."""
+        parts = [self.problem] if self.embedded >= self.total else [self._missing()]
+        if self.next_embedded is not None:
+            parts.append(f"{self.next_embedded} of {self.total} embedded anew by another model.")
+        return " ".join(filter(None, parts))
+
+    def _missing(self) -> str:
+        why = f" ({self.problem})" if self.problem else ""
+        return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
+
+
+class Retrieved(BaseModel):
+    """The hits, best first.
+
+    Attributes:
+        mode: "hybrid", "lexical" (nothing is embedded yet) or "listing" (no query).
+        hits: Best first; empty when nothing is close enough.
+        coverage: How complete the search was.
+        unknown_entities: Names asked for that nothing stored is like.
+    """
+
+    mode: str
+    hits: list[Hit]
+    coverage: Coverage
+    unknown_entities: list[str]
+
+    @classmethod
+    def of(cls, result: SearchResult) -> Retrieved:
+        """A search's result as a tool answers it."""
+        return cls(
+            mode=result.mode,
+            hits=[Hit.of(hit) for hit in result.hits],
+            coverage=Coverage.of(result.status),
+            unknown_entities=list(result.unknown_names),
+        )
+
+    def to_text(self) -> str:
+        """The hits for the model, each with its source, its scores and its text."""
+        unknown = ", ".join(repr(name) for name in self.unknown_entities)
+        head = [
+            self.summary(),
+            f"No stored name is like {unknown}." if unknown else "",
+            self.coverage.to_text(),
+        ]
+        blocks = [" ".join(filter(None, head))]
+        blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
+        return "\n\n".join(blocks)
+
+    def summary(self) -> str:
+        """How many hits there are, in a few words."""
+        if self.hits:
+            return f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
+        return "Nothing stored fits." if self.mode == "listing" else NOTHING
+
+
+def _layer(number: int) -> str | None:
+    return MemoryLayer(number).label if number else None
+
+
+def _block(rank: int, hit: Hit, mode: str) -> str:
+    place = " > ".join(filter(None, (hit.title, hit.heading)))
+    lines = [" ".join(filter(None, (f"[{rank}]", place, _origin(hit))))]
+    if mode != "listing":
+        dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
+        around = "" if hit.surroundings is None else f", surroundings {hit.surroundings:.2f}"
+        matched = f"; matched: {', '.join(hit.matched)}" if hit.matched else ""
+        lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{around}{matched}")
+    return "\n".join([*lines, hit.content])
+
+
+def _origin(hit: Hit) -> str:
+    """How it is named in other calls, and where it comes from."""
+    source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
+    kept = f"memory {hit.layer}" if hit.layer else ""
+    named = kept or ("" if hit.origin in KINDS else hit.origin)
+    if hit.context_type == ContextType.DOCUMENT:
+        return f"({', '.join(filter(None, (named, source)))})"
+    parts = (named, f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)
+    return f"({', '.join(filter(None, parts))})"

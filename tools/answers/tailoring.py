@@ -1,0 +1,140 @@
+"""Tailoring: tools fitted to the sources and directories that the settings name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from textwrap import shorten
+from typing import Any
+
+from storage.retrieval.sources import Source
+from tools.answers.filters import supported_filters
+from tools.conversion.schema import resolve
+from tools.core.holdings import Holdings
+from tools.core.spec import ToolSpec
+
+__all__ = ["LONGEST_DESCRIPTION", "tailored", "with_enum"]
+
+LONGEST_DESCRIPTION = 1_200
+"""Characters that a description listing sources may have; describe_tool tells what is cut."""
+
+_POINTER = " describe_tool tells all of each."
+_VALUE = "FilterValue"
+_PLAIN = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
+_VALUES = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}
+"""What a key of metadata is filtered by: a value, or several of which one fits."""
+
+
+def tailored(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
+    """A tool with the parameters `source` and `filters`, fitted to the sources there are.
+
+    The description tells what the sources are; `source` is an enum of their names, and left out
+    where there is nothing to choose; `filters` lists the keys of metadata that they support, or
+    takes any under `metadata` where no source is configured.
+
+    Args:
+        spec: The tool as it was converted; its `filters` are `FilterArguments`.
+        holdings: What the settings name.
+    """
+    sources = holdings.sources
+    schema = spec.input_schema
+    properties = dict(schema["properties"])
+    properties["filters"] = _filters_schema(schema, sources)
+    if len(sources) > 1:
+        names = [source.name for source in sources]
+        properties["source"] = {**_texts(properties["source"]), "type": "string", "enum": names}
+    else:
+        properties.pop("source")
+    whole = _told(spec.description, [_about(source) for source in sources])
+    fitting = len(whole) <= LONGEST_DESCRIPTION
+    return replace(
+        spec,
+        description=whole if fitting else _shortened(spec.description, sources),
+        details="" if fitting else whole,
+        input_schema=_with_definitions({**schema, "properties": properties}),
+    )
+
+
+def with_enum(
+    spec: ToolSpec, parameter: str, values: Sequence[str], description: str = ""
+) -> ToolSpec:
+    """A tool of whose parameter, a string, the schema lists the values that there are.
+
+    Args:
+        spec: The tool.
+        parameter: The parameter's name; it keeps its default.
+        values: What may be given. The tool itself refuses anything else.
+        description: What to say of it; empty keeps what is said.
+    """
+    properties = dict(spec.input_schema["properties"])
+    listed = {**_texts(properties[parameter]), "type": "string", "enum": list(values)}
+    properties[parameter] = listed | ({"description": description} if description else {})
+    return replace(
+        spec, input_schema=_with_definitions({**spec.input_schema, "properties": properties})
+    )
+
+
+def _texts(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key in {"default", "description"}}
+
+
+def _filters_schema(schema: Mapping[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
+    """The schema of `filters`, with nothing to look up but the values of metadata."""
+    given = schema["properties"]["filters"]
+    whole = resolve(given, schema)
+    standard = {
+        name: {**resolve(each, schema), **_texts(each)}
+        for name, each in whole["properties"].items()
+    }
+    if sources:
+        del standard["metadata"]
+    else:
+        standard["metadata"]["additionalProperties"] = _VALUES
+    supported = {
+        key: {"$ref": f"#/$defs/{_VALUE}", "description": f"Metadata of {', '.join(names)}"}
+        for key, names in supported_filters(sources).items()
+    }
+    return {
+        "type": "object",
+        "properties": {**supported, **standard},
+        "additionalProperties": False,
+        **_texts(given),
+    }
+
+
+def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with those `$defs` that are referred to."""
+    known = {**schema.pop("$defs", {}), _VALUE: _VALUES}
+    needed: dict[str, Any] = {}
+    while missing := [name for name in known if name not in needed and _refers(schema, name)]:
+        needed.update({name: known[name] for name in missing})
+        schema["$defs"] = needed
+    return schema
+
+
+def _refers(schema: Mapping[str, Any], name: str) -> bool:
+    return f'"#/$defs/{name}"' in json.dumps(schema)
+
+
+def _about(source: Source) -> str:
+    """A source in a few words: what is in it, and how to ask it."""
+    advice = (
+        ("ask it about: ", source.search_hints),
+        ("filters: ", source.supported_filters),
+    )
+    told = "; ".join(label + ", ".join(values) for label, values in advice if values)
+    text = f"{source.name}: {source.description}" if source.description else source.name
+    return f"{text.rstrip('.')} ({told})." if told else f"{text.rstrip('.')}."
+
+
+def _told(description: str, sources: Sequence[str]) -> str:
+    return f"{description} Sources: {' '.join(sources)}" if sources else description
+
+
+def _shortened(description: str, sources: Sequence[Source]) -> str:
+    """The description within its length: of each source as much as of every other."""
+    room = LONGEST_DESCRIPTION - len(_told(description, [""])) - len(_POINTER)
+    share = max(room // len(sources) - 1, 1)
+    told = _told(description, [shorten(_about(each), share, placeholder="…") for each in sources])
+    return f"{told[: LONGEST_DESCRIPTION - len(_POINTER)]}{_POINTER}"

@@ -1,0 +1,1 @@
+"""Arguments: their schema, validation and validation errors."""

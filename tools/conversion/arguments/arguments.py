@@ -1,0 +1,176 @@
+"""The arguments of a tool: their schema, and what is made of what a caller sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from tools.conversion.arguments.compilation import compiled
+from tools.conversion.arguments.complaints import complaints, nearest, unknown
+from tools.conversion.arguments.leniency import false_numbers, forgiven
+from tools.conversion.arguments.wording import show
+from tools.conversion.callables.signature import NOTHING, Signature
+from tools.conversion.schema import tidy
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["Arguments"]
+
+REPORTED = 5
+"""Unknown names that are listed: thousands can be sent."""
+
+PLAIN: Any = {"inf_nan_mode": "constants"}
+"""How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
+
+
+class Arguments:
+    """The arguments that a caller gives to one tool.
+
+    What the schema says is accepted as it is. Beyond it, where a value can mean one thing only, a
+    text is read as the number, the boolean, or the JSON of the list or object that the schema
+    wants there; dates and durations may be numbers of seconds; 5.0 is 5; and null is the default.
+    Where a type has None in so many words, as in `x: int | None = 5`, null is None: the schema
+    does not offer it, since clients refuse unions with null, but a caller who sends it means it.
+
+    Attributes:
+        schema: JSON Schema (2020-12) of the arguments object.
+    """
+
+    def __init__(self, tool: str, signature: Signature, texts: Mapping[str, str]) -> None:
+        """Builds the schema and the validator.
+
+        Args:
+            tool: The tool's name, for messages.
+            signature: What the caller gives. A parameter whose type JSON cannot say keeps its
+                default.
+            texts: Descriptions for parameters that do not describe themselves.
+
+        Raises:
+            ToolDefinitionError: If JSON cannot say the type of a parameter without a default.
+        """
+        self._tool = tool
+        self._open = signature.extra is not NOTHING
+        self._reserved = signature.reserved
+        fields, self._validator, self._full = compiled(tool, signature)
+        self._names = {each.alias: each.name for each in fields}
+        self.schema = _arguments_schema(self._full, is_open=self._open)
+        properties = self.schema["properties"]
+        for each in fields:
+            if each.name in texts:
+                properties[each.alias].setdefault("description", texts[each.name])
+            if each.field is not None and each.field.deprecated:
+                properties[each.alias]["deprecated"] = True
+        for alias in self._unfit_defaults():
+            del properties[alias]["default"]
+
+    def validate(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks and converts what a caller sent.
+
+        Args:
+            raw: Decoded JSON, by argument.
+
+        Returns:
+            The value of each parameter, defaults included, and of each further name that
+            `**kwargs` takes.
+
+        Raises:
+            InvalidArgumentsError: If anything is wrong; it tells of all that is wrong at once.
+        """
+        try:
+            if self._reserved.isdisjoint(raw):
+                return self._read(raw)
+        except (RecursionError, TypeError, ValueError):
+            pass
+        return self._forgive(raw)
+
+    def refusal(self, error: ValidationError) -> InvalidArgumentsError:
+        """What pydantic says of the arguments together, as validation would have said it."""
+        return self._error(complaints(error.errors(include_url=False), self.schema))
+
+    def _read(self, raw: object) -> dict[str, Any]:
+        """What fits the schema as it is: numbers as texts and the like are not in strict JSON."""
+        values: dict[str, Any] = self._validator.validate_json(to_json(raw, **PLAIN), strict=True)
+        return values
+
+    def _read_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        values: dict[str, Any]
+        try:
+            values = self._validator.validate_json(to_json(raw, **PLAIN))
+        except ValueError as error:
+            if isinstance(error, ValidationError) and error.errors()[0]["loc"]:
+                raise
+            # Half of a surrogate pair, an endless number, or nesting that JSON's reader refuses.
+            values = self._validator.validate_python(raw)
+        return values
+
+    def _forgive(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(raw, Mapping):
+            raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
+        strangers = [name for name in raw if not self._knows(name)]
+        problems = [unknown("", name, self._names) for name in strangers[:REPORTED]]
+        if len(strangers) > REPORTED:
+            problems.append(f"{len(strangers) - REPORTED} more names are unknown.")
+        near = [nearest(name, self._names) for name in strangers[:REPORTED]]
+        values: dict[str, Any] = {}
+        try:
+            order = [*self._names, *raw]
+            known = {name: raw[name] for name in order if name in raw and self._knows(name)}
+            meant = forgiven(known, self._full, self._full)
+            problems += complaints(false_numbers(meant, self._full, self._full), self.schema)
+            values = self._read_leniently(meant)
+        except ValidationError as error:
+            problems += complaints(error.errors(include_url=False), self.schema)
+        except RecursionError:
+            problems.append("they are nested too deeply; send fewer levels.")
+        if problems:
+            raise self._error(list(dict.fromkeys(problems)), [name for name in near if name])
+        return values
+
+    def _knows(self, name: str) -> bool:
+        return name in self._names or (self._open and name not in self._reserved)
+
+    def _unfit_defaults(self) -> list[str]:
+        """The arguments whose default a caller could not send, such as a secret's stars."""
+        shown = {
+            name: part["default"]
+            for name, part in self.schema["properties"].items()
+            if "default" in part
+        }
+        unfit = {name for name in shown if self.schema["properties"][name].get("writeOnly")}
+        unfit |= {name for name, value in shown.items() if not _is_json(value)}
+        try:
+            self._read({name: value for name, value in shown.items() if name not in unfit})
+        except ValidationError as error:
+            unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
+        return [name for name in shown if name in unfit]
+
+    def _error(
+        self, problems: Sequence[str], suggestions: Sequence[str] = ()
+    ) -> InvalidArgumentsError:
+        lines = "\n".join(f"- {problem}" for problem in problems)
+        return InvalidArgumentsError(
+            f"The arguments of {self._tool} are wrong:\n{lines}",
+            suggestions=suggestions,
+            next_actions=[f"Correct what is listed and call {self._tool} again."],
+        )
+
+
+def _is_json(value: object) -> bool:
+    try:
+        to_json(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[str, Any]:
+    tidied = tidy(generated, nulls=False)
+    schema = {"type": "object", "properties": tidied["properties"]}
+    if tidied["required"]:
+        schema["required"] = tidied["required"]
+    schema["additionalProperties"] = tidied.get("additionalProperties", is_open)
+    if "$defs" in tidied:
+        schema["$defs"] = tidied["$defs"]
+    return schema

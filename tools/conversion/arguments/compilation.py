@@ -1,0 +1,173 @@
+"""The arguments object as pydantic has it: one build for its validator and its schema."""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import GetCoreSchemaHandler, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
+
+from tools.conversion.arguments.argument_schema import ArgumentSchemaGenerator, misapplied
+from tools.conversion.arguments.shortcuts import arguments_schema
+from tools.conversion.callables.hints import local_names
+from tools.conversion.callables.signature import NOTHING, OMITTED, Parameter, Signature
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["compiled"]
+
+SCALARS: Mapping[Any, CoreSchema] = {
+    bool: core_schema.bool_schema(),
+    float: core_schema.float_schema(),
+    int: core_schema.int_schema(),
+    str: core_schema.str_schema(),
+}
+"""What pydantic generates for the types that most parameters have, and takes its time for."""
+UNSAYABLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
+"""What a type may be for which a default has to do; anything else is its author's mistake."""
+UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
+
+
+def compiled(
+    tool: str, signature: Signature
+) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
+    """The parameters that are arguments, their validator, and their schema with nulls in it.
+
+    Args:
+        tool: The tool's name, for messages.
+        signature: What the caller gives. A parameter whose type JSON cannot say keeps its default.
+
+    Raises:
+        ToolDefinitionError: If JSON cannot say a type, and there is no default.
+    """
+    given = signature.given
+    try:
+        return given, *_built(given, signature, signature.extra)
+    except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
+        sayable = [_sayable(tool, each, signature) for each in given]
+        kept = [each for each in sayable if each is not None]
+    try:
+        return kept, *_built(kept, signature, signature.extra)
+    except Exception as error:
+        raise ToolDefinitionError(
+            f"The ** parameter of {tool} cannot take arguments ({_reason(error)}); give it a type "
+            "that JSON can say."
+        ) from error
+
+
+def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter | None:
+    """The parameter, or what JSON can say of it; None where that is nothing but the default."""
+    try:
+        _built([parameter], signature, NOTHING)
+    except Exception as error:  # a type's own hooks may raise anything
+        unsayable = isinstance(error, UNSAYABLE)
+        narrowed = _narrowed(parameter, signature) if unsayable else None
+        if narrowed is None and (parameter.default is NOTHING or not unsayable):
+            raise ToolDefinitionError(
+                f"The parameter {parameter.name} of {tool} cannot be an argument "
+                f"({_reason(error)}); give it a type that JSON can say, or a default that it is "
+                "left to."
+            ) from error
+        return narrowed
+    return parameter
+
+
+def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
+    """The parameter with those types of a union that JSON can say, where it is one of some."""
+    annotation, *metadata = (
+        get_args(parameter.annotation)
+        if get_origin(parameter.annotation) is Annotated
+        else [parameter.annotation]
+    )
+    if get_origin(annotation) not in (Union, UnionType):
+        return None
+    kept = []
+    for part in get_args(annotation):
+        alone = replace(parameter, annotation=part, default=NOTHING)
+        with suppress(*UNSAYABLE):
+            _built([alone], signature, NOTHING)
+            kept.append(part)
+    if not {*kept} - {NoneType}:
+        return None
+    narrowed: Any = Annotated[(Union[tuple(kept)], *metadata, None)]  # noqa: UP007  # types known only now
+    return replace(parameter, annotation=narrowed)
+
+
+def _reason(error: Exception) -> str:
+    """What pydantic says of a type, without what it advises its own users to do."""
+    if isinstance(error, PydanticSchemaGenerationError):
+        named = UNKNOWN_TYPE.search(str(error))
+        return f"JSON has no value that becomes {named[1] if named else 'it'}"
+    if isinstance(error, NameError | RecursionError):
+        return (
+            "a name in its type cannot be found; if that is the type's own, make the type with "
+            "typing_extensions.TypeAliasType"
+        )
+    lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+    said = next((line for line in reversed(lines) if line.startswith("error:")), lines[0])
+    return said.removeprefix("error: ").rstrip(".:")
+
+
+def _built(
+    parameters: Sequence[Parameter],
+    signature: Signature,
+    extra: Any,  # noqa: ANN401  # a type of any form
+) -> tuple[SchemaValidator, dict[str, Any]]:
+    fields: Any = _Fields(parameters, extra)
+    adapter: TypeAdapter[Any] = TypeAdapter(fields)
+    if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
+        names = dict(ChainMap(*map(dict, local_names(signature.owner))))
+        adapter.rebuild(raise_errors=True, _types_namespace=names)
+    generated = arguments_schema(adapter, ArgumentSchemaGenerator)
+    wrong = misapplied(generated)
+    if wrong:
+        raise TypeError(wrong)
+    validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
+    return validator, generated
+
+
+class _Fields:
+    """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
+
+    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:  # noqa: ANN401  # a type of any form
+        self._parameters = parameters
+        self._extra = extra
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        fields = {each.name: _field(each, handler) for each in self._parameters}
+        if self._extra is NOTHING:
+            return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+        return core_schema.typed_dict_schema(
+            fields,
+            extra_behavior="allow",
+            extras_schema=handler.generate_schema(self._extra),
+        )
+
+
+def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.TypedDictField:
+    annotation = parameter.annotation
+    known = SCALARS.get(annotation) if type(annotation) is type else None
+    schema: CoreSchema = known or handler.generate_schema(annotation)
+    default, field = parameter.default, parameter.field
+    if default is OMITTED and field is not None and field.default_factory is not None:
+        schema = core_schema.with_default_schema(
+            schema,
+            default_factory=field.default_factory,
+            default_factory_takes_data=field.default_factory_takes_validated_data,
+            validate_default=field.validate_default,
+        )
+    elif default is not NOTHING and default is not OMITTED:
+        schema = core_schema.with_default_schema(schema, default=default)
+    return core_schema.typed_dict_field(
+        schema,
+        required=default is NOTHING,
+        validation_alias=None if parameter.alias == parameter.name else parameter.alias,
+    )

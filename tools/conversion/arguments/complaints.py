@@ -1,0 +1,287 @@
+"""What is wrong with arguments, a line each: the place, the value, and what to send instead."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic_core import ErrorDetails, core_schema
+
+from tools.conversion.arguments.wording import FORMATS, LONGEST, expectation, listed, show
+from tools.conversion.schema import branches, child, resolve, union
+
+__all__ = ["complaints", "nearest", "unknown"]
+
+REPORTED = 5
+"""Wrong values that are listed of one argument: thousands can be sent."""
+SCANNED = 200
+"""Errors of one argument that are looked into."""
+MISSING = {
+    "missing",
+    "missing_argument",
+    "missing_keyword_only_argument",
+    "missing_positional_only_argument",
+}
+UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
+AUTHORS = {"assertion_error", "value_error"}
+"""The kinds of error whose text the author of a validator wrote."""
+UNSAID = {
+    "date_future",
+    "date_past",
+    "datetime_future",
+    "datetime_past",
+    "decimal_max_digits",
+    "decimal_max_places",
+    "decimal_whole_digits",
+    "finite_number",
+    "timezone_aware",
+    "timezone_naive",
+    "timezone_offset",
+    "url_scheme",
+}
+"""The kinds of error of which no schema says what would be right, and pydantic does."""
+BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+"""The kinds of error of which a schema says what would be right for numbers only."""
+FALSE_NUMBER = "bool_for_number"
+UNFIT = "union"
+"""Our own kinds: a boolean where only a number may stand, and what fits no type of a union."""
+KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", UNFIT}
+DICT_KEY = "[key]"
+"""What pydantic ends a place with when it is the key that is wrong."""
+ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an error is.
+
+    Attributes:
+        path: As people write it.
+        schema: What is expected there.
+        union: How many keys lead to the outermost union on the way, or None.
+    """
+
+    path: str
+    schema: Mapping[str, Any]
+    union: int | None
+
+
+def nearest(name: object, known: Collection[str]) -> str | None:
+    """The known name that was probably meant, if one is near."""
+    matches = difflib.get_close_matches(str(name)[:LONGEST].lower(), known, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def unknown(path: str, name: object, known: Collection[str]) -> str:
+    """The line for a name that nothing has.
+
+    Args:
+        path: The object that it stands in, empty for the arguments themselves.
+        name: The unknown name.
+        known: The names there are.
+    """
+    meant = nearest(name, known)
+    if meant:
+        remedy = f"did you mean `{_join(path, meant)}`?"
+    elif known:
+        remedy = f"leave it out; known are {listed([f'`{each}`' for each in known])}."
+    else:
+        remedy = "leave it out; there is nothing to give."
+    return f"`{_join(path, show(str(name))[1:-1])}` is unknown; {remedy}"
+
+
+def complaints(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
+    """A line for each thing that is wrong; of many in one argument the first few and their number.
+
+    Args:
+        errors: What pydantic found.
+        root: The schema of the arguments, where the places of errors are looked up.
+    """
+    by_argument: dict[int | str, list[ErrorDetails]] = {}
+    for each in errors:
+        by_argument.setdefault(each["loc"][0] if each["loc"] else "", []).append(each)
+    lines: list[str] = []
+    for name, found in by_argument.items():
+        looked_into = _without_branches(found[:SCANNED], root, 0)
+        said = list(dict.fromkeys(_line(each, root) for each in looked_into))
+        lines += said[:REPORTED]
+        more = len(said[REPORTED:]) + len(found[SCANNED:])
+        if more:
+            lines.append(f"`{name}` has {more} more wrong values.")
+    return lines
+
+
+def _without_branches(
+    errors: Sequence[ErrorDetails], root: Mapping[str, Any], start: int
+) -> list[ErrorDetails]:
+    """The errors, where a value fits no type of a union, of the type that was probably meant."""
+    unions: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for each in errors:
+        depth = _locate(each["loc"], root, start).union
+        place = each["loc"] if depth is None else each["loc"][:depth]
+        unions.setdefault((depth is None, *place), []).append(each)
+    kept: list[ErrorDetails] = []
+    for (plain, *keys), found in unions.items():
+        kept += found if plain else _of_likely_branch(found, root, len(keys))
+    return kept
+
+
+def _of_likely_branch(
+    errors: Sequence[ErrorDetails], root: Mapping[str, Any], depth: int
+) -> list[ErrorDetails]:
+    """The errors of the type of a union that a value comes nearest to.
+
+    That is the one in which something inside the value is wrong, rather than the value itself, and
+    the least of it. Where nothing tells, one error stands for all.
+    """
+    by_branch: dict[int | str, list[ErrorDetails]] = {}
+    for each in errors:
+        by_branch.setdefault(each["loc"][depth] if len(each["loc"]) > depth else "", []).append(
+            each
+        )
+    if len(by_branch) == 1:
+        return _without_branches(errors, root, depth + 1)
+    outside = [found for found in by_branch.values() if len(found[0]["loc"]) <= depth + 1]
+    inside = sorted((found for found in by_branch.values() if found not in outside), key=_distance)
+    if inside and (len(inside) == 1 or _distance(inside[0]) < _distance(inside[1])):
+        return _without_branches(inside[0], root, depth + 1)
+    place = errors[0]["loc"][:depth]
+    if outside:
+        return [{**outside[0][0], "loc": place}]
+    return [{**inside[0][0], "type": UNFIT, "loc": place, "input": None}]
+
+
+def _distance(errors: Sequence[ErrorDetails]) -> tuple[int, int]:
+    """How far a value is from a type: first what it lacks, then all that is wrong."""
+    return sum(each["type"] in MISSING for each in errors), len(errors)
+
+
+def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+    place, kind = error["loc"], error["type"]
+    if place and place[-1] == DICT_KEY:
+        return _key_line(error, root)
+    if kind in UNKNOWN:
+        here = _locate(place[:-1], root)
+        return unknown(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
+    here = _locate(place, root)
+    path, schema, value = here.path, here.schema, error["input"]
+    if kind.startswith("union_tag_"):
+        return _tag_line(error, path, schema, root)
+    if kind in MISSING:
+        return _missing_line(path, schema, root)
+    subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
+    if kind == UNFIT:
+        subject = f"`{path}` fits nothing"
+    text = _authors_text(error, resolve(schema, root))
+    if text is not None:
+        return f"{subject}; {text}"
+    return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
+
+
+def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
+    """What the author of a type or a validator says, or pydantic where no schema could."""
+    kind, form = error["type"], schema.get("format")
+    if kind in AUTHORS:
+        return str(error["ctx"].get("error", error["msg"]))
+    is_unsaid = kind in UNSAID or (kind in BOUNDS and schema.get("type") == "string")
+    if is_unsaid or (kind not in KNOWN and form not in FORMATS):
+        return error["msg"]
+    return None
+
+
+def _key_line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
+    here = _locate(error["loc"], root)
+    keys = resolve(here.schema, root).get("propertyNames", {})
+    wanted = expectation({"type": "string", **keys}, root)
+    return f"`{here.path}` has the name {show(error['input'])}; send {wanted}."
+
+
+def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    text = schema.get("description")
+    return f"`{path}` is missing; add {expectation(schema, root)}{f': {text}' if text else '.'}"
+
+
+def _tag_line(
+    error: ErrorDetails, path: str, schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> str:
+    """The line for an object that does not say which type of a union it is."""
+    value, name = error["input"], error["ctx"]["discriminator"].strip("'")
+    tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
+    if not isinstance(value, Mapping) or not tags:
+        return f"`{path}` is {show(value)}; send {expectation(schema, root)}."
+    choices: dict[str, Any] = {"enum": tags}
+    if name not in value:
+        return _missing_line(_join(path, name), choices, root)
+    hint = _hint(value[name], choices, root)
+    return f"`{_join(path, name)}` is {show(value[name])}; send {expectation(choices, root)}{hint}."
+
+
+def _tags(branch: Mapping[str, Any], name: str) -> list[Any]:
+    tag = branch.get("properties", {}).get(name, {})
+    return [tag["const"]] if "const" in tag else list(tag.get("enum", ()))
+
+
+def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    if not isinstance(value, str):
+        return ""
+    choices = [
+        choice
+        for branch in branches(schema, root)
+        for choice in branch.get("enum", ())
+        if isinstance(choice, str)
+    ]
+    meant = nearest(value, choices)
+    return f" (did you mean {meant!r}?)" if meant else ""
+
+
+def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0) -> _Place:
+    """Where an error is; a union before `start` does not count.
+
+    Pydantic also puts names of union branches and validators into a place; the latter have no
+    schema and are passed over.
+    """
+    path, schema, before = "", root, root
+    first: int | None = None
+    for depth, key in enumerate(place):
+        if key == DICT_KEY:
+            return _Place(path.removesuffix(f".{place[depth - 1]}"), before, first)
+        if union(resolve(schema, root)):
+            first = depth if first is None and depth >= start else first
+            schema = _branch(schema, key, place[depth + 1 : depth + 2], root) or schema
+            continue
+        found = child(schema, key, root)
+        if found is not None:
+            before = schema
+            path, schema = _join(path, key), found
+    return _Place(path, schema, first)
+
+
+def _branch(
+    schema: Mapping[str, Any],
+    label: int | str,
+    inside: Sequence[int | str],
+    root: Mapping[str, Any],
+) -> Mapping[str, Any] | None:
+    """The branch of a union that pydantic calls by a label: its class, its tag, or its type.
+
+    A tag that only a function knows is in no schema; then what is inside tells the branch.
+    """
+    kind = "array" if str(label).startswith(ARRAYS) else "object"
+    likely = None
+    for branch in union(resolve(schema, root)):
+        inner = resolve(branch, root)
+        tags = [part.get("const") for part in inner.get("properties", {}).values()]
+        if branch.get("$ref", "").endswith(f"/{label}") or label in tags:
+            return branch
+        holds = all(child(branch, key, root) for key in inside)
+        if likely is None and inner.get("type") == kind and holds:
+            likely = branch
+    return likely
+
+
+def _join(path: str, key: int | str) -> str:
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,225 @@
+"""The forms of types: what pydantic has to read, so that a JSON value becomes the type."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import typing
+from collections import abc
+from collections.abc import Iterable, Iterator
+from types import GenericAlias
+from typing import Annotated, Any, Literal, LiteralString, NotRequired, get_args, get_origin
+
+import typing_extensions
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticKnownError
+
+from tools.conversion.callables.generics import with_arguments
+from tools.conversion.callables.hints import label, resolve_class
+from tools.conversion.callables.typeddicts import make_readable
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["JSON_SCALARS", "field_of", "field_texts", "received", "text_of"]
+
+LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
+"""Types of which pydantic makes something lazy, or nothing; a list is one of each."""
+ALIASES: Any = tuple(
+    {
+        getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)
+        for each in (typing, typing_extensions)
+    }
+)
+"""What `type Name = …` makes, and its like of Python 3.11."""
+JSON_SCALARS = (str, int, float, bool, type(None))
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
+
+
+def received(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """A type in the form that pydantic can make it from JSON, wherever it stands in another.
+
+    Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
+    named by its value, or by its name where values are not plain; flags are sums of numbers.
+    """
+    if type(annotation) is type and annotation.__module__ == "builtins":
+        return _received(annotation) if annotation is bytearray else annotation
+    make_readable(annotation)
+    return _received(annotation)
+
+
+def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of any form
+    """What `Field` says in `Annotated`."""
+    if get_origin(annotation) is not Annotated:
+        return None
+    found = [each for each in get_args(annotation)[1:] if isinstance(each, FieldInfo)]
+    if len(found) > 1:
+        return FieldInfo.from_annotation(annotation)
+    return found[0] if found else None
+
+
+def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
+    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
+    return _first_text(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
+
+
+def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any kind
+    """The texts that `Annotated` has for the fields of a class; pydantic reads `Field` only."""
+    fields = getattr(cls, "__pydantic_fields__", None)
+    if fields is not None:
+        metadata = {name: field.metadata for name, field in fields.items()}
+    else:
+        metadata = {
+            name: list(get_args(hint)[1:])
+            for name, hint in _hints(cls).items()
+            if get_origin(hint) is Annotated
+        }
+    found = {name: _first_text(each) for name, each in metadata.items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401  # a class of any kind
+    try:
+        return resolve_class(cls)
+    except ToolDefinitionError:  # pydantic knew the names when the class was made
+        return {}
+
+
+def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+    if isinstance(annotation, ALIASES) and get_origin(annotation.__value__) is Annotated:
+        annotation = annotation.__value__
+    origin = get_origin(annotation) or annotation
+    if origin is Annotated:
+        return _described(with_arguments(annotation, _received))
+    if origin is Literal:
+        return _literal(annotation)
+    if isinstance(origin, enum.EnumType):
+        return _enumeration(origin)
+    if origin in LISTS:
+        return _list_of(annotation)
+    if origin in {abc.Generator, abc.Iterator}:
+        return Annotated[_list_of(annotation), AfterValidator(_each)]
+    if hasattr(origin, "__attrs_attrs__"):
+        return _attrs(origin)
+    if origin is bytearray:
+        return Annotated[bytes, AfterValidator(bytearray)]
+    if origin is LiteralString:
+        return str
+    return with_arguments(annotation, _received)
+
+
+def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
+    """An object with what the class takes, of which it is made; pydantic does not know attrs.
+
+    Raises:
+        ToolDefinitionError: If the class has itself in its fields.
+    """
+    hints = resolve_class(cls)
+    names = {each.alias: each.name for each in cls.__attrs_attrs__}
+    fields = {}
+    for alias, parameter in inspect.signature(cls).parameters.items():
+        try:
+            hint = _received(hints.get(names.get(alias, alias), Any))
+        except RecursionError as error:
+            raise ToolDefinitionError(
+                f"{label(cls)} of attrs refers to itself; make it a dataclass or a model."
+            ) from error
+        fields[alias] = hint if parameter.default is parameter.empty else NotRequired[hint]
+    make: Any = typing_extensions.TypedDict
+    return Annotated[make(cls.__name__, fields), AfterValidator(lambda values: cls(**values))]
+
+
+def _list_of(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    items = get_args(annotation)[:1]  # a generator also says what it is sent and returns
+    return GenericAlias(list, tuple(map(_received, items)) or (Any,))
+
+
+def _each(values: Iterable[Any]) -> Iterator[Any]:
+    yield from values
+
+
+def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """`Annotated` with all that is said of a value in one `Field`.
+
+    Texts, and `Doc`, become its description. What `Field` says of a parameter, such as its alias
+    and its default, is not said of the value; pydantic would warn of it.
+    """
+    inner, *metadata = get_args(annotation)
+    field = field_of(annotation) or FieldInfo()
+    said = Field(
+        description=field.description or _first_text(metadata) or None,
+        examples=field.examples,
+        json_schema_extra=field.json_schema_extra,
+        discriminator=field.discriminator,
+    )
+    said.metadata = field.metadata
+    return Annotated[(inner, *(each for each in metadata if not _is_said(each)), said)]
+
+
+def _first_text(metadata: Iterable[object]) -> str:
+    return next(filter(None, map(_text, metadata)), "")
+
+
+def _is_said(metadata: object) -> bool:
+    return isinstance(metadata, FieldInfo) or _text(metadata) is not None
+
+
+def _text(metadata: object) -> str | None:
+    if isinstance(metadata, str):
+        return metadata
+    text = getattr(metadata, "documentation", None) or getattr(metadata, "help", None)
+    return text if isinstance(text, str) else None
+
+
+def _enumeration(cls: Any) -> Any:  # noqa: ANN401  # an enumeration
+    if issubclass(cls, enum.Flag):
+        return _flag(cls)
+    if all(isinstance(member.value, JSON_SCALARS) for member in cls):
+        return cls
+    return _choice(cls.__members__.items())
+
+
+def _flag(cls: Any) -> Any:  # noqa: ANN401  # an enumeration of flags
+    numbers = {name: member.value for name, member in cls.__members__.items()}
+    total = 0
+    for number in numbers.values():
+        total |= number
+    sums = ", ".join(f"{number} ({name})" for name, number in numbers.items())
+    return Annotated[
+        int,
+        Field(ge=0, le=total, description=f"A sum of {sums}."),
+        AfterValidator(lambda number: cls(number)),  # noqa: PLW0108  # pydantic reads signatures
+    ]
+
+
+def _literal(annotation: Any) -> Any:  # noqa: ANN401  # a Literal
+    """A Literal that tells 1 from true and knows members by their values.
+
+    Pydantic confuses the former, and takes only the member itself for the latter.
+    """
+    members = get_args(annotation)
+    if all(member is None or type(member) is str for member in members):
+        return annotation
+    return _choice((_sayable(each), each) for each in members)
+
+
+def _sayable(member: Any) -> Any:  # noqa: ANN401  # a member of a Literal
+    """What JSON has for it: the value of an enumeration's member, the text of bytes."""
+    value = member.value if isinstance(member, enum.Enum) else member
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401  # a type of any form
+    """The type of one of some values, each called by another that JSON can say."""
+    members = {(isinstance(name, bool), name): member for name, member in pairs}
+    names = [name for _, name in members]
+
+    def member(value: Any) -> Any:  # noqa: ANN401  # any JSON
+        try:
+            return members[isinstance(value, bool), value]
+        except (KeyError, TypeError):
+            expected = ", ".join(map(repr, names))
+            raise PydanticKnownError("literal_error", {"expected": expected}) from None
+
+    kinds = {JSON_TYPES.get(type(name)) for name in names if name is not None}
+    kind = {"type": kinds.pop()} if len(kinds) == 1 and None not in {*kinds, *names} else {}
+    return Annotated[Any, BeforeValidator(member), WithJsonSchema({"enum": names, **kind})]

@@ -1,0 +1,1 @@
+"""What a Python callable says of itself: signature, annotations and docstrings."""

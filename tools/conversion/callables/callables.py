@@ -1,0 +1,270 @@
+"""Callables: the signature that a call has to fit, with every type in it found.
+
+`inspect.signature` reads most of them. It is wrong where a wrapper takes other arguments than what
+it wraps, and it neither finds the types in texts nor looks into the fields of a class.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, get_origin
+
+import typing_extensions
+
+from tools.conversion.callables.constructors import class_signature
+from tools.conversion.callables.generics import substituted
+from tools.conversion.callables.hints import label, resolve
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["NOTHING", "callable_signature", "underlying"]
+
+NOTHING = inspect.Parameter.empty
+"""The default of a parameter without one, and the return type of a function without one."""
+UNCALLABLE = {
+    property: "a property: its value is read, not called",
+    functools.cached_property: "a property: its value is read, not called",
+    classmethod: "a classmethod outside its class: take it from the class, as in Class.method",
+    functools.partialmethod: "a partialmethod outside its class: take it from an instance",
+    functools.singledispatchmethod: "a method outside its class: take it from an instance",
+}
+ENTERED = "a context manager: it is entered, and what it yields is no result"
+UNCALLABLE_CODE = {
+    "asynccontextmanager.<locals>.helper": ENTERED,
+    "contextmanager.<locals>.helper": ENTERED,
+    "partialmethod._make_unbound_method.<locals>._method": "a method without its object: "
+    "take it from an instance",
+}
+"""The same for functions that Python's own decorators make, by the names of their code."""
+DISPATCHING = "singledispatchmethod.__get__.<locals>._method"
+"""The code of a method that looks at the type of its first argument."""
+
+
+def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The callable inside any number of partials."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def callable_signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # judged here
+    """The parameters and the return type that a call of something has, all types found.
+
+    Args:
+        function: A function, method, partial, class, builtin or object with `__call__`.
+
+    Raises:
+        ToolDefinitionError: If it cannot be called as it is, if Python cannot tell its signature,
+            or if an annotation cannot be found.
+    """
+    reason = UNCALLABLE.get(type(function)) or UNCALLABLE_CODE.get(_made_by(function))
+    if reason is None and not callable(function):
+        reason = "not callable"
+    if reason is not None:
+        raise ToolDefinitionError(f"{function!r} is {reason}; convert a function instead.")
+    _refuse_unbound(function)
+    return _signature(function)
+
+
+def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+    if isinstance(function, functools.partial):
+        return _of_partial(function)
+    if isinstance(function, MethodType):
+        return _of_method(function)
+    if inspect.isclass(get_origin(function) or function):
+        return class_signature(function, _signature)
+    general = _general(function)
+    if general is not None:
+        return _by_place(_signature(general), 1)
+    own = _own_signature(function)
+    wrapped = getattr(function, "__wrapped__", None)
+    if wrapped is None or "__signature__" in getattr(function, "__dict__", {}):
+        return own or _unreadable(function)
+    inner = _signature(wrapped)
+    return inner if own is None else _through(own, inner)
+
+
+def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
+    """What `singledispatch` calls for a type that has nothing of its own; None without it.
+
+    It looks at the type of the first argument, which has to be given by its place.
+    """
+    if inspect.isfunction(getattr(function, "dispatch", None)):
+        return function.__wrapped__
+    if _made_by(function) != DISPATCHING:
+        return None
+    return MethodType(function.__wrapped__, inspect.getclosurevars(function).nonlocals["obj"])
+
+
+def _of_partial(function: functools.partial[Any]) -> inspect.Signature:
+    def stub() -> None: ...
+
+    stub.__signature__ = _signature(function.func)  # type: ignore[attr-defined]  # inspect reads it
+    try:
+        return inspect.signature(functools.partial(stub, *function.args, **function.keywords))
+    except ValueError as error:
+        raise ToolDefinitionError(
+            f"{function!r} binds arguments that {label(function.func)} does not take."
+        ) from error
+
+
+def _of_method(method: MethodType) -> inspect.Signature:
+    signature = _signature(method.__func__)
+    receiver = method.__self__ if inspect.isclass(method.__self__) else type(method.__self__)
+    kept = list(signature.parameters.values())
+    if kept and kept[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        del kept[0]
+    return _with_types(signature.replace(parameters=kept), {typing_extensions.Self: receiver})
+
+
+def _own_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+    """What a callable itself takes, whatever it wraps; None where Python cannot tell."""
+    if not isinstance(function, FunctionType) and not inspect.isroutine(function):
+        if not isinstance(type(function).__call__, FunctionType):
+            return _plain_signature(function)
+        return _signature(MethodType(type(function).__call__, function))
+    return _plain_signature(function)
+
+
+def _plain_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return None
+    except NameError as error:  # Python 3.14 looks annotations up when they are asked for
+        resolve({"return": error.name}, function)
+        raise
+    named = {name: hint for name, hint in _hints(signature).items() if hint is not NOTHING}
+    return _retyped(signature, resolve(named, function)) if named else signature
+
+
+def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.Signature:
+    """A signature with some types, such as `Self` or a type variable, replaced by others."""
+    hints = {name: substituted(hint, types) for name, hint in _hints(signature).items()}
+    return _retyped(signature, hints)
+
+
+def _hints(signature: inspect.Signature) -> dict[str, Any]:
+    named = {each.name: each.annotation for each in signature.parameters.values()}
+    return {**named, "return": signature.return_annotation}
+
+
+def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
+    """The signature with other types; most are the same, and copying costs more than finding."""
+    changed = [
+        each
+        if (hint := hints.get(each.name, NOTHING)) is each.annotation
+        else each.replace(annotation=hint)
+        for each in signature.parameters.values()
+    ]
+    returns = hints.get("return", NOTHING)
+    if returns is signature.return_annotation and all(
+        new is old for new, old in zip(changed, signature.parameters.values(), strict=True)
+    ):
+        return signature
+    return signature.replace(parameters=changed, return_annotation=returns)
+
+
+def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
+    """The signature of a wrapper: that of what it wraps, as far as it hands arguments through."""
+    kinds = {each.kind for each in own.parameters.values()}
+    names_pass = inspect.Parameter.VAR_KEYWORD in kinds
+    positions_pass = inspect.Parameter.VAR_POSITIONAL in kinds or not any(
+        each.kind is each.POSITIONAL_ONLY for each in inner.parameters.values()
+    )
+    if inspect.Parameter.VAR_POSITIONAL in kinds and not names_pass:
+        return _by_place(inner, len(inner.parameters))
+    if not (names_pass and positions_pass):
+        return own
+    added = [
+        each.replace(kind=each.KEYWORD_ONLY)
+        for each in own.parameters.values()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        and each.name not in inner.parameters
+    ]
+    kept = list(inner.parameters.values())
+    place = len(kept) - (bool(kept) and kept[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    return inner.replace(parameters=[*kept[:place], *added, *kept[place:]])
+
+
+def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
+    """A signature whose first parameters are given by their places."""
+    kept = list(signature.parameters.values())
+    for place, each in enumerate(kept[:count]):
+        if each.kind is each.POSITIONAL_OR_KEYWORD:
+            kept[place] = each.replace(kind=each.POSITIONAL_ONLY)
+    by_name = [each for each in kept if each.kind in (each.KEYWORD_ONLY, each.VAR_KEYWORD)]
+    if count > 1 and by_name:
+        kept = [each for each in kept if each not in by_name]
+    return signature.replace(parameters=kept)
+
+
+def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+    raise ToolDefinitionError(
+        f"{function!r} has no signature that Python can read; wrap it in a function with typed "
+        "parameters."
+    )
+
+
+def _made_by(function: Any) -> str:  # noqa: ANN401  # any callable
+    """The name of a function's own code, whatever the function is called; empty where it has none.
+
+    A bound method has the code of its function.
+    """
+    return str(getattr(getattr(function, "__code__", None), "co_qualname", ""))
+
+
+def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
+    called = underlying(function)
+    inner = inspect.unwrap(called)
+    bound = isinstance(called, MethodType)
+    if _made_by(called) == DISPATCHING:
+        bound = inspect.getclosurevars(called).nonlocals["obj"] is not None
+    if isinstance(function, functools.partial):
+        bound = bound or bool(function.args)
+    if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner, called)):
+        raise ToolDefinitionError(
+            f"{label(inner)} is a method without its object; convert the method of an instance "
+            "(or of the class, for a classmethod) instead."
+        )
+
+
+def _wants_its_object(function: Any, called: Any) -> bool:  # noqa: ANN401  # any callables
+    """Whether a function was taken from its class, and so wants the object first.
+
+    A class inside a function cannot be found by its name, but what makes a static method of one of
+    its functions holds that function.
+
+    Args:
+        function: The function itself.
+        called: What was taken from the class: the function, or what a decorator made of it.
+    """
+    if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
+        return False
+    holder, _, name = function.__code__.co_qualname.rpartition(".")
+    if not holder or holder.endswith("<locals>") or name == "<lambda>":
+        return False
+    owner: Any = inspect.getmodule(function)
+    for part in holder.split("."):
+        owner = getattr(owner, part, None)
+    if inspect.isclass(owner) and name in vars(owner):
+        return not isinstance(vars(owner)[name], staticmethod)
+    return not any(isinstance(each, staticmethod) for each in gc.get_referrers(called))
+
+
+def bound_names(function: Callable[..., Any]) -> set[str]:
+    """The names by which a call could also give what the object or a partial gives already."""
+    inner: Any = inspect.unwrap(underlying(function))
+    if inspect.isclass(inner):
+        inner = inner.__init__
+    elif not inspect.isroutine(inner):
+        inner = type(inner).__call__
+    code = getattr(inner, "__code__", None)
+    if code is None:
+        return set()
+    return set(
+        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    )

@@ -1,0 +1,174 @@
+"""Classes: the arguments that make an instance, with what their fields say of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import Annotated, Any, Unpack, get_origin, is_typeddict
+
+import typing_extensions
+from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
+from pydantic.dataclasses import is_pydantic_dataclass
+from pydantic.fields import FieldInfo
+
+from tools.conversion.callables.generics import substituted, type_arguments
+from tools.conversion.callables.hints import label, resolve_class
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["OMITTED", "caller_name", "class_signature", "constructor"]
+
+OMITTED: Any = type("Omitted", (), {"__repr__": lambda _: "<omitted>"})()
+"""The default of a parameter that makes its own where it is left out, such as by a factory."""
+MODEL_INITS: tuple[Any, ...] = (BaseModel.__init__, RootModel.__init__)
+Parameter = inspect.Parameter
+
+
+def class_signature(
+    made: Any,  # noqa: ANN401  # a class, or a generic one with its arguments
+    signature: Callable[[Any], inspect.Signature],
+) -> inspect.Signature:
+    """The signature of a class as a constructor; it returns the class.
+
+    Args:
+        made: A class, or a generic class with its arguments.
+        signature: Reads the signature of a function.
+
+    Raises:
+        ToolDefinitionError: If no instance of it can be made, or nothing tells its arguments.
+    """
+    cls: Any = get_origin(made) or made
+    _refuse_abstract(cls)
+    types = {**type_arguments(made), typing_extensions.Self: made}
+    parameters = [
+        each.replace(annotation=substituted(each.annotation, types))
+        for each in _parameters(cls, signature)
+    ]
+    return inspect.Signature(parameters, return_annotation=made)
+
+
+def constructor(
+    function: Any,  # noqa: ANN401  # any callable
+    refusal: Callable[[ValidationError], Exception],
+) -> Any:  # noqa: ANN401  # any callable
+    """What a call of a class has to call; of anything else, it itself.
+
+    Args:
+        function: A function or a class.
+        refusal: What to raise where the fields of one of pydantic's classes fit one by one and not
+            together. To its caller that is a wrong argument, and to nobody else a ValidationError.
+    """
+    if not inspect.isclass(function):
+        return function
+    fields = getattr(function, "__pydantic_fields__", None)
+    if fields is None or issubclass(function, RootModel):
+        return function
+    aliases = {name: caller_name(field, name) for name, field in fields.items()}
+
+    def construct(**values: Any) -> Any:  # noqa: ANN401  # whatever the class takes
+        try:
+            return function(**{aliases.get(name, name): value for name, value in values.items()})
+        except ValidationError as error:
+            raise refusal(error) from error
+
+    return construct
+
+
+def caller_name(field: FieldInfo, name: str) -> str:
+    """The name by which a field is given: its alias, else its own name."""
+    alias: Any = field.validation_alias or field.alias
+    if isinstance(alias, AliasChoices):
+        alias = next((each for each in alias.choices if isinstance(each, str)), None)
+    return alias if isinstance(alias, str) else name
+
+
+def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class of any kind
+    if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
+        raise ToolDefinitionError(
+            f"{label(cls)} is abstract and has no instances; convert a class that implements it."
+        )
+
+
+def _parameters(
+    cls: Any,  # noqa: ANN401  # a class of any kind
+    signature: Callable[[Any], inspect.Signature],
+) -> Iterator[inspect.Parameter]:
+    if is_typeddict(cls) or typing_extensions.is_typeddict(cls):
+        yield Parameter("values", Parameter.VAR_KEYWORD, annotation=Unpack[cls])
+    elif issubclass(cls, enum.Enum):
+        yield Parameter("value", Parameter.POSITIONAL_ONLY, annotation=cls)
+    elif issubclass(cls, BaseModel) and cls.__init__ in MODEL_INITS:
+        yield from _of_model(cls)
+    elif is_pydantic_dataclass(cls):
+        yield from _of_fields(cls.__pydantic_fields__)
+    elif _makes_own_init(cls):
+        yield from _of_dataclass(cls)
+    elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        yield from _hinted(inspect.signature(cls.__new__), resolve_class(cls))
+    else:
+        yield from _of_plain(cls, signature)
+
+
+def _of_model(cls: type[BaseModel]) -> Iterator[inspect.Parameter]:
+    yield from _of_fields(cls.model_fields)
+    if cls.model_config.get("extra") == "allow":
+        yield Parameter("extra", Parameter.VAR_KEYWORD)
+
+
+def _of_fields(fields: Mapping[str, FieldInfo]) -> Iterator[inspect.Parameter]:
+    for name, field in fields.items():
+        if field.init is not False:
+            hint: Any = Annotated[(field.annotation, field)]
+            yield Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint)
+
+
+def _makes_own_init(cls: type) -> bool:
+    """Whether a class is made by the `__init__` that `dataclass` wrote for it."""
+    owner = next(each for each in cls.__mro__ if "__init__" in vars(each))
+    parameters = vars(owner).get("__dataclass_params__")
+    return parameters is not None and parameters.init
+
+
+def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
+    made = {
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default_factory is not dataclasses.MISSING
+    }
+    for each in _hinted(inspect.signature(cls.__init__), resolve_class(cls)):
+        hint = each.annotation
+        if isinstance(hint, dataclasses.InitVar):
+            hint = hint.type
+        default = OMITTED if each.name in made else each.default
+        yield each.replace(annotation=hint, default=default)
+
+
+def _hinted(signature: inspect.Signature, hints: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
+    """All parameters but the first, with their types from elsewhere."""
+    for each in list(signature.parameters.values())[1:]:
+        yield each.replace(annotation=hints.get(each.name, each.annotation))
+
+
+def _of_plain(
+    cls: Any,  # noqa: ANN401  # a class of any kind
+    signature: Callable[[Any], inspect.Signature],
+) -> Iterator[inspect.Parameter]:
+    makers = (vars(each).get(name) for each in cls.__mro__ for name in ("__init__", "__new__"))
+    maker: Any = next((each for each in makers if each is not None), None)
+    if isinstance(maker, staticmethod):
+        maker = maker.__func__
+    if "__signature__" in vars(cls) or not isinstance(inspect.unwrap(maker), FunctionType):
+        return _of_builtin(cls)
+    return iter(list(signature(maker).parameters.values())[1:])
+
+
+def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
+    try:
+        return iter(inspect.signature(cls).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(
+            f"{label(cls)} has no signature that Python can read; wrap it in a function with typed "
+            "parameters."
+        ) from error

@@ -1,0 +1,286 @@
+"""The signature of a function: what a caller gives, what is injected, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typing_extensions
+from pydantic import Field
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import SkipJsonSchema
+
+from tools.conversion.arguments.complaints import nearest
+from tools.conversion.arguments.forms import field_of, received
+from tools.conversion.callables.callables import (
+    NOTHING,
+    bound_names,
+    callable_signature,
+    underlying,
+)
+from tools.conversion.callables.constructors import OMITTED, caller_name
+from tools.conversion.callables.generics import bare
+from tools.conversion.callables.hints import label
+from tools.conversion.callables.typeddicts import make_readable, typed_dict_fields
+from tools.core.context import RequestContext
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
+
+UNPACK = (typing.Unpack, typing_extensions.Unpack)
+POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a function.
+
+    Attributes:
+        name: As the function spells it.
+        alias: As callers spell it.
+        annotation: Its type as JSON can bring it, list for `*args`; Any where none is named.
+        default: What it is when left out; NOTHING where it has to be given, and OMITTED where the
+            function or pydantic makes the default.
+        kind: How the function takes it, as `inspect` says.
+        injected: Whether the call path gives it.
+        hidden: Whether nobody gives it, and it keeps its default.
+        field: What pydantic's `Field` says of it.
+    """
+
+    name: str
+    alias: str
+    annotation: Any
+    default: Any
+    kind: Any
+    injected: bool
+    hidden: bool
+    field: FieldInfo | None
+
+    def own_default(self) -> Any:  # noqa: ANN401  # whatever the author chose
+        """The default that a call has to pass, since the function does not know it; or OMITTED."""
+        if self.field is None or self.field.is_required():
+            return OMITTED
+        return self.field.get_default(call_default_factory=True, validated_data={})
+
+
+class Signature:
+    """What is known of a function before its types are looked into.
+
+    Attributes:
+        parameters: In order, injected and hidden ones included.
+        given: The parameters that a caller gives.
+        extra: The type of the values of `**kwargs`, or NOTHING where there are none.
+        reserved: Names that are no keys of `**kwargs`, since the function has another use for them.
+        returns: The resolved return type, or NOTHING where none is named.
+        owner: The callable inside partials, whose module knows the names in its annotations.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: tuple[Parameter, ...],
+        returns: Any,  # noqa: ANN401  # a type of any form
+    ) -> None:
+        self.owner = underlying(function)
+        self.returns = returns
+        self.given = tuple(
+            each
+            for each in parameters
+            if not (each.injected or each.hidden or each.kind is inspect.Parameter.VAR_KEYWORD)
+        )
+        self.extra: Any = NOTHING
+        self.reserved: frozenset[str] = frozenset()
+        self.parameters = parameters
+        extra = next((each for each in parameters if _takes_more(each)), None)
+        if extra is not None:
+            self.extra = extra.annotation
+            taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
+            self.reserved = frozenset(taken - {each.alias for each in self.given})
+        self._ordered = tuple(each for each in parameters if each is not extra)
+        self._by_name = extra is None and all(map(_passed_by_name, parameters))
+
+    def bind(
+        self, values: Mapping[str, Any], context: RequestContext
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and the named arguments of one call.
+
+        Args:
+            values: By parameter, and keys of `**kwargs`; a parameter that is not there keeps the
+                function's own default.
+            context: For the injected parameters.
+        """
+        if self._by_name:
+            return [], dict(values)
+        rest = dict(values)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        by_place = any(_is_starred(each) and rest.get(each.name) for each in self._ordered)
+        for each in self._ordered:
+            if _is_starred(each):
+                positional += rest.pop(each.name, ())
+                continue
+            placed = each.kind is each.kind.POSITIONAL_ONLY or (
+                by_place and each.kind in POSITIONAL
+            )
+            value = _value(each, rest, context, needed=placed)
+            if value is OMITTED:
+                continue
+            if placed:
+                positional.append(value)
+            else:
+                named[each.name] = value
+        return positional, {**rest, **named}
+
+
+def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
+    """Reads a function's signature, its annotations resolved.
+
+    Args:
+        function: A function, bound method, callable object, class or partial of one.
+        hidden: Parameters that callers neither see nor give.
+
+    Raises:
+        ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation
+            names nothing that can be found, a hidden parameter is none or has no default, or two
+            parameters have one name for callers.
+    """
+    read = callable_signature(function)
+    parameters = tuple(
+        part for each in read.parameters.values() for part in _parameters(each, hidden)
+    )
+    _check_hidden(function, parameters, hidden)
+    _check_names(function, parameters)
+    make_readable(read.return_annotation)
+    return Signature(function, parameters, read.return_annotation)
+
+
+def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterator[Parameter]:
+    """The parameter, or one for each field where it is `**kwargs` of the type of a dict."""
+    annotation, kind, default = parameter.annotation, parameter.kind, parameter.default
+    unpacked = get_args(annotation)[0] if get_origin(annotation) in UNPACK else None
+    if unpacked is not None and kind is parameter.VAR_KEYWORD:
+        for name, (hint, required) in typed_dict_fields(unpacked).items():
+            default = NOTHING if required else OMITTED
+            yield _parameter(name, parameter.KEYWORD_ONLY, hint, default, hidden)
+        return
+    if annotation is NOTHING or type(annotation).__name__.startswith("ParamSpec"):
+        annotation = Any
+    if kind is parameter.VAR_POSITIONAL:
+        annotation = unpacked or GenericAlias(list, (annotation,))
+        default = OMITTED
+    yield _parameter(parameter.name, kind, annotation, default, hidden)
+
+
+def _parameter(
+    name: str,
+    kind: Any,  # noqa: ANN401  # the enumeration is private to inspect
+    annotation: Any,  # noqa: ANN401  # a type of any form
+    default: Any,  # noqa: ANN401  # any value
+    hidden: Collection[str],
+) -> Parameter:
+    injected = _plain(annotation) is RequestContext
+    if type(default).__module__ == "typer.models":
+        default = Field(default.default, description=default.help, ge=default.min, le=default.max)
+    if isinstance(default, FieldInfo):
+        annotation, default = Annotated[annotation, default], NOTHING
+    field = field_of(annotation)
+    if default is NOTHING and field is not None and not field.is_required():
+        default = OMITTED if field.default_factory else field.default
+    if default is NOTHING and kind is not inspect.Parameter.VAR_KEYWORD and _says_none(annotation):
+        default = None
+    return Parameter(
+        name=name,
+        alias=caller_name(field, name) if field else name,
+        annotation=annotation if injected else received(annotation),
+        default=default,
+        kind=kind,
+        injected=injected,
+        hidden=name in hidden or _is_skipped(annotation),
+        field=field,
+    )
+
+
+def _check_hidden(
+    function: Callable[..., Any], parameters: tuple[Parameter, ...], hidden: Collection[str]
+) -> None:
+    known = {each.name: each for each in parameters}
+    for name in hidden:
+        if name not in known:
+            meant = nearest(name, known)
+            raise ToolDefinitionError(
+                f"{label(function)} has no parameter {name!r} to hide; "
+                + (f"did you mean {meant!r}?" if meant else f"it has {', '.join(known) or 'none'}.")
+            )
+    for each in parameters:
+        if each.hidden and each.default is NOTHING and each.kind is not each.kind.VAR_KEYWORD:
+            raise ToolDefinitionError(
+                f"The parameter {each.name} of {label(function)} is hidden, and nothing gives it a "
+                "value; give it a default."
+            )
+
+
+def _check_names(function: Callable[..., Any], parameters: tuple[Parameter, ...]) -> None:
+    seen: dict[str, str] = {}
+    for each in parameters:
+        if not (each.injected or each.hidden):
+            other = seen.setdefault(each.alias, each.name)
+            if other != each.name:
+                raise ToolDefinitionError(
+                    f"{label(function)} has two parameters that callers know as {each.alias!r}: "
+                    f"{other} and {each.name}; change the alias of one."
+                )
+
+
+def _value(
+    parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
+) -> Any:  # noqa: ANN401  # whatever the function takes
+    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
+    if parameter.injected:
+        return context
+    if parameter.name in rest:
+        return rest.pop(parameter.name)
+    value = parameter.own_default()
+    if value is OMITTED and needed and parameter.default is not NOTHING:
+        return parameter.default
+    return value
+
+
+def _is_starred(parameter: Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+def _takes_more(parameter: Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_KEYWORD and not parameter.hidden
+
+
+def _passed_by_name(parameter: Parameter) -> bool:
+    by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
+    return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
+
+
+def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+    """The type without `Annotated` and without None beside it."""
+    annotation = bare(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        others = [part for part in get_args(annotation) if part is not NoneType]
+        return _plain(others[0]) if len(others) == 1 else annotation
+    return annotation
+
+
+def _is_skipped(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+    return get_origin(annotation) is Annotated and any(
+        SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
+    )
+
+
+def _says_none(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+    """Whether a type has None beside other types, so that leaving it out can only mean None."""
+    annotation = bare(annotation)
+    parts = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        return NoneType in parts or any(map(_says_none, parts))
+    return get_origin(annotation) is Literal and None in parts and len(parts) > 1

@@ -1,0 +1,94 @@
+"""FunctionToMCP: from a Python function to a tool that MCP clients can list and call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import Unpack
+
+from tools.conversion.arguments.arguments import Arguments
+from tools.conversion.callables.constructors import constructor
+from tools.conversion.callables.naming import tool_name
+from tools.conversion.callables.signature import read_signature, underlying
+from tools.conversion.callables.texts import description as described
+from tools.conversion.callables.texts import documentation
+from tools.conversion.invocation import Invocation
+from tools.conversion.results.output import Output
+from tools.core.errors import ToolDefinitionError
+from tools.core.spec import MARK, Effect, ToolOptions, ToolSpec, settle
+
+__all__ = ["FunctionToMCP"]
+
+
+class FunctionToMCP:
+    """Converts functions; it keeps nothing and needs no server."""
+
+    @staticmethod
+    def convert(
+        func: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        source: str = "builtin",
+        **overrides: Unpack[ToolOptions],
+    ) -> ToolSpec:
+        """Makes a tool of a function.
+
+        Names and types come from the signature, texts from `Annotated`, `Field` and the docstring,
+        scope, effects and the rest from `@tool`; without it a tool is sandboxed, and the worst is
+        supposed of what it does. A parameter of type RequestContext is given by the call path and
+        is not in the schema, nor is a hidden one.
+
+        Args:
+            func: A function, method, class, builtin, callable object, or partial of one.
+            name: The tool's name; by default the function's, or that of an object's class.
+            description: Text for the model; by default the docstring's.
+            source: Where the function comes from, as in ToolSpec.
+            **overrides: Options that hold whatever `@tool` said.
+
+        Returns:
+            The tool.
+
+        Raises:
+            ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+        """
+        function = underlying(func)
+        name = tool_name(func, name)
+        options = settle(name, getattr(function, MARK, {}), overrides)
+        signature = read_signature(func, hidden=options.pop("hidden", ()))
+        said = documentation(func)
+        arguments = Arguments(name, signature, said.parameters)
+        output = Output(name, signature.returns, said.returns)
+        called = constructor(func, arguments.refusal)
+        abandon = options["effects"] == {Effect.READ}
+        if description is None:
+            description = described(said)
+        options = {"title": name.replace("_", " ").strip().capitalize(), **options}
+        _check_sendable(name, options["title"], description, arguments.schema, output.schema)
+        return ToolSpec(
+            name=name,
+            description=description,
+            input_schema=arguments.schema,
+            output_schema=output.schema,
+            validate=arguments.validate,
+            invoke=Invocation(called, signature, output, abandon=abandon),
+            source=source,
+            **options,
+        )
+
+
+def _check_sendable(name: str, *parts: object) -> None:
+    """Refuses what no client could be sent: one such tool would hide all others of a list.
+
+    Raises:
+        ToolDefinitionError: A text of the definition has half of a surrogate pair.
+    """
+    try:
+        json.dumps(parts, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ToolDefinitionError(
+            f"A text of the tool {name!r} has half of a character, {half!a}; write the whole."
+        ) from error

@@ -1,0 +1,175 @@
+"""The run of a function: from validated arguments to the tool's result."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from tools.conversion.callables.signature import Signature, underlying
+from tools.conversion.results.opaque import error_text
+from tools.conversion.results.output import Output
+from tools.conversion.results.streams import (
+    collect,
+    collect_async,
+    is_async_stream,
+    is_stream,
+)
+from tools.core.context import RequestContext
+from tools.core.errors import InternalError, InvalidArgumentsError, ToolError
+from tools.core.failures import only_cause
+from tools.core.spec import ToolResult
+
+__all__ = ["Invocation"]
+
+DEFECTS = (PydanticSerializationError, ValidationError)
+"""Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a function raised in its thread; some exceptions would end more there than the call."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """What a function returned that only the event loop can go on with."""
+
+    value: Any
+
+
+class Invocation:
+    """One function, callable with what validation made of the arguments."""
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature, output: Output, *, abandon: bool
+    ) -> None:
+        """Remembers how the function is run.
+
+        Args:
+            function: The function.
+            signature: Its signature.
+            output: Its result.
+            abandon: Whether a cancelled call leaves a plain function to itself; else it is waited
+                for, because a write could still land after the caller was told that it did not.
+        """
+        self._function = function
+        self._signature = signature
+        self._output = output
+        self._abandon = abandon
+        called = underlying(function)
+        self._is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
+            getattr(called, "__call__", None)  # noqa: B004  # its kind is asked, not whether it is
+        )
+
+    async def __call__(self, values: dict[str, Any], context: RequestContext) -> ToolResult:
+        """Runs it once.
+
+        A plain function runs in a thread, and all of it there: what it yields and what it returns.
+        Whatever is awaitable is awaited, whatever can be iterated over once is collected.
+
+        Args:
+            values: What `ToolSpec.validate` returned.
+            context: For the parameters that are injected, and to report what is yielded.
+
+        Raises:
+            ToolError: If the function raises one, or a ValueError, whose text it is meant to tell.
+            RuntimeError: If it raises what only the interpreter should.
+            Exception: Whatever else it raises.
+        """
+        positional, named = self._signature.bind(values, context)
+        call = functools.partial(self._function, *positional, **named)
+        if self._is_async:
+            outcome: ToolResult | _Pending | _Raised = _Pending(call())
+        else:
+            outcome = await self._off_the_loop(self._run, call, context)
+        if isinstance(outcome, ToolResult):
+            return outcome
+        try:
+            value = await self._settled(outcome, context)
+        except BaseException as error:  # the function is not ours
+            judged = await self._judged(error)
+            if judged is error:
+                raise
+            raise judged from error
+        if isinstance(value, BaseModel):  # which may be of thousands of parts
+            return cast("ToolResult", await self._off_the_loop(self._output.result, value))
+        return self._output.result(value)
+
+    def _run(
+        self, call: Callable[[], Any], context: RequestContext
+    ) -> ToolResult | _Pending | _Raised:
+        """Runs a plain function, in its thread."""
+        try:
+            value = call()
+            if is_stream(value):
+                value = collect(value, context.report_progress)
+        except BaseException as error:  # noqa: BLE001  # the function is not ours
+            return _Raised(error)
+        if _is_pending(value):
+            return _Pending(value)
+        return self._output.result(value)
+
+    async def _settled(self, outcome: _Pending | _Raised, context: RequestContext) -> Any:  # noqa: ANN401  # whatever it returns
+        """What the function returns in the end."""
+        if isinstance(outcome, _Raised):
+            raise outcome.error
+        value = outcome.value
+        while inspect.isawaitable(value) or isinstance(value, concurrent.futures.Future):
+            if isinstance(value, concurrent.futures.Future):
+                value = asyncio.wrap_future(value)
+            value = await value
+        if is_async_stream(value):
+            return await collect_async(value, context.report_progress)
+        if not is_stream(value):
+            return value
+        collected = await self._off_the_loop(_guarded, collect, value, context.report_progress)
+        return await self._settled(collected, context)
+
+    async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # handed through
+        return await anyio.to_thread.run_sync(
+            functools.partial(function, *arguments), abandon_on_cancel=self._abandon
+        )
+
+    async def _judged(self, error: BaseException) -> BaseException:
+        """What the caller is told of what the function raised."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+            return error
+        cause = only_cause(error)
+        if isinstance(cause, ToolError):
+            return cause
+        if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
+            if self._signature.given:
+                return InvalidArgumentsError(error_text(cause) or "The tool refused the arguments.")
+            return InternalError(error_text(cause) or "The tool failed.")
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            return error
+        return RuntimeError(f"{type(error).__name__} came out of a tool.")
+
+
+def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:  # noqa: ANN401  # handed through
+    try:
+        return _Pending(function(*arguments))
+    except BaseException as error:  # noqa: BLE001  # the iterator is not ours
+        return _Raised(error)
+
+
+def _is_pending(value: object) -> bool:
+    return (
+        inspect.isawaitable(value)
+        or isinstance(value, concurrent.futures.Future)
+        or is_async_stream(value)
+    )

@@ -1,0 +1,1 @@
+"""Results: their schema, and any Python value as JSON."""

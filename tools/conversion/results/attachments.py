@@ -1,0 +1,166 @@
+"""Images and sounds inside results: they are taken out, and a short note stands in their place."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+from pydantic import BaseModel
+
+from tools.conversion.results.replacement import replaced
+from tools.core.media import Media
+
+__all__ = ["NOTE", "is_shown", "lines", "media_of", "note", "without_data"]
+
+NOTE: dict[str, Any] = {
+    "type": "object",
+    "description": "An image or a sound, which stands beside this result.",
+    "properties": {
+        "media": {"type": "integer", "description": "Its place among them, from 0."},
+        "mime_type": {"type": "string", "description": "Its format."},
+        "bytes": {"type": "integer", "description": "Its size."},
+    },
+    "required": ["media", "mime_type", "bytes"],
+}
+"""JSON Schema of what stands in the place of an image or a sound."""
+HELPERS = ("to_image_content", "to_audio_content")
+"""How helper classes for MCP servers call what gives their content block."""
+DISPLAYS = (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"))
+"""How objects show themselves in notebooks (IPython, "Rich display")."""
+JPEG_MODES = frozenset({"CMYK", "L", "RGB"})
+PNG_MODES = frozenset({"1", "I", "I;16", "L", "LA", "P", "RGB", "RGBA"})
+BLOCKS = ("audio", "image", "resource", "resource_link", "text")
+"""The types of content blocks (MCP 2026-07-28, ContentBlock)."""
+
+
+def is_shown(kind: type) -> bool:
+    """Whether every instance of a class is an image or a sound."""
+    methods = ("savefig", *HELPERS)
+    return (
+        issubclass(kind, Media)
+        or _is_picture(kind)
+        or any(_has(kind, method) for method in methods)
+    )
+
+
+def media_of(value: Any) -> Media | None:  # noqa: ANN401  # any value
+    """The image or sound that a value is, as a file; None where it is none.
+
+    A picture of Pillow becomes a PNG, or a JPEG if it was read from one; a figure of matplotlib
+    becomes a PNG, and what can show itself in a notebook what it shows there.
+
+    Raises:
+        ValueError: If it has no data.
+    """
+    kind = type(value)
+    if isinstance(value, type):
+        return None
+    if isinstance(value, Media):
+        return value
+    if _is_picture(kind):
+        return _picture(value)
+    if _has(kind, "savefig"):
+        file = BytesIO()
+        value.savefig(file, format="png")
+        return Media.of(file.getvalue())
+    for helper in HELPERS:
+        if _has(kind, helper):
+            return _in_block(getattr(value, helper)(), "data")
+    return _display(value)
+
+
+def note(media: Media, place: int) -> dict[str, Any]:
+    """What stands in the place of an image or a sound; it fits NOTE."""
+    return {"media": place, "mime_type": media.mime_type, "bytes": len(media.data)}
+
+
+def without_data(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any value
+    """A value in which MCP content blocks have their images and sounds taken out.
+
+    They are models of classes that cannot be imported here, and stay such models, so that they
+    still fit what the function promises.
+
+    Args:
+        value: Anything; it is not changed.
+        shown: What was taken out is added to it.
+    """
+    return replaced(value, partial(_emptied, shown=shown))
+
+
+def lines(value: Any) -> list[str | None]:  # noqa: ANN401  # any value
+    """The texts of content blocks, None for one without; empty where a value is no block or list.
+
+    Args:
+        value: A block or a list of blocks.
+    """
+    blocks = value if isinstance(value, list | tuple) else [value]
+    for block in blocks:
+        if not isinstance(block, BaseModel) or block.__dict__.get("type") not in BLOCKS:
+            return []
+    return [getattr(block, "text", None) for block in blocks]
+
+
+def _emptied(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any value
+    if not isinstance(value, BaseModel):
+        return value
+    place = f"media {len(shown)}"
+    if getattr(value, "type", None) in {"image", "audio"}:
+        field = "data"
+    elif isinstance(getattr(value, "blob", None), str) and hasattr(value, "uri"):
+        field = "blob"
+    else:
+        return value
+    media = _in_block(value, field)
+    if media is None:
+        return value
+    shown.append(media)
+    return value.model_copy(update={field: place})
+
+
+def _in_block(block: Any, field: str) -> Media | None:  # noqa: ANN401  # a block of any library
+    """What is in a block of an image or a sound, or in the contents of a resource that is one."""
+    mime_type = getattr(block, "mime_type", None) or getattr(block, "mimeType", None)
+    text = getattr(block, field, None)
+    if not isinstance(text, str) or not isinstance(mime_type, str):
+        return None
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    if not data:
+        return None
+    if mime_type.startswith("image/"):
+        return Media("image", data, mime_type)
+    return Media("audio", data, mime_type) if mime_type.startswith("audio/") else None
+
+
+def _is_picture(kind: type) -> bool:
+    """Whether a class is Pillow's Image, or inherits from it."""
+    return any(base.__module__ == "PIL.Image" and base.__name__ == "Image" for base in kind.__mro__)
+
+
+def _picture(image: Any) -> Media:  # noqa: ANN401  # a picture of Pillow
+    file = BytesIO()
+    if image.format == "JPEG" and image.mode in JPEG_MODES:
+        image.save(file, "JPEG", quality="keep")
+    else:
+        drawn = image if image.mode in PNG_MODES else image.convert("RGB")
+        drawn.save(file, "PNG", save_all=getattr(image, "is_animated", False))
+    return Media.of(file.getvalue())
+
+
+def _display(value: Any) -> Media | None:  # noqa: ANN401  # any value
+    for method, mime_type in DISPLAYS:
+        if _has(type(value), method):
+            shown = getattr(value, method)()
+            data = shown[0] if isinstance(shown, tuple) else shown  # the rest is metadata
+            if data:
+                data = b64decode(data) if isinstance(data, str) else bytes(data)
+                return Media("image", data, mime_type)
+    return None
+
+
+def _has(kind: type, method: str) -> bool:
+    return callable(getattr(kind, method, None))

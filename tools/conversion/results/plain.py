@@ -1,0 +1,226 @@
+"""The plain JSON form of any Python value."""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64encode
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import cache, partial
+from inspect import isawaitable, iscoroutine
+from io import BytesIO, IOBase, StringIO
+from types import NoneType
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+from tools.conversion.errors import UnsendableError
+from tools.conversion.results.attachments import media_of, note, without_data
+from tools.conversion.results.foreign import is_foreign, json_form, native
+from tools.conversion.results.opaque import attributes, is_mute, label, own_text
+from tools.core.media import Media
+
+__all__ = ["MOST_ITEMS", "bounded", "ordered", "plain"]
+
+MOST_ITEMS = 1_000_000
+"""Items that are taken of something that may never end."""
+READY = frozenset({NoneType, bool, int})
+"""Types whose values are JSON as they are."""
+SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
+"""Types whose values pydantic makes a text of."""
+
+
+def plain(value: Any, shown: list[Media] | None = None) -> Any:  # noqa: ANN401  # any JSON comes out
+    """A value as JSON can say it, with nothing that an encoder or a client would stumble over.
+
+    NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
+    lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
+    value, an image or a sound a note, and half of a surrogate pair a question mark. An object of
+    which nothing is known becomes its own text, else an object of its public attributes.
+
+    Args:
+        value: Any value; models and dataclasses become objects.
+        shown: Images and sounds are added to it in their order.
+
+    Raises:
+        UnsendableError: If it, or something in it, has no form that could be sent.
+        RecursionError: If it contains itself or is nested too deeply.
+    """
+    return _plain(value, [] if shown is None else shown)
+
+
+def ordered(items: list[Any]) -> list[Any]:
+    """The items of a set, which has no order of its own, in one that is always the same.
+
+    NaN and the infinities are one null, which is the first.
+    """
+    rest = [item for item in items if item is not None]
+    first = [None] if len(rest) < len(items) else []
+    try:
+        return [*first, *sorted(rest)]
+    except TypeError:
+        return [*first, *sorted(rest, key=to_json)]
+
+
+def bounded(values: Iterable[Any]) -> Iterator[Any]:
+    """The same values one by one.
+
+    Raises:
+        UnsendableError: If there are more than MOST_ITEMS, and perhaps no end.
+    """
+    for place, value in enumerate(values):
+        if place == MOST_ITEMS:
+            raise UnsendableError(f"more than {MOST_ITEMS:,} items; return fewer")
+        yield value
+
+
+def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+    kind = type(value)
+    if kind in READY:
+        return value
+    if kind is str:
+        return value if value.isascii() else _sound(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is dict:
+        return _object(value, shown)
+    if kind is list or kind is tuple:
+        return _list(value, shown)
+    if kind in SIMPLE:
+        return to_jsonable_python(value)
+    return _other(value, shown)
+
+
+def _other(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+    match value:
+        case str():
+            return _sound(value)
+        case int():
+            return int(value)
+        case float():
+            return _plain(float(value), shown)
+        case bytes() | bytearray() | memoryview():
+            return b64encode(bytes(value)).decode()
+        case Mapping():
+            return _object(value, shown)
+        case type():
+            return label(value)
+        case Enum():
+            return _plain(value.value, shown)
+    return _instance(value, shown)
+
+
+def _instance(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSON
+    """The form of an object of a class that is neither builtin nor an enum."""
+    if isinstance(value, BaseModel):
+        return _plain(_taken_apart(without_data(value, shown)), shown)
+    media = media_of(value)
+    if media is not None:
+        shown.append(media)
+        return note(media, len(shown) - 1)
+    if is_foreign(type(value)):
+        form = json_form(value, partial(_plain, shown=shown))
+        return _opaque(value, shown) if form is NotImplemented else form
+    if is_dataclass(value):
+        return _plain(_taken_apart(without_data(value, shown)), shown)
+    return _collection(value, shown)
+
+
+def _collection(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+    kind = type(value)
+    match value:
+        case AbstractSet():
+            return ordered(_list(list(value), shown))
+        case list() | tuple() | deque() | range():
+            return _list(list(bounded(value)), shown)
+        case BytesIO() | StringIO():
+            return _plain(value.getvalue(), shown)
+        case IOBase():
+            raise UnsendableError("an open file; return what is in it, or its path")
+        case re.Match():
+            return _plain(_match(value), shown)
+    _refuse_waiting(value)
+    if hasattr(kind, "tolist"):
+        return _plain(value.tolist(), shown)
+    if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
+        return _object({key: value[key] for key in value.keys()}, shown)  # noqa: SIM118  # a sqlite3.Row iterates over its values
+    if hasattr(kind, "__next__") or (is_mute(kind) and isinstance(value, Collection)):
+        return _list(list(bounded(value)), shown)
+    return _opaque(value, shown)
+
+
+def _refuse_waiting(value: object) -> None:
+    if isawaitable(value) or hasattr(type(value), "__aiter__"):
+        if iscoroutine(value):
+            value.close()
+        kind = type(value).__name__
+        raise UnsendableError(f"a {kind} inside its result; await it before it returns")
+
+
+def _opaque(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSON
+    try:
+        return to_jsonable_python(value)
+    except PydanticSerializationError:
+        text = own_text(value)
+    return (
+        _sound(text)
+        if text is not None
+        else _object(attributes(value), shown) or label(type(value))
+    )
+
+
+def _list(values: Any, shown: list[Media]) -> list[Any]:  # noqa: ANN401  # a list or tuple
+    kinds = set(map(type, values))
+    alike = (
+        kinds <= READY
+        or (kinds == {float} and all(map(math.isfinite, values)))
+        or (kinds == {str} and all(map(str.isascii, values)))
+    )
+    return list(values) if alike else [_plain(value, shown) for value in values]
+
+
+def _object(values: Mapping[Any, Any], shown: list[Media]) -> dict[str, Any]:
+    plain = {
+        key if type(key) is str and key.isascii() else _key(key, shown): _plain(value, shown)
+        for key, value in values.items()
+    }
+    if len(plain) < len(values):
+        raise UnsendableError(f"a {type(values).__name__} in which two keys have the same text")
+    return plain
+
+
+def _key(key: Any, shown: list[Media]) -> str:  # noqa: ANN401  # whatever is hashable
+    if isinstance(key, str):
+        return _sound(key)
+    try:
+        (text,) = to_jsonable_python({native(key): None}, bytes_mode="base64")
+    except (PydanticSerializationError, TypeError):
+        form = _plain(key, shown)
+        text = form if isinstance(form, str) else to_json(form).decode()
+    return _sound(text)
+
+
+def _match(found: re.Match[Any]) -> dict[str, Any]:
+    span = {"text": found.group(), "start": found.start(), "end": found.end()}
+    return {**span, "groups": found.groups(), "named": found.groupdict()}
+
+
+def _sound(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+@cache
+def _anything() -> TypeAdapter[Any]:
+    return TypeAdapter(Any)
+
+
+def _taken_apart(value: Any) -> Any:  # noqa: ANN401  # an object of a model or dataclass
+    return _anything().dump_python(value, by_alias=True)

@@ -1,0 +1,156 @@
+"""The tools that are found in a function file, and what keeps others from being one."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.errors import ToolDefinitionError
+from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
+from tools.functions.importing import OUR_PACKAGES, FileImport
+from tools.functions.messages import Problem
+
+__all__ = ["Found", "load"]
+
+SCOPES = {ToolScope.SANDBOXED, ToolScope.SYSTEM}
+"""What a worker can be given: the store and other servers are the server's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file holds.
+
+    Attributes:
+        specs: Its tools, in the order of the file; None if it could not be imported.
+        problems: Why not, or which of its functions are no tools.
+        files: What it imported from beside it, or would have.
+    """
+
+    specs: list[ToolSpec] | None
+    problems: list[Problem]
+    files: list[str]
+
+
+def load(path: Path, source: str) -> Found:
+    """Imports a file and converts its functions.
+
+    Args:
+        path: The file.
+        source: Its text, which may be older than the file.
+    """
+    importing = FileImport(path)
+    try:
+        specs, problems = _tools(importing.run(source), path)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
+        return Found(None, [_failure(error, path)], importing.files)
+    return Found(specs, problems, importing.files)
+
+
+def _tools(module: ModuleType, path: Path) -> tuple[list[ToolSpec], list[Problem]]:
+    hints = getattr(module, MARK, {})
+    if not isinstance(hints, Mapping):
+        raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
+    settle(f"{MARK} in {path.name}", hints)
+    specs, problems = [], []
+    for name, function in _public(module):
+        try:
+            if not _is_meant(module, name, function):
+                _refuse_untyped(name, function)
+            specs.append(_spec(name, function, hints, path))
+        except ToolDefinitionError as error:
+            problems.append(Problem(str(error), _line_of(function)))
+    return specs, problems
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The functions that are meant to be used from outside: by `__all__`, by mark or by name."""
+    listed = getattr(module, "__all__", None)
+    seen: set[int] = set()
+    for name, value in vars(module).items():
+        if not callable(value) or id(value) in seen:
+            continue
+        named = not name.startswith("_") if listed is None else name in listed
+        if named and (hasattr(value, MARK) or _is_function_of(module, value)):
+            seen.add(id(value))
+            yield name, value
+
+
+def _is_function_of(module: ModuleType, value: object) -> bool:
+    if inspect.isclass(value) or getattr(value, "__module__", None) != module.__name__:
+        return False
+    return inspect.isroutine(value) or hasattr(value, "__wrapped__")
+
+
+def _is_meant(module: ModuleType, name: str, function: Callable[..., Any]) -> bool:
+    """Whether its author says in so many words that it is a tool."""
+    return hasattr(function, MARK) or name in getattr(module, "__all__", ())
+
+
+def _spec(
+    name: str, function: Callable[..., Any], hints: Mapping[str, Any], path: Path
+) -> ToolSpec:
+    options = settle(name, hints, getattr(function, MARK, {}))
+    if options["scope"] not in SCOPES:
+        raise ToolDefinitionError(
+            f"{name} has the scope {options['scope']}, which a function file cannot have; use "
+            f"{' or '.join(sorted(SCOPES))}."
+        )
+    # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
+    converting = {**options, "effects": frozenset({Effect.EXECUTE})}
+    own_name = None if getattr(function, "__name__", "") == name else name
+    spec = FunctionToMCP.convert(function, name=own_name, source=f"function:{path}", **converting)
+    return replace(spec, effects=options["effects"])
+
+
+def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
+    definition = inspect.unwrap(function)
+    if (
+        not getattr(definition, "__annotations__", None)
+        and inspect.signature(definition).parameters
+    ):
+        raise ToolDefinitionError(
+            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
+            "name with an underscore."
+        )
+
+
+def _failure(error: BaseException, path: Path) -> Problem:
+    """Where and why an import failed, as an author wants to read it."""
+    if isinstance(error, ToolDefinitionError):
+        return Problem(str(error))
+    if isinstance(error, SyntaxError):
+        text = f"{type(error).__name__}: {error.msg}"
+        if error.filename == str(path):
+            return Problem(text, error.lineno, error.offset)
+        place = f" ({error.filename}, line {error.lineno})" if error.filename else ""
+        return Problem(f"{text}{place}")
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError):
+        text += f". {_remedy(error.name or '')}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = next((frame for frame in reversed(frames) if frame.filename == str(path)), None)
+    if own is None:
+        return Problem(text)
+    return Problem(text, own.lineno, None if own.colno is None else own.colno + 1)
+
+
+def _remedy(missing: str) -> str:
+    package = missing.partition(".")[0]
+    if package in OUR_PACKAGES:
+        return f"Your own {package!r} hides the one of Toolcrib; rename yours to import both"
+    return (
+        f"Add it to the dependencies in the file's `# /// script` block, or install it where "
+        f"{sys.executable} finds it"
+    )
+
+
+def _line_of(function: Callable[..., Any]) -> int | None:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return getattr(code, "co_firstlineno", None)

@@ -1,0 +1,241 @@
+"""One worker process, as the server sees it: started, called, retired, and never waited for."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, TaskStatus
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from tools.core.context import RequestContext
+from tools.core.spec import ToolResult
+from tools.functions import start
+from tools.functions.messages import (
+    Load,
+    Loaded,
+    Message,
+    decode_loaded,
+    decode_result,
+    decoded,
+    encode,
+    encode_load,
+)
+from tools.functions.printed import log_printed
+
+__all__ = ["Worker", "WorkerEndedError"]
+
+logger = logging.getLogger("toolcrib")
+
+GRACE = 2.0
+"""Seconds in which a cancelled call has to end, and a worker that is told to."""
+DRAIN = 0.5
+"""Seconds for what a dead worker left in its pipes; a child of it may keep them open."""
+WAITING = 100
+"""Reports of progress that wait for a slow client; more are dropped."""
+
+Replies = MemoryObjectReceiveStream[Message]
+
+
+class WorkerEndedError(Exception):
+    """The process ended before it had answered; the text says how."""
+
+
+class Worker:
+    """One process that runs one version of one function file; see `run`.
+
+    A call that does not end when it is cancelled retires its worker: it is given nothing more, and
+    is killed as soon as only such calls are left.
+
+    Attributes:
+        loaded: What it made of the file.
+        retired: Whether it is not to be called any more.
+    """
+
+    def __init__(self, name: str, process: Process, group: TaskGroup) -> None:
+        self.loaded: Loaded | None = None
+        self.retired = False
+        self._name = name
+        self._process = process
+        self._group = group
+        self._numbers = count(1)
+        self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
+        self._stuck: set[int] = set()
+        self._printing = anyio.CancelScope(shield=True)  # the last words count too
+
+    @staticmethod
+    async def run(
+        python: Path,
+        load: Load,
+        variables: Mapping[str, str],
+        *,
+        task_status: TaskStatus[Worker],
+    ) -> None:
+        """Runs a worker until it ends; started with it when it has loaded its file.
+
+        Args:
+            python: The interpreter.
+            load: What it is to run.
+            variables: Its environment variables.
+            task_status: Given the worker.
+
+        Raises:
+            WorkerEndedError: If it ended before it had loaded the file.
+        """
+        process = await anyio.open_process(
+            [python, "-P", start.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=load.root,
+            env=variables,
+            start_new_session=True,  # so that its children can be killed with it
+        )
+        try:
+            async with anyio.create_task_group() as group:
+                worker = Worker(Path(load.path).name, process, group)
+                await worker._serve(load, task_status)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+        if worker.loaded is None:
+            raise WorkerEndedError(_ending(process))
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """Runs a tool; a failure of it is a result too.
+
+        Args:
+            name: The tool.
+            arguments: As the caller gave them; the worker checks them.
+            context: Whose call it is and how to report its progress.
+
+        Raises:
+            WorkerEndedError: If the process ended before the call.
+        """
+        number = next(self._numbers)
+        call = {"call": number, "name": name, "arguments": arguments}
+        line = encode({**call, "identity": asdict(context.identity)})
+        self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
+        try:
+            await self._send(line)
+            async for reply in replies:
+                if "result" in reply:
+                    return decode_result(reply)
+                await context.report_progress(reply["done"], reply["total"], reply["message"])
+            await self._process.wait()
+            raise WorkerEndedError(_ending(self._process))
+        finally:
+            if number in self._calls:  # cancelled, or its caller is gone
+                self._group.start_soon(self._cancel, number, replies)
+            else:
+                replies.close()
+
+    def retire(self) -> None:
+        """Gives it no more calls, and lets it end after those that it has."""
+        self.retired = True
+        if self._calls.keys() <= self._stuck:
+            self._group.start_soon(_end, self._process, 0 if self._stuck else GRACE)
+
+    async def _serve(self, load: Load, task_status: TaskStatus[Worker]) -> None:
+        self._group.start_soon(self._log_printed)
+        self._group.start_soon(self._read, task_status)
+        try:
+            await self._send(encode(encode_load(load)))
+            await self._process.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(self._process, DRAIN)
+            deadline = anyio.current_time() + DRAIN
+            self._group.cancel_scope.deadline = self._printing.deadline = deadline
+
+    async def _log_printed(self) -> None:
+        with self._printing:
+            await log_printed(cast("ByteReceiveStream", self._process.stderr), self._name)
+
+    async def _read(self, task_status: TaskStatus[Worker]) -> None:
+        """Takes what the worker says until it hangs up."""
+        try:
+            async for message in decoded(cast("ByteReceiveStream", self._process.stdout)):
+                if "loaded" in message and self.loaded is None:
+                    self.loaded = decode_loaded(message)
+                    task_status.started(self)
+                elif "log" in message:
+                    logger.log(message["log"], "%s: %s", self._name, message["text"])
+                else:
+                    self._take(message)
+        except Exception:  # whatever it says, it is the worker's fault and ends no more than it
+            logger.exception("The worker of %s says what it should not, and is ended", self._name)
+            _kill(self._process)
+        finally:
+            self.retired = True
+            for call in self._calls.values():
+                call.close()
+            self._calls.clear()
+        await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
+
+    def _take(self, message: Message) -> None:
+        if "progress" in message:
+            call = self._calls.get(message["progress"])  # a function may go on after its end
+            if call and call.statistics().current_buffer_used < WAITING:
+                _hand(message, call)
+            return
+        number = message["result"]
+        with self._calls.pop(number) as call:
+            _hand(message, call)
+        self._stuck.discard(number)
+        if self.retired:
+            self.retire()
+
+    async def _cancel(self, number: int, replies: Replies) -> None:
+        """Stops a call in the worker; one that goes on retires the worker."""
+        with replies:
+            with anyio.move_on_after(GRACE):
+                await self._send(encode({"cancel": number}))
+                async for _ in replies:
+                    pass
+                return
+        self._stuck.add(number)
+        self.retire()
+
+    async def _send(self, line: bytes) -> None:
+        # A worker that has ended is noticed by the reader.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await cast("ByteSendStream", self._process.stdin).send(line)
+
+
+def _hand(message: Message, call: MemoryObjectSendStream[Message]) -> None:
+    with suppress(anyio.BrokenResourceError):  # nobody waits for a call that was stuck
+        call.send_nowait(message)
+
+
+async def _end(process: Process, grace: float) -> None:
+    """Ends a process and its children: at its own pace for some seconds, then at once."""
+    with anyio.move_on_after(grace):
+        if process.stdin:
+            await process.stdin.aclose()
+        await process.wait()
+    _kill(process)
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, of a zombie
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ending(process: Process) -> str:
+    code = process.returncode
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

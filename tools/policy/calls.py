@@ -1,0 +1,91 @@
+"""A call as rules see it: its tool, and what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
+from tools.policy.paths import first_component, relative_path
+from tools.policy.specifiers import argument_of
+from tools.policy.urls import Address
+
+__all__ = ["Call", "reads_files", "writes_files"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call.
+
+    Attributes:
+        spec: Its tool.
+        arguments: Its arguments, as validation made them.
+        roots: The root, absolute, in each of its spellings.
+    """
+
+    spec: ToolSpec
+    arguments: Mapping[str, Any]
+    roots: tuple[str, ...]
+
+    @property
+    def kind(self) -> SubjectKind | None:
+        """How rules compare what it is about."""
+        return self.spec.subject.kind if self.spec.subject else None
+
+    @cached_property
+    def subject(self) -> str | None:
+        """What it is about, as it is given; None where it is about nothing."""
+        if self.spec.subject is None:
+            return None
+        given = argument_of(self.spec.input_schema, self.arguments, self.spec.subject.parameter)
+        return None if given is None else str(given)
+
+    @cached_property
+    def path(self) -> str | None:
+        """The path it is about, relative to the root; None where it is about none.
+
+        A tool that works beneath the root is about the whole of it where no path is given.
+        """
+        if self.kind is not SubjectKind.PATH:
+            return None
+        given = self.subject
+        if given is None:
+            return "." if self.spec.scope is ToolScope.SANDBOXED else None
+        return relative_path(given, self.roots)
+
+    @cached_property
+    def address(self) -> Address | None:
+        """The URL that it is about; None where programs might not agree on what it means."""
+        try:
+            return Address.parse(self.subject or "")
+        except ValueError:
+            return None
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """By what rules that could mean it are found (`Fitted.key`); None where any could."""
+        match self.kind:
+            case SubjectKind.PATH:
+                return () if self.path is None else first_component(self.path)
+            case SubjectKind.URL:
+                return None if self.address is None else (self.address.host,)
+            case _:
+                return ()
+
+    @property
+    def method(self) -> str:
+        """The method of its request."""
+        given = argument_of(self.spec.input_schema, self.arguments, "method")
+        return str(given or "GET").upper()
+
+
+def reads_files(spec: ToolSpec) -> bool:
+    """Whether a tool about a path reads what is there."""
+    return Effect.READ in spec.effects or not writes_files(spec)
+
+
+def writes_files(spec: ToolSpec) -> bool:
+    """Whether a tool about a path changes what is there; of the scope context only the store is."""
+    return Effect.WRITE in spec.effects and spec.scope is not ToolScope.CONTEXT

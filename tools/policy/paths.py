@@ -1,0 +1,156 @@
+"""Paths in rules: globs relative to the root, compared component by component."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tools.policy.wildcards import Wildcard
+from tools.sandbox.files.obeyed import folded
+
+__all__ = ["PathPattern", "first_component", "path_rule", "relative_path"]
+
+ANY_DEPTH = None
+"""`**`: any number of components."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A path in a rule.
+
+    Attributes:
+        components: What each component has to be; None stands for any number of components.
+        folded: The same without case and Unicode forms, for rules that ask or deny.
+        roots: Before what a path is put to be compared: the root in each of its spellings where the
+            rule has an absolute path, else nothing.
+    """
+
+    components: tuple[Wildcard | None, ...]
+    folded: tuple[Wildcard | None, ...]
+    roots: tuple[tuple[str, ...], ...] = ((),)
+
+    @classmethod
+    def parse(cls, text: str, roots: Sequence[str] = ()) -> PathPattern:
+        """Reads `*`, `?` (within a component) and `**` (any components).
+
+        Args:
+            text: Relative to the root, or absolute.
+            roots: The root, absolute, in each of its spellings.
+
+        Raises:
+            ValueError: If it can never match.
+        """
+        parts = [part for part in text.split("/") if part not in {"", "."}]
+        if ".." in parts:
+            raise ValueError(f"{text!r} has .., which no path has; such as 'src/**'")
+        if text == "~" or text.startswith("~/"):
+            raise ValueError(f"{text!r}: write the home directory out, or a path from the root")
+        for part in parts:
+            if "**" in part and part != "**":
+                raise ValueError(f"in {text!r}, ** has to be a whole component, such as 'src/**'")
+        components = tuple(map(_wildcard, parts))
+        forgiving = tuple(map(_forgiving, parts, components))
+        if not text.startswith("/"):
+            return cls(components, forgiving)
+        prefixes = tuple(tuple(filter(None, root.split("/"))) for root in roots)
+        return cls(components, forgiving, prefixes)
+
+    @property
+    def first(self) -> str | None:
+        """What `first_component` says of every path that it names; None where that differs."""
+        wanted = self.folded[0] if self.folded and self.roots == ((),) else None
+        return None if wanted is None else wanted.literal
+
+    def matches(self, path: str) -> bool:
+        """Whether it names this path, which is relative and normalised."""
+        parts = _parts(path)
+        return any(_matches(self.components, [*root, *parts], beneath=False) for root in self.roots)
+
+    def covers(self, path: str) -> bool:
+        """Whether it names this path or a directory above it, as forgiving file systems compare."""
+        parts = _folded_parts(path)
+        return any(
+            _matches(self.folded, [*map(folded, root), *parts], beneath=True) for root in self.roots
+        )
+
+
+def first_component(path: str) -> tuple[str, ...]:
+    """The first component as forgiving file systems compare it; nothing of the root itself."""
+    return _folded_parts(path)[:1]
+
+
+def path_rule(path: str) -> str:
+    """The pattern that stands for one path alone; empty where none can."""
+    if path != path.strip() or not path.isprintable():
+        return ""
+    # A leading ./ keeps it from being read as name=value or as a URL.
+    return "./" + re.sub(r"[\\*?'\"|&;]", r"\\\g<0>", path)
+
+
+def relative_path(path: str, roots: Sequence[str]) -> str | None:
+    """A path as it is spelled, relative to the root and without `.` and `..`.
+
+    Args:
+        path: Relative to the root, or absolute.
+        roots: The root, absolute, in each of its spellings.
+
+    Returns:
+        None where it is spelled as leading out of the root.
+    """
+    if path.startswith("/"):
+        absolute = "/" + posixpath.normpath(path).lstrip("/")
+        for root in roots:
+            if absolute == root or absolute.startswith(root.rstrip("/") + "/"):
+                return absolute[len(root) :].strip("/") or "."
+        return None
+    if path and "/" not in path and path not in {".", ".."}:
+        return path
+    normal = posixpath.normpath(path)
+    return None if normal == ".." or normal.startswith("../") else normal
+
+
+def _parts(path: str) -> list[str]:
+    return [] if path == "." else path.split("/")
+
+
+@lru_cache(maxsize=64)
+def _folded_parts(path: str) -> tuple[str, ...]:
+    return tuple(map(folded, _parts(path)))
+
+
+def _wildcard(part: str) -> Wildcard | None:
+    return ANY_DEPTH if part == "**" else Wildcard.parse(part, single=True)
+
+
+def _forgiving(part: str, wanted: Wildcard | None) -> Wildcard | None:
+    """What a component has to be without case and Unicode forms."""
+    if wanted is None or wanted.literal is None:
+        return _wildcard(folded(part))
+    return Wildcard((folded(wanted.literal),))
+
+
+def _matches(
+    pattern: tuple[Wildcard | None, ...], components: Sequence[str], *, beneath: bool
+) -> bool:
+    """Compares with one step back to the last `**`, which is enough for globs."""
+    at = place = 0
+    back: tuple[int, int] | None = None
+    while place < len(components):
+        wanted = pattern[at] if at < len(pattern) else ...
+        if wanted is ANY_DEPTH:
+            back = (at, place)
+            at += 1
+        elif isinstance(wanted, Wildcard) and wanted.matches(components[place]):
+            at += 1
+            place += 1
+        elif wanted is ... and beneath:
+            return True
+        elif back is not None:
+            back = (back[0], back[1] + 1)
+            at, place = back[0] + 1, back[1]
+        else:
+            return False
+    return all(rest is ANY_DEPTH for rest in pattern[at:])

@@ -1,0 +1,123 @@
+"""Rules about places: judged of what a path turned out to be when it was opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tools.core.errors import PermissionDeniedError
+from tools.policy.index import Index
+from tools.policy.paths import PathPattern, first_component
+from tools.policy.verdict import Decision, Verdict
+
+__all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules", "closed_index"]
+
+
+def closed_index(rules: Sequence[tuple[str, PathPattern]]) -> Index[tuple[str, PathPattern]]:
+    """Rules that close places, found by the first component of these."""
+    return Index(rules, lambda rule: rule[1].first)
+
+
+class PlaceRules(Protocol):
+    """What the rules say of the files that one call opens."""
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Raises if the call may not use a place.
+
+        Args:
+            path: Where it really is, relative to the root, without links.
+            writing: Whether it is to be written.
+
+        Raises:
+            PermissionDeniedError: If a rule denies it, or asks about it and the person was asked
+                about another place.
+        """
+
+    def hides(self, path: str) -> bool:
+        """Whether a listing or a search leaves a place out, with all that is beneath it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPlaces:
+    """Places that rules deny, whichever tool would open them.
+
+    Attributes:
+        to_reads: Rules by their text, and which places each closes to reads.
+        to_writes: The same for writes.
+        tool: The tool that opens places.
+        reads: Whether what it writes tells it what was there.
+    """
+
+    to_reads: Index[tuple[str, PathPattern]]
+    to_writes: Index[tuple[str, PathPattern]]
+    tool: str = ""
+    reads: bool = True
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Raises if a rule denies the place."""
+        rule = self.closing(path, reading=self.reads or not writing, writing=writing)
+        if rule is not None:
+            done = "written" if writing else "read"
+            raise PermissionDeniedError(
+                f"{self.tool} was not run on {path!r}: the rule {rule!r} (settings) lets it not be "
+                f"{done}.",
+                next_actions=["Work on other files, or ask the user to change the rule."],
+            )
+
+    def hides(self, path: str) -> bool:
+        """Whether a rule closes the place to reads."""
+        return self.closing(path, reading=True, writing=False) is not None
+
+    def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
+        """The rule that closes a place; None where none does."""
+        keys = first_component(path)
+        indexes = (*((self.to_reads,) if reading else ()), *((self.to_writes,) if writing else ()))
+        near = (each for index in indexes for each in index.about(keys))
+        return next((rule for rule, pattern in near if pattern.covers(path)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPlaces:
+    """Places of a call about a path, which rules may judge otherwise once it is open.
+
+    Attributes:
+        closed: What is denied to every tool.
+        spelled: The path that was judged; None where it leads out of the root.
+        was_asked: Tells whether a person had to be asked about it.
+        judge: Judges the same call about another path.
+        asking: The rules that ask about a path.
+    """
+
+    closed: ClosedPlaces
+    spelled: str | None
+    was_asked: Callable[[], bool]
+    judge: Callable[[str], Decision]
+    asking: Callable[[str], frozenset[str]]
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Raises if a rule denies the place, or asks about it and not about the path given."""
+        self.closed.check(path, writing=writing)
+        if path == self.spelled:
+            return
+        decision = self.judge(path)
+        if decision.verdict is Verdict.ALLOW or self._was_meant(path, decision):
+            return
+        asks = decision.verdict is Verdict.ASK
+        raise PermissionDeniedError(
+            f"{self.closed.tool} was not run on {path!r}, which {self.spelled!r} leads to: "
+            f"the rule {decision.rule!r} ({decision.source}) "
+            + ("asks about it first." if asks else "denies it."),
+            next_actions=[f"Call it with the path {path!r} itself."] if asks else (),
+        )
+
+    def hides(self, path: str) -> bool:
+        """Whether a rule closes the place to reads."""
+        return self.closed.hides(path)
+
+    def _was_meant(self, path: str, decision: Decision) -> bool:
+        """Whether the person who was asked about the path given was asked about this place too."""
+        if decision.verdict is not Verdict.ASK or self.spelled is None:
+            return False
+        is_beneath = self.spelled == "." or path.startswith(self.spelled + "/")
+        return is_beneath and self.was_asked() and self.asking(path) <= self.asking(self.spelled)

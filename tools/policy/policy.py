@@ -1,0 +1,379 @@
+"""The policy: judges each call by the rules of the settings, then by those of the profile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
+from tools.policy.calls import Call, reads_files, writes_files
+from tools.policy.grants import fitted_grants, narrowest_rule
+from tools.policy.index import Index
+from tools.policy.matching import Fitted, fitted
+from tools.policy.paths import PathPattern
+from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
+from tools.policy.profiles import PROFILES
+from tools.policy.rules import Rule
+from tools.policy.shell.command_rules import NO_COMMAND_RULES, CommandRules
+from tools.policy.shell.likeness import Likeness
+from tools.policy.shell.lines import LineRules
+from tools.policy.shell.shell_command import ShellCommand
+from tools.policy.shell.words import LinePattern
+from tools.policy.specifiers import Arguments
+from tools.policy.verdict import Decision, Verdict
+
+__all__ = ["Policy"]
+
+SETTINGS = "settings"
+GRANT = "grant"
+
+
+class _FittedRules(Index[Fitted]):
+    """One list of rules as they are read for one tool.
+
+    Attributes:
+        commands: Those about commands.
+        whole: Those that say nothing of what a call is about.
+    """
+
+    def __init__(self, rules: Sequence[Fitted]) -> None:
+        super().__init__([rule for rule in rules if not _is_of_line(rule)], lambda rule: rule.key)
+        self.commands = CommandRules(rules)
+        self.whole = tuple(rule for rule in rules if rule.is_whole)
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.commands)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Everything of the policy that is about one tool.
+
+    Attributes:
+        spec: The tool.
+        deny: Rules that deny its calls.
+        ask: Rules that ask about them.
+        allow: Rules that allow them.
+        base: What the profile and its own confirmation say of calls that no rule fits, by whether
+            what it runs is confined.
+        confirm_if: Which calls its own confirmation means; None for all.
+        closed: Places that are denied to it.
+        has_paths: Whether any of the rules is about paths.
+        denying: The texts of the rules that deny.
+    """
+
+    spec: ToolSpec
+    deny: _FittedRules
+    ask: _FittedRules
+    allow: _FittedRules
+    base: dict[bool, tuple[Decision, Decision | None]]
+    confirm_if: Arguments | None
+    closed: ClosedPlaces | None
+    has_paths: bool
+    denying: frozenset[str]
+
+
+class Policy:
+    """Judges calls.
+
+    Attributes:
+        profile: Name of the profile.
+        profile_rules: What it says, in the order of force.
+        rules: The rules of the settings.
+
+    Args:
+        profile: What holds where no rule of the settings fits: read-only, standard or trusting.
+        allow: Rules of calls that may run.
+        ask: Rules of calls that a person is asked about.
+        deny: Rules of calls that never run.
+        root: The directory that paths are relative to; without it, rules with absolute paths match
+            nothing.
+        find: Gives the tool of a name, for rules that close places to all tools by naming one.
+
+    Raises:
+        ValueError: If a rule cannot be read.
+        KeyError: If there is no such profile.
+    """
+
+    def __init__(
+        self,
+        profile: str = "standard",
+        *,
+        allow: Sequence[str] = (),
+        ask: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        root: Path | None = None,
+        find: Callable[[str], ToolSpec | None] = lambda _name: None,
+    ) -> None:
+        self.profile = profile
+        self.rules = {
+            Verdict.DENY: tuple(map(Rule.parse, deny)),
+            Verdict.ASK: tuple(map(Rule.parse, ask)),
+            Verdict.ALLOW: tuple(map(Rule.parse, allow)),
+        }
+        self.profile_rules = PROFILES[profile]
+        self._roots = () if root is None else _spellings(root)
+        self._find = find
+        self._fits: dict[str, _Fit] = {}
+
+    def judge(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        *,
+        confined: bool = False,
+        grants: Sequence[str] = (),
+    ) -> Decision:
+        """What the rules say of a call.
+
+        Args:
+            spec: The tool.
+            arguments: Its arguments, as validation made them.
+            confined: Whether what the tool runs is confined.
+            grants: Rules that were remembered of approvals; they answer questions, and lift no
+                denial.
+        """
+        fit = self._fit(spec)
+        call = Call(spec, arguments, self._roots)
+        base = self._base(fit, call, confined=confined)
+        if not (fit.deny or fit.ask or fit.allow or grants or fit.closed) and not _has_line(spec):
+            return base
+        hit = self._hit(fit, call)
+        if hit is not None and hit.verdict is Verdict.DENY:
+            return hit
+        if spec.passes_on:
+            return base
+        granted = _NO_RULES
+        if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
+            granted = _FittedRules(fitted_grants(grants, spec, self._roots))
+        if _has_line(spec) and isinstance(call.subject, str):
+            return self._judge_line(fit, call, granted, hit, base)
+        decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base
+        if decision.verdict is Verdict.ASK:
+            decision = _allowed(granted.about(call.keys), call, GRANT) or decision
+        return decision
+
+    def places(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PlaceRules | None:
+        """What the rules say of the files that a call may open; None where they say nothing."""
+        fit = self._fit(spec)
+        call = Call(spec, arguments, self._roots) if fit.has_paths else None
+        if call is None or call.subject is None:
+            return fit.closed
+        return JudgedPlaces(
+            closed=fit.closed or ClosedPlaces(closed_index(()), closed_index(()), spec.name),
+            spelled=call.path,
+            was_asked=lambda: self.judge(spec, arguments).verdict is Verdict.ASK,
+            judge=partial(self._judge_at, spec, arguments),
+            asking=partial(self._asking, fit, arguments),
+        )
+
+    def grant_for(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+        """The narrowest rule that allows this call again; empty where none is safe."""
+        text = narrowest_rule(Call(spec, arguments, self._roots))
+        if not text:
+            return ""
+        try:
+            Rule.parse(text)
+        except ValueError:
+            return ""
+        decision = self.judge(spec, arguments, grants=[text])
+        return text if decision.verdict is Verdict.ALLOW else ""
+
+    def _judge_line(
+        self,
+        fit: _Fit,
+        call: Call,
+        granted: _FittedRules,
+        hit: Decision | None,
+        base: Decision,
+    ) -> Decision:
+        """Judges a shell's line by the commands in it."""
+        otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
+        if otherwise.verdict is Verdict.ALLOW and not (fit.deny.commands or fit.ask.commands):
+            return otherwise
+        # What a command means may depend on the variables that are given with it.
+        is_plain = not call.arguments.get("env")
+        rules = LineRules(
+            deny=fit.deny.commands,
+            ask=fit.ask.commands,
+            allow=fit.allow.commands if is_plain and hit is None else NO_COMMAND_RULES,
+            grants=granted.commands if is_plain else NO_COMMAND_RULES,
+            otherwise=otherwise,
+        )
+        decision = rules.judge(ShellCommand.parse(call.subject or ""))
+        if decision.verdict is not Verdict.ASK or not granted or decision.rule in fit.denying:
+            return decision
+        return _allowed(granted.whole, call, GRANT) or decision
+
+    def _hit(self, fit: _Fit, call: Call) -> Decision | None:
+        """What rules say that deny or ask, commands of a shell aside."""
+        closing = _closing(fit.closed, call)
+        if closing is not None:
+            return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
+        doubt: Decision | None = None
+        for rules, verdict in ((fit.deny, Verdict.DENY), (fit.ask, Verdict.ASK)):
+            for rule in rules.about(call.keys):
+                alike = rule.forbids(call)
+                if alike is Likeness.YES and not (doubt and verdict is Verdict.ASK):
+                    return _decision(verdict, rule.rule.text, _what(rule, verdict, call))
+                if alike is Likeness.MAYBE and doubt is None:
+                    what = f"cannot be ruled out of {call.subject!r}, whose form is odd"
+                    doubt = _decision(Verdict.ASK, rule.rule.text, what)
+        return doubt
+
+    def _base(self, fit: _Fit, call: Call, *, confined: bool) -> Decision:
+        """What holds where no rule of the settings fits."""
+        said, confirmation = fit.base[confined]
+        if confirmation is None:
+            return said
+        if fit.confirm_if is not None and not fit.confirm_if.match(
+            call.spec.input_schema, call.arguments
+        ):
+            return said
+        return confirmation
+
+    def _judge_at(self, spec: ToolSpec, arguments: Mapping[str, Any], path: str) -> Decision:
+        """Judges the same call about another path."""
+        return self.judge(spec, {**arguments, _parameter(spec): path})
+
+    def _asking(self, fit: _Fit, arguments: Mapping[str, Any], path: str) -> frozenset[str]:
+        call = Call(fit.spec, {**arguments, _parameter(fit.spec): path}, self._roots)
+        near = fit.ask.about(call.keys)
+        return frozenset(rule.rule.text for rule in near if rule.forbids(call))
+
+    def _fit(self, spec: ToolSpec) -> _Fit:
+        fit = self._fits.get(spec.name)
+        if fit is None or fit.spec is not spec:
+            fit = self._fits[spec.name] = self._made(spec)
+        return fit
+
+    def _made(self, spec: ToolSpec) -> _Fit:
+        # What a tool can be called by, it can be denied by; to be allowed it is named in full.
+        bare = self._bare(spec)
+        deny, ask, allow = (
+            list(filter(None, (fitted(rule, spec, self._roots, name) for rule in self.rules[of])))
+            for of, name in ((Verdict.DENY, bare), (Verdict.ASK, bare), (Verdict.ALLOW, ""))
+        )
+        return _Fit(
+            spec=spec,
+            deny=_FittedRules(deny),
+            ask=_FittedRules(ask),
+            allow=_FittedRules(allow),
+            base={confined: self._said(spec, confined=confined) for confined in (False, True)},
+            confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
+            closed=self._closed(spec),
+            has_paths=any(isinstance(each.pattern, PathPattern) for each in (*deny, *ask, *allow)),
+            denying=frozenset(rule.rule.text for rule in deny),
+        )
+
+    def _bare(self, spec: ToolSpec) -> str:
+        """What its own server calls a tool, where no tool of ours is called so; else empty."""
+        ours = self._find(spec.bare) if spec.bare else None
+        return spec.bare if ours is None or ours.server else ""
+
+    def _said(self, spec: ToolSpec, *, confined: bool) -> tuple[Decision, Decision | None]:
+        """What the profile says of a tool, and the tool of itself where that is stricter."""
+        if spec.passes_on:
+            reason = "The call that it makes is judged itself."
+            return Decision(Verdict.ALLOW, spec.name, "tool", reason), None
+        rule = next(
+            each
+            for each in self.profile_rules
+            if each.rule.selector.fits(spec) and (confined or not each.if_confined)
+        )
+        source = f"profile {self.profile}"
+        said = Decision(rule.verdict, rule.rule.text, source, rule.reason)
+        asks = spec.confirmation is Confirmation.REQUIRED or (
+            spec.confirmation is Confirmation.RECOMMENDED and self.profile != "trusting"
+        )
+        if not asks or said.verdict is Verdict.DENY:
+            return said, None
+        word = spec.confirmation.value
+        reason = f"{spec.name} wants a person's word first (confirmation {word})."
+        return said, Decision(Verdict.ASK, f"confirmation:{word}", "tool", reason)
+
+    def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
+        """The places that are denied to every tool."""
+        if spec.scope is ToolScope.MCP:
+            return None
+        found: dict[Effect, list[tuple[str, PathPattern]]] = {Effect.READ: [], Effect.WRITE: []}
+        for rule in self.rules[Verdict.DENY]:
+            for effect in self._closes(rule):
+                with contextlib.suppress(ValueError):  # then it counts for its own tool alone
+                    pattern = PathPattern.parse(rule.specifier, self._roots)
+                    found[effect].append((rule.text, pattern))
+        if not any(found.values()):
+            return None
+        return ClosedPlaces(
+            closed_index(found[Effect.READ]),
+            closed_index(found[Effect.WRITE]),
+            spec.name,
+            reads=Effect.READ in spec.effects,
+        )
+
+    def _closes(self, rule: Rule) -> tuple[Effect, ...]:
+        """To which effects a rule that denies closes a place; none where it is about no place."""
+        if rule.arguments is not None or not rule.specifier:
+            return ()
+        selector = rule.selector
+        if selector.place_effect is not None:
+            return (selector.place_effect,)
+        if selector.name:
+            spec = self._find(selector.name)
+            if spec is None or spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
+                return ()
+            return (Effect.WRITE if writes_files(spec) else Effect.READ,)
+        named = tuple(each for each in (Effect.READ, Effect.WRITE) if each in selector.effects)
+        return named or (Effect.READ, Effect.WRITE)
+
+
+def _is_of_line(rule: Fitted) -> bool:
+    return isinstance(rule.pattern, LinePattern)
+
+
+def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
+    for rule in rules:
+        if rule.permits(call):
+            return _decision(Verdict.ALLOW, rule.rule.text, "allows it", source)
+    return None
+
+
+def _closing(closed: ClosedPlaces | None, call: Call) -> str | None:
+    """The rule that closes the place that a call is about to the call's tool."""
+    if closed is None or call.kind is not SubjectKind.PATH or call.path is None:
+        return None
+    reading, writing = reads_files(call.spec), writes_files(call.spec)
+    return closed.closing(call.path, reading=reading, writing=writing)
+
+
+def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
+    """What a rule does to a call, as the rest of a sentence."""
+    if rule.problem:
+        return f"cannot be read, so that it counts for every call: {rule.problem}"
+    says = "denies" if verdict is Verdict.DENY else "asks about"
+    return f"{says} it" if rule.pattern is None else f"{says} {call.path or call.subject!r}"
+
+
+def _decision(verdict: Verdict, rule: str, what: str, source: str = SETTINGS) -> Decision:
+    return Decision(verdict, rule, source, f"The rule {rule!r} {what}.")
+
+
+_NO_RULES = _FittedRules(())
+
+
+def _has_line(spec: ToolSpec) -> bool:
+    return spec.subject is not None and spec.subject.kind is SubjectKind.COMMAND
+
+
+def _parameter(spec: ToolSpec) -> str:
+    return spec.subject.parameter if spec.subject else ""
+
+
+def _spellings(root: Path) -> tuple[str, ...]:
+    absolute = os.path.abspath(root)  # noqa: PTH100  # the root's own links stay as given
+    return tuple(dict.fromkeys((absolute, os.path.realpath(root))))

@@ -1,0 +1,111 @@
+"""Rules: `Selector` or `Selector(specifier)`, as people write them in the settings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tools.core.spec import Subject, SubjectKind, ToolSpec
+from tools.policy.paths import PathPattern
+from tools.policy.selectors import Selector
+from tools.policy.shell.words import LinePattern
+from tools.policy.specifiers import Arguments
+from tools.policy.urls import UrlPattern
+
+__all__ = ["Rule"]
+
+RULE = re.compile(r"([^()]+?)\s*(?:\((.*)\))?", re.DOTALL)
+URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
+EXAMPLES = "Rules look like bash, bash(git status *), write_file(src/**) or scope:system."
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        text: As it is written.
+        selector: Which tools it is about.
+        specifier: Which calls of them, as it is written; empty for all.
+        arguments: The same, where it compares arguments by name.
+    """
+
+    text: str
+    selector: Selector
+    specifier: str
+    arguments: Arguments | None
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Reads a rule.
+
+        Raises:
+            ValueError: If it cannot be read or can never match; it says why, with an example.
+        """
+        try:
+            return cls._parse(text)
+        except ValueError as error:
+            raise ValueError(f"The rule {text!r} is wrong: {error}. {EXAMPLES}") from None
+
+    @classmethod
+    def _parse(cls, text: str) -> Rule:
+        if not text.strip() or not text.isprintable():
+            raise ValueError("it is empty or has characters that cannot be seen")
+        found = RULE.fullmatch(text.strip())
+        if found is None:
+            raise ValueError("its parentheses do not fit")
+        selector = Selector.parse(found[1])
+        specifier = found[2]
+        if specifier is None and selector.place_effect is not None:
+            raise ValueError(f"say which paths: '{found[1]}(secrets/**)', or 'effect:{found[1]}'")
+        if specifier is None:
+            return cls(text, selector, "", None)
+        specifier = specifier.strip()
+        if not specifier:
+            raise ValueError("nothing stands in its parentheses; leave them out for every call")
+        if selector.place_effect is None and Arguments.begin(specifier):
+            return cls(text, selector, specifier, Arguments.parse(specifier))
+        _check(specifier, selector)
+        return cls(text, selector, specifier, None)
+
+    def problem(self, spec: ToolSpec) -> str:
+        """Why it can match no call of a tool that it names; empty where it can."""
+        if not self.specifier:
+            return ""
+        if self.arguments is not None:
+            unknown = self.arguments.unknown(spec.input_schema)
+            return f"{spec.name} has no parameter {', '.join(unknown)}" if unknown else ""
+        if spec.subject is None:
+            return f"calls of {spec.name} are told apart by arguments only, as in (name=value)"
+        try:
+            compiled(self.specifier, spec.subject)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+
+def compiled(
+    specifier: str, subject: Subject, roots: tuple[str, ...] = ()
+) -> LinePattern | PathPattern | UrlPattern:
+    """A specifier as it is read for tools with such a subject.
+
+    Raises:
+        ValueError: If it can never match.
+    """
+    match subject.kind:
+        case SubjectKind.COMMAND:
+            return LinePattern.parse(specifier)
+        case SubjectKind.PATH:
+            return PathPattern.parse(specifier, roots)
+        case SubjectKind.URL:
+            return UrlPattern.parse(specifier)
+
+
+def _check(specifier: str, selector: Selector) -> None:
+    """Finds out whether any kind of subject can be meant."""
+    if selector.place_effect is not None:
+        PathPattern.parse(specifier)
+    elif URL_LIKE.match(specifier):
+        UrlPattern.parse(specifier)
+    elif " " in specifier:  # a path that has blanks and quotes escapes these
+        LinePattern.parse(specifier)

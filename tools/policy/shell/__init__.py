@@ -1,0 +1,1 @@
+"""Shell commands under the policy's rules."""

@@ -1,0 +1,221 @@
+"""Lines of a shell under rules: each command is judged, and the strictest verdict is the line's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.policy.matching import Fitted
+from tools.policy.shell.command_rules import CommandRules
+from tools.policy.shell.likeness import Likeness, likeness
+from tools.policy.shell.shell_command import Found, ShellCommand
+from tools.policy.shell.words import CommandPattern, Word, base_name
+from tools.policy.shell.wrappers import inner_commands
+from tools.policy.verdict import Decision, Verdict
+
+__all__ = ["LineRules"]
+
+SHOWN = 80
+"""Characters of a command that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineRules:
+    """The rules about commands that a call has to be held against.
+
+    Attributes:
+        deny: Those that deny.
+        ask: Those that ask.
+        allow: Those that allow.
+        grants: Those that were remembered of approvals.
+        otherwise: What holds for a command that none fits.
+    """
+
+    deny: CommandRules
+    ask: CommandRules
+    allow: CommandRules
+    grants: CommandRules
+    otherwise: Decision
+
+    def judge(self, command: ShellCommand) -> Decision:
+        """What the rules say of a line."""
+        if command.plain is None:
+            each = [self._judge_unplain(command)]
+            shown = [_shown(command.line)]
+        else:
+            each = [self._judge_part(command, part) for part in range(len(command.found))]
+            shown = [
+                _shown(" ".join(word.text or "" for word in words))
+                for words in command.plain.commands
+            ]
+        parts = tuple(map(_part, shown, each))
+        order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+        first = min(each, key=lambda decision: order.index(decision.verdict))
+        if first.verdict is not Verdict.DENY:
+            first = self._judge_whole(command) or first
+        return Decision(first.verdict, first.rule, first.source, first.reason, parts)
+
+    def _judge_whole(self, command: ShellCommand) -> Decision | None:
+        """What rules say that name several commands, which fit the line as a whole."""
+        everything = [found for part in command.found for found in part]
+        for rules, verdict, says in (
+            (self.deny, Verdict.DENY, "denies"),
+            (self.ask, Verdict.ASK, "asks about"),
+        ):
+            for rule, pattern in rules.several:
+                if all(_surest(each, everything) for each in pattern.commands):
+                    sure = all(
+                        _surest(each, everything) is Likeness.YES for each in pattern.commands
+                    )
+                    return Decision(
+                        verdict if sure else Verdict.ASK,
+                        rule.rule.text,
+                        "settings",
+                        f"The rule {rule.rule.text!r} {says if sure else 'may deny'} the line.",
+                    )
+        return None
+
+    def _judge_unplain(self, command: ShellCommand) -> Decision:
+        hit = self._hit(command, 0)
+        if hit is not None:
+            return hit
+        if self.otherwise.verdict is Verdict.ASK:
+            return Decision(
+                Verdict.ASK,
+                self.otherwise.rule,
+                self.otherwise.source,
+                f"{self.otherwise.reason} No rule about commands can allow it: {command.reason}.",
+            )
+        return self.otherwise
+
+    def _judge_part(self, command: ShellCommand, part: int) -> Decision:
+        hit = self._hit(command, part)
+        if hit is not None and hit.verdict is Verdict.DENY:
+            return hit
+        granted = self._permitted(command, part, self.grants)
+        if hit is not None:
+            return hit if granted is None else _allowed(granted, "grant")
+        permitted = self._permitted(command, part, self.allow)
+        if permitted is not None:
+            return _allowed(permitted, "settings")
+        if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
+            return self.otherwise
+        together = granted or self._permitted(command, part, self.allow + self.grants)
+        return self.otherwise if together is None else _allowed(together, "grant")
+
+    def _hit(self, command: ShellCommand, part: int) -> Decision | None:
+        """What the rules that deny or ask say of one part; None where none is about it."""
+        doubt: Decision | None = None
+        for rules, verdict in ((self.deny, Verdict.DENY), (self.ask, Verdict.ASK)):
+            for rule, wanted in rules.single.about(command.names[part]):
+                for found in command.found[part]:
+                    alike = _alike(wanted, found)
+                    if alike is Likeness.YES:
+                        return _hit_by(rule, verdict, found)
+                    if alike is Likeness.MAYBE and doubt is None:
+                        doubt = _doubt(rule, f"{_line(found.words)!r} may be what it means")
+                if doubt is None:
+                    doubt = self._unsure(command, part, rule, wanted)
+        return doubt
+
+    def _unsure(
+        self, command: ShellCommand, part: int, rule: Fitted, wanted: CommandPattern
+    ) -> Decision | None:
+        """A doubt where not all can be seen that runs."""
+        if command.unseen[part]:
+            return _doubt(rule, command.unseen[part])
+        name = wanted.words[0]
+        if command.plain is None and name is not None and command.mentions(name.text):
+            return _doubt(rule, f"{name.text} stands in it, and {command.reason}")
+        return None
+
+    def _permitted(self, command: ShellCommand, part: int, rules: CommandRules) -> Fitted | None:
+        """The rule that allows a part of a plain line; None where none does."""
+        if command.plain is None or not rules:
+            return None
+        words = command.plain.commands[part]
+        for rule, single in rules.single.about((base_name(words[0].text or ""),)):
+            if _permits(single, words, rules):
+                return rule
+        for rule, pattern in rules.several:
+            if pattern.operators == command.plain.operators and all(
+                _permits(each, given, rules)
+                for each, given in zip(pattern.commands, command.plain.commands, strict=True)
+            ):
+                return rule
+        return None
+
+
+def _permits(pattern: CommandPattern, words: Sequence[Word], rules: CommandRules) -> bool:
+    """Whether a rule allows a command, and what this runs is said in the rule or allowed too."""
+    if not pattern.matches(words):
+        return False
+    for inner in inner_commands(words):
+        if not inner.is_certain:
+            continue
+        if pattern.fixed > inner.at and pattern.fixed:
+            continue
+        if (
+            not pattern.fixed
+            or inner.unseen
+            or not _permits_inner(inner.words, inner.script, rules)
+        ):
+            return False
+    return True
+
+
+def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRules) -> bool:
+    commands: Sequence[Sequence[Word]] = [words]
+    if script is not None:
+        plain = ShellCommand.parse(script).plain
+        if plain is None:
+            return False
+        commands = plain.commands
+    return all(
+        each
+        and any(
+            _permits(pattern, each, rules)
+            for _, pattern in rules.single.about((base_name(each[0].text or ""),))
+        )
+        for each in commands
+    )
+
+
+def _alike(wanted: CommandPattern, found: Found) -> Likeness:
+    if found.texts is not None and not wanted.needed <= found.texts:
+        return Likeness.NO
+    alike = likeness(wanted, found.words)
+    return min(alike, Likeness.YES if found.is_certain else Likeness.MAYBE)
+
+
+def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Likeness:
+    return max((_alike(wanted, found) for found in everything), default=Likeness.NO)
+
+
+def _hit_by(rule: Fitted, verdict: Verdict, found: Found) -> Decision:
+    says = "denies" if verdict is Verdict.DENY else "asks about"
+    reason = f"The rule {rule.rule.text!r} {says} {_shown(_line(found.words))!r}."
+    return Decision(verdict, rule.rule.text, "settings", reason)
+
+
+def _doubt(rule: Fitted, why: str) -> Decision:
+    reason = f"The rule {rule.rule.text!r} cannot be ruled out: {why}."
+    return Decision(Verdict.ASK, rule.rule.text, "settings", reason)
+
+
+def _allowed(rule: Fitted, source: str) -> Decision:
+    reason = f"The rule {rule.rule.text!r} allows it."
+    return Decision(Verdict.ALLOW, rule.rule.text, source, reason)
+
+
+def _part(shown: str, decision: Decision) -> str:
+    return f"{decision.verdict}: {shown} ({decision.rule}, {decision.source})"
+
+
+def _line(words: Sequence[Word]) -> str:
+    return " ".join("…" if word.text is None else word.text for word in words)
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"

@@ -1,0 +1,71 @@
+"""Operands by which commands that look harmless run others, or change what the next ones are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tools.policy.shell.words import Word
+
+__all__ = ["RUNNING_OPTIONS", "SETTING", "risks"]
+
+VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
+SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*", re.DOTALL)
+
+SETTING = {
+    "printf": re.compile(r"-v.*", re.DOTALL),
+    **dict.fromkeys(("test", "["), SUBSCRIPT),
+    **dict.fromkeys(("read", "unset", "getopts"), VARIABLE),
+    **dict.fromkeys(
+        ("declare", "typeset", "local", "export", "readonly"),
+        re.compile(r"\w+(\[.*)?\+?=.*|-[A-Za-z]*n.*", re.DOTALL),
+    ),
+}
+"""Words by which commands of bash set variables, or run what stands in a quoted subscript."""
+
+RUNNING_OPTIONS = {
+    "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--extcmd"),
+    "rg": ("--pre", "--hostname-bin"),
+    "sort": ("--compress-program",),
+    "split": ("--filter",),
+    "tar": (
+        *("--use-compress-program", "--checkpoint-action", "--to-command", "--info-script"),
+        *("--new-volume-script", "--rsh-command", "--rmt-command"),
+    ),
+    "zip": ("--unzip-command",),
+}
+"""Options of programs that name a program to run, and may be abbreviated."""
+
+RUNNING_LETTERS = {
+    "git": re.compile(r"-c .*=.*", re.DOTALL),
+    "tar": re.compile(r"-[A-Za-z]*[IF].*", re.DOTALL),
+    "zip": re.compile(r"-\w*TT.*", re.DOTALL),
+}
+"""The same in short, with the word that follows; the first word of tar needs no dash."""
+
+
+def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
+    """The places of such operands among the words of a command, and what they may do.
+
+    Args:
+        words: The command.
+        name: Its base name, of `SETTING` or `RUNNING_OPTIONS`.
+    """
+    setting = SETTING.get(name)
+    options, letters = RUNNING_OPTIONS.get(name, ()), RUNNING_LETTERS.get(name)
+    for at, (word, following) in enumerate(pairwise([*words[1:], Word("")]), start=1):
+        text = word.text
+        short = f"{'-' * (name == 'tar' and at == 1)}{text} {following.text}"
+        if text is None:
+            yield at, f"the words of {name} cannot be seen"
+        elif setting is not None and setting.fullmatch(text):
+            yield at, f"{name} sets a variable, or may run what stands in {text!r}"
+        elif _names_program(text, options) or (letters and letters.fullmatch(short)):
+            yield at, f"{name} runs what {text!r} names"
+
+
+def _names_program(text: str, options: Sequence[str]) -> bool:
+    """Whether a word is one of the options, also with its value or abbreviated."""
+    given = text.partition("=")[0]
+    return len(given) > len("--") and any(option.startswith(given) for option in options)

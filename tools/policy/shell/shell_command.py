@@ -1,0 +1,220 @@
+"""A line of a shell, judged by what it runs.
+
+A line is plain where the parser's tree has nothing but simple commands of literal words, and a
+grammar of our own reads the same in it; only plain lines can be allowed by rules about commands.
+For rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that
+are handed to shells, or behind a wrapper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from tools.policy.shell.plain_line import (
+    LONGEST,
+    NotPlainError,
+    PlainLine,
+    check_characters,
+    read_plain,
+)
+from tools.policy.shell.shell_tree import commands_in, parsed, plain_line_of, scripts_in
+from tools.policy.shell.words import Word, base_name
+from tools.policy.shell.wrappers import SHELLS, inner_commands
+
+__all__ = ["Found", "ShellCommand"]
+
+DEEPEST = 8
+"""Scripts within scripts that are looked into."""
+
+MOST_WORDS = 2_000
+"""Words that are looked at, over all commands that a line runs."""
+
+LONGEST_COMMAND = 200
+"""Words of one command that are looked at; what follows counts as unseen."""
+
+MOST_CHARACTERS = 4 * LONGEST
+"""Characters that are parsed, over all scripts within a line."""
+
+MOST_SIGNS = 200
+"""Signs `<` or `|` in one line, of which the parser takes the square in time."""
+
+CONTINUATION = re.compile(r"\\\r?\n")
+QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A command that a line runs, or may run.
+
+    Attributes:
+        words: Its words.
+        is_certain: Whether its words are surely those of a command.
+    """
+
+    words: tuple[Word, ...]
+    is_certain: bool = True
+
+    @cached_property
+    def texts(self) -> frozenset[str] | None:
+        """What its words are; None where one of them may be others."""
+        seen = [word.text for word in self.words if word.text is not None and not word.is_glob]
+        return frozenset(seen) if len(seen) == len(self.words) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCommand:
+    """A line.
+
+    Attributes:
+        line: As it is given.
+        plain: Its commands, where it is plain.
+        reason: Why it is not plain.
+        found: What each command of a plain line runs, itself first; of any other line, all that it
+            runs in one.
+        unseen: What cannot be seen of each of these; empty where all is.
+        names: The base names of all commands in each of these; None where not all can be seen.
+        bare: The line without its quotes.
+    """
+
+    line: str
+    plain: PlainLine | None
+    reason: str
+    found: tuple[tuple[Found, ...], ...]
+    unseen: tuple[str, ...]
+    names: tuple[frozenset[str] | None, ...]
+    bare: str
+
+    @classmethod
+    def parse(cls, line: str) -> ShellCommand:
+        """Reads a line; whatever it is, there is an answer."""
+        return _parse(line)
+
+    def mentions(self, name: str) -> bool:
+        """Whether a name stands anywhere in the line, in whatever quotes."""
+        word = re.escape(base_name(name))
+        return re.search(rf"(?<![\w.-]){word}(?![\w.-])", self.bare) is not None
+
+
+@lru_cache(maxsize=128)
+def _parse(line: str) -> ShellCommand:
+    plain, reason = _plain(line)
+    bare = QUOTES.sub("", line).casefold()
+    if plain is None:
+        look = _Look()
+        look.into_line(line, 0)
+        return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
+    looks = []
+    for words in plain.commands:
+        looks.append(_Look())
+        looks[-1].into_command(words, 0)
+    found = tuple(tuple(look.found) for look in looks)
+    unseen = tuple(look.unseen for look in looks)
+    return ShellCommand(line, plain, "", found, unseen, tuple(map(_names, looks)), bare)
+
+
+def _plain(line: str) -> tuple[PlainLine | None, str]:
+    try:
+        read = read_plain(line)
+    except NotPlainError as error:
+        return None, str(error)
+    root = parsed(line)
+    if root.has_error:
+        return None, "it cannot be parsed"
+    if plain_line_of(root) != read:
+        return None, "it can be read in more than one way"
+    return read, ""
+
+
+def _names(look: _Look) -> frozenset[str] | None:
+    firsts = [found.words[0] for found in look.found]
+    if look.unseen or any(first.text is None or first.is_glob for first in firsts):
+        return None
+    return frozenset(base_name(first.text or "") for first in firsts)
+
+
+class _Look:
+    """A look at everything that a line runs."""
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self._known: set[Found] = set()
+        self.unseen = ""
+        self._words = 0
+        self._characters = 0
+
+    def into_line(self, line: str, depth: int) -> None:
+        """Looks at a line, and at whatever its commands run."""
+        self._characters += len(line)
+        if (
+            depth > DEEPEST
+            or len(line) > LONGEST
+            or self._characters > MOST_CHARACTERS
+            or max(line.count("<"), line.count("|")) > MOST_SIGNS
+        ):
+            self._miss("it runs too much to look at")
+            return
+        try:
+            check_characters(line)
+        except NotPlainError as error:
+            self._miss(str(error))
+        with contextlib.suppress(NotPlainError):
+            for words in read_plain(line).commands:
+                self.into_command(words, depth)
+        forms = dict.fromkeys((line, CONTINUATION.sub("", line)))
+        for form in forms:
+            self._into_form(form, depth)
+
+    def into_command(self, words: Sequence[Word], depth: int) -> None:
+        """Looks at a command, and at whatever it runs."""
+        if len(words) > LONGEST_COMMAND:
+            words = (*words[:LONGEST_COMMAND], Word(None))
+        if not self._note(Found(tuple(words)), depth):
+            return
+        if words[0].text is None or words[0].is_glob:
+            self._miss("a command's name cannot be seen")
+        for inner in inner_commands(words):
+            if inner.unseen:
+                self._miss(inner.unseen)
+            elif inner.script is not None:
+                self.into_line(inner.script, depth + 1)
+            elif not inner.words:
+                self._miss("what it runs cannot be seen")
+            elif inner.is_certain:
+                self.into_command(inner.words, depth + 1)
+            else:
+                self._note(Found(inner.words, is_certain=False), depth)
+
+    def _into_form(self, line: str, depth: int) -> None:
+        try:
+            root = parsed(line)
+            for words in commands_in(root):
+                self.into_command(words, depth)
+                if self._words > MOST_WORDS:
+                    return
+        except ValueError as error:  # no Unicode, or nested too deeply
+            self._miss(str(error))
+            return
+        if root.has_error:
+            self._miss("it cannot be parsed")
+        if any(base_name(found.words[0].text or "") in SHELLS for found in self.found):
+            for script in scripts_in(root):
+                self.into_line(script, depth + 1)
+
+    def _note(self, found: Found, depth: int) -> bool:
+        """Notes a command that was not noted yet; says whether it was."""
+        self._words += len(found.words)
+        if self._words > MOST_WORDS or depth > DEEPEST:
+            self._miss("it runs too much to look at")
+            return False
+        if found in self._known:
+            return False
+        self._known.add(found)
+        self.found.append(found)
+        return True
+
+    def _miss(self, reason: str) -> None:
+        self.unseen = self.unseen or reason

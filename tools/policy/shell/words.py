@@ -1,0 +1,216 @@
+r"""Words of a command, as a line has them and as rules name them.
+
+In a rule a lone `*` stands for any number of words, `*` within a word for any characters of it.
+What is quoted or escaped stands for itself: `bash(grep "a b" *)`, `bash(echo \*)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tools.policy.wildcards import Wildcard
+
+__all__ = ["OPERATORS", "CommandPattern", "LinePattern", "Word", "base_name", "line_rule"]
+
+OPERATORS = ("&&", "||", "|&", "|", ";")
+PIECE = re.compile(
+    r"""(?P<blank>\s+)|(?P<operator>&&|\|\||\|&|\||;)|(?P<single>'[^']*')"""
+    r"""|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escape>\\.)|(?P<plain>[^\s'"\\|;&]+|&)""",
+    re.DOTALL,
+)
+ACTIVE = re.compile(r"[*?\[]")
+PLAIN_TEXT = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a command.
+
+    Attributes:
+        text: What the program is given; None where that cannot be seen, which may be any number of
+            words.
+        is_glob: Whether the shell replaces it by the names of files that fit it.
+    """
+
+    text: str | None
+    is_glob: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WordPattern:
+    """A word in a rule.
+
+    Attributes:
+        wildcard: What it stands for.
+        text: How it reads without its quotes.
+        is_active: Whether a glob with the same text is meant too.
+    """
+
+    wildcard: Wildcard
+    text: str
+    is_active: bool
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether it stands for one text alone."""
+        return self.wildcard.is_literal
+
+    def matches(self, word: Word) -> bool:
+        """Whether it stands for that word and surely for no other."""
+        if word.text is None:
+            return False
+        if word.is_glob:
+            return self.is_active and self.text == word.text
+        return self.wildcard.matches(word.text)
+
+
+@dataclass(frozen=True)
+class CommandPattern:
+    """A command in a rule.
+
+    Attributes:
+        words: Its words; None stands for any number of them.
+    """
+
+    words: tuple[WordPattern | None, ...]
+
+    @property
+    def name(self) -> str | None:
+        """The base name of the commands that it stands for; None where they have several."""
+        first = self.words[0]
+        return base_name(first.text) if first is not None and first.is_literal else None
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Words, options aside, that each of these commands has after its name."""
+        literals = (word.wildcard.literal for word in self.words[1:] if word is not None)
+        return frozenset(text for text in literals if text and not text.startswith("-"))
+
+    @property
+    def fixed(self) -> int:
+        """How many words at the beginning are said without any wildcard."""
+        vague = (at for at, word in enumerate(self.words) if not word or not word.is_literal)
+        return next(vague, len(self.words))
+
+    def matches(self, words: Sequence[Word]) -> bool:
+        """Whether it stands for these words; what is not seen of them only a lone `*` does."""
+        at = place = 0
+        back: tuple[int, int] | None = None
+        while place < len(words):
+            wanted = self.words[at] if at < len(self.words) else ...
+            if wanted is None:
+                back = (at, place)
+                at += 1
+            elif isinstance(wanted, WordPattern) and wanted.matches(words[place]):
+                at += 1
+                place += 1
+            elif back is not None:
+                back = (back[0], back[1] + 1)
+                at, place = back[0] + 1, back[1]
+            else:
+                return False
+        return all(rest is None for rest in self.words[at:])
+
+
+@dataclass(frozen=True, slots=True)
+class LinePattern:
+    """A line in a rule: one command, or several with what joins them.
+
+    Attributes:
+        commands: The commands.
+        operators: What stands between them.
+    """
+
+    commands: tuple[CommandPattern, ...]
+    operators: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> LinePattern:
+        """Reads words as a shell does, without anything that it expands.
+
+        Raises:
+            ValueError: If a quote is open, or a command is missing between two operators.
+        """
+        commands: list[list[WordPattern | None]] = [[]]
+        operators: list[str] = []
+        pattern, shown, active, begun = "", "", False, False
+
+        def end_word() -> None:
+            nonlocal pattern, shown, active, begun
+            if begun:
+                lone = pattern == "*"
+                wildcard = Wildcard.parse(pattern)
+                commands[-1].append(None if lone else WordPattern(wildcard, shown, active))
+            pattern, shown, active, begun = "", "", False, False
+
+        position = 0
+        while position < len(text):
+            found = PIECE.match(text, position)
+            if found is None:
+                raise ValueError(f"{text!r} ends within a quote")
+            position = found.end()
+            piece = found[0]
+            match found.lastgroup:
+                case "blank":
+                    end_word()
+                    continue
+                case "operator":
+                    end_word()
+                    operators.append(piece)
+                    commands.append([])
+                    continue
+                case "plain":
+                    pattern, shown = pattern + piece, shown + piece
+                    active = active or ACTIVE.search(piece) is not None
+                case kind:
+                    literal = _unquoted(piece, str(kind))
+                    pattern, shown = pattern + _escaped(literal), shown + literal
+            begun = True
+        end_word()
+        if not all(commands):
+            raise ValueError(f"{text!r} lacks a command, such as 'git status *'")
+        return cls(tuple(CommandPattern(tuple(words)) for words in commands), tuple(operators))
+
+
+def base_name(name: str) -> str:
+    """A command's name without its directory, as file systems without case compare it."""
+    return name.rstrip("/").rpartition("/")[2].casefold()
+
+
+def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> str:
+    """The pattern that stands for one line alone; empty where none can."""
+    texts = [[word.text for word in words if not word.is_glob] for words in commands]
+    if any(
+        len(left) != len(words) or not all(text is not None and text.isprintable() for text in left)
+        for left, words in zip(texts, commands, strict=True)
+    ):
+        return ""
+    lines = [" ".join(_quoted(text or "") for text in words) for words in texts]
+    joined = lines[0]
+    for operator, line in zip(operators, lines[1:], strict=True):
+        joined += f" {operator} {line}"
+    return joined
+
+
+def _unquoted(piece: str, kind: str) -> str:
+    match kind:
+        case "single":
+            return piece[1:-1]
+        case "double":
+            return re.sub(r'\\(["\\])', r"\1", piece[1:-1])
+        case _:
+            return piece[1:]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\\*]", r"\\\g<0>", text)
+
+
+def _quoted(text: str) -> str:
+    """The text as one word of a rule that stands for itself."""
+    if PLAIN_TEXT.fullmatch(text):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,393 @@
+"""Commands that run other commands: where in their words these stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from tools.policy.shell.operands import RUNNING_OPTIONS, SETTING, risks
+from tools.policy.shell.words import Word, base_name
+
+__all__ = ["SHELLS", "Inner", "inner_commands"]
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
+INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
+    r"|julia|ghci|irb|ipython|raku)[0-9.]*"
+)
+CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|-")
+"""Options behind which interpreters take a program as text."""
+
+HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
+AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
+UNSEEN = frozenset(
+    {
+        "parallel",
+        "ssh",
+        "docker",
+        "podman",
+        "kubectl",
+        "nsenter",
+        "crontab",
+        "at",
+        "batch",
+        "screen",
+        "tmux",
+        "expect",
+        "gdb",
+        "vim",
+        "vi",
+        "ex",
+        "emacs",
+        "ed",
+        "sqlite3",
+        "psql",
+        "mysql",
+        "npx",
+        "uvx",
+        "bunx",
+        "pipx",
+        "script",
+        "systemd-run",
+        "firejail",
+        "bwrap",
+        "alias",
+        "compgen",
+        "complete",
+        "fc",
+        "jobs",
+        "let",
+        "mapfile",
+        "readarray",
+        "enable",
+        "hash",
+        "shopt",
+        "bind",
+        "source",
+        ".",
+        "coproc",
+        "rsync",
+        "scp",
+        "socat",
+        "nc",
+        "ncat",
+    }
+)
+"""Commands that can run others in ways that are not looked into."""
+
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.DOTALL)
+STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+TERMINATORS = frozenset({";", "+"})
+FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """How the words of a wrapper are read.
+
+    Attributes:
+        letters: Short options that take a value.
+        names: Long options that take a value as a word of its own.
+        skipped: How many words stand before the command, options aside.
+        assigns: Whether variables may be set before the command.
+    """
+
+    letters: str = ""
+    names: frozenset[str] = field(default_factory=frozenset)
+    skipped: int = 0
+    assigns: bool = False
+
+
+WRAPPERS = {
+    "sudo": Wrapper(
+        "ugpChrtTUDR",
+        frozenset(
+            {
+                "--user",
+                "--group",
+                "--prompt",
+                "--chdir",
+                "--host",
+                "--role",
+                "--type",
+                "--close-from",
+                "--other-user",
+                "--chroot",
+                "--command-timeout",
+            }
+        ),
+        assigns=True,
+    ),
+    "doas": Wrapper("uCa"),
+    "env": Wrapper("uC", frozenset({"--unset", "--chdir"}), assigns=True),
+    "nice": Wrapper("n", frozenset({"--adjustment"})),
+    "ionice": Wrapper("cnpPu", frozenset({"--class", "--classdata"})),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "time": Wrapper("fo", frozenset({"--format", "--output"}), assigns=True),
+    "timeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
+    "gtimeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
+    "stdbuf": Wrapper("ioe", frozenset({"--input", "--output", "--error"})),
+    "xargs": Wrapper(
+        "adEILnPs",
+        frozenset(
+            {
+                "--arg-file",
+                "--delimiter",
+                "--max-args",
+                "--max-procs",
+                "--max-chars",
+                "--max-lines",
+                "--replace",
+                "--process-slot-var",
+            }
+        ),
+    ),
+    "command": Wrapper(),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "watch": Wrapper("nq", frozenset({"--interval", "--equexit"})),
+    "chroot": Wrapper(skipped=1),
+    "flock": Wrapper("wE", frozenset({"--timeout", "--wait", "--conflict-exit-code"}), skipped=1),
+    "taskset": Wrapper(skipped=1),
+    "chrt": Wrapper("TPD", skipped=1),
+    "setpriv": Wrapper(),
+    "unshare": Wrapper("SGRw"),
+    "strace": Wrapper("oeEpPsSuaIObX"),
+    "ltrace": Wrapper("oeEpPsSuaAnx"),
+    "caffeinate": Wrapper("tw"),
+    "fakeroot": Wrapper("lsib"),
+    "prlimit": Wrapper("p"),
+    "runuser": Wrapper("ugG", frozenset({"--user", "--group"})),
+    "winpty": Wrapper(),
+    "rlwrap": Wrapper("abcCfHlpPqsStwz"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What a command runs.
+
+    Attributes:
+        at: The last word of the outer command that a rule has to name for it to be meant too; after
+            the last, only a rule without wildcards means it.
+        words: The words of a command.
+        script: A line of a shell.
+        unseen: What about it cannot be seen; the others are empty then.
+        is_certain: Whether it is surely run; else it may be.
+    """
+
+    at: int
+    words: tuple[Word, ...] = ()
+    script: str | None = None
+    unseen: str = ""
+    is_certain: bool = True
+
+
+def inner_commands(words: Sequence[Word]) -> list[Inner]:
+    """What a command runs besides itself, as far as its words say.
+
+    Args:
+        words: The command.
+    """
+    name = base_name(words[0].text or "")
+    look = LOOKS.get(name)
+    if look is None and INTERPRETERS.fullmatch(name):
+        look = _of_interpreter
+    return [] if look is None else list(look(words, name))
+
+
+def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """The script of `-c`; without one, a file or the standard input is run."""
+    at, is_script = 1, False
+    while at < len(words):
+        text = words[at].text
+        if text is None or words[at].is_glob:
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            return
+        if text[:1] not in {"-", "+"} or text in STDIN:
+            break
+        is_script = is_script or text == "--command" or re.fullmatch(r"-\w*c", text) is not None
+        at += 2 if text in {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"} else 1
+    rest = words[at:]
+    if is_script and rest:
+        yield Inner(at, script=rest[0].text or "$x")
+    elif name in {"su", "runuser"}:
+        yield from _of_any(words, name)
+    elif not rest and any(word.text in HARMLESS for word in words[1:]):
+        return
+    elif not rest or rest[0].text in STDIN or any(word.text == "-s" for word in words[1:at]):
+        yield Inner(len(words), unseen=f"{name} runs what it reads")
+
+
+def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """The words of eval as the line that it runs; of trap the first alone."""
+    texts = [word.text for word in (words[1:] if name == "eval" else words[1:2])]
+    if any(text is None for text in texts) or any(word.is_glob for word in words):
+        yield Inner(0, unseen=f"what {name} runs cannot be seen")
+    elif texts:
+        yield Inner(len(texts), script=" ".join(text or "" for text in texts))
+
+
+def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    runs = FIND_RUNS if name.endswith("find") else FD_RUNS
+    for at, word in enumerate(words):
+        if at and word.text is None:
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+        if word.text in runs:
+            rest = words[at + 1 :]
+            ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
+            run = rest[: next(ends, len(rest))]
+            found = "{}" if name.endswith("find") else "{"
+            more = () if found == "{}" else (Word(None),)  # fd adds what it found
+            yield Inner(at + 1, words=(*_filled(run, found), *more))
+
+
+def _of_env(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that `-S` has the command in one text."""
+    texts = [word.text or "" for word in words]
+    for at, text in enumerate(texts[1:], start=1):
+        if re.match(r"-\w*S|--split-string", text):
+            script = text.partition("=")[2] or text.partition("S")[2]
+            yield Inner(at, unseen="what env -S runs is split by env")
+            yield Inner(at, script=script or " ".join(texts[at + 1 :]))
+            return
+        if not text.startswith("-"):
+            break
+    yield from _of_wrapper(words, name)
+
+
+def _of_flock(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that `-c` has a script behind it."""
+    for at, word in enumerate(words[:-1]):
+        if word.text in {"-c", "--command"}:
+            yield Inner(at + 1, script=words[at + 1].text or "$x")
+    yield from _of_wrapper(words, name)
+
+
+def _of_watch(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper; it hands its words to a shell, joined."""
+    for inner in _of_wrapper(words, name):
+        yield inner
+        if inner.words and inner.is_certain:
+            script = " ".join(word.text or "$x" for word in inner.words)
+            yield Inner(len(words) - 1, script=script)
+
+
+def _of_xargs(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, except that what it reads becomes words of the command."""
+    for inner in _of_wrapper(words, name):
+        if inner.unseen:
+            yield inner
+        else:
+            run = _filled(inner.words, _placeholder(words[1 : inner.at]))
+            yield Inner(inner.at, words=(*run, Word(None)), is_certain=inner.is_certain)
+
+
+def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """What stands behind the options, assignments and other words of a wrapper."""
+    wrapper = WRAPPERS[name]
+    skipped = wrapper.skipped
+    at = 1
+    while at < len(words):
+        text = words[at].text
+        if text is None:
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            break
+        if text.startswith("-") and text != "-":
+            at += 1 + _takes_value(text, wrapper)
+        elif wrapper.assigns and ASSIGNMENT.match(text):
+            yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
+            at += 1
+        elif skipped or text == "-":
+            skipped -= text != "-"
+            at += 1
+        else:
+            break
+    if at < len(words):
+        yield Inner(at, words=tuple(words[at:]))
+    yield from _suffixes(words, 1)
+
+
+def _placeholder(options: Sequence[Word]) -> str:
+    """What stands in the words of xargs for what it reads."""
+    texts = [word.text or "" for word in options]
+    for text, following in pairwise([*texts, ""]):
+        if text in {"-I", "--replace"}:
+            return following or "{}"
+        if text.startswith(("-I", "-i", "--replace=")):
+            return text.removeprefix("--replace=").removeprefix("-I").removeprefix("-i") or "{}"
+    return "{}"
+
+
+def _filled(words: Sequence[Word], placeholder: str) -> tuple[Word, ...]:
+    """The words of a command in which a placeholder stands for something unseen."""
+    return tuple(Word(None) if placeholder in (word.text or "") else word for word in words)
+
+
+def _takes_value(option: str, wrapper: Wrapper) -> bool:
+    """Whether the next word is the option's value."""
+    if option.startswith("--"):
+        return option in wrapper.names
+    first = next((place for place, one in enumerate(option[1:]) if one in wrapper.letters), None)
+    return first is not None and first == len(option) - 2
+
+
+def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Whatever the words may say."""
+    yield Inner(0, unseen=f"what {name} runs cannot be seen")
+    yield from _suffixes(words, 1)
+
+
+def _of_operands(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    for at, reason in risks(words, name):
+        yield Inner(at, unseen=reason)
+
+
+def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    for at, word in enumerate(words[1:], start=1):
+        text = word.text
+        if text is None or re.search(r"system|getline|\||@load|close|print.*>", text):
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+
+
+def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """A program given as text, or read from the standard input."""
+    for at, word in enumerate(words[1:], start=1):
+        if word.text is None or CODE.fullmatch(word.text):
+            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            return
+        if not word.text.startswith("-"):
+            return  # a file, as any other program is
+        if word.text in HARMLESS:
+            return
+    yield Inner(len(words), unseen=f"{name} runs what it reads")
+
+
+def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
+    """Every command that the words may end in, for options that are not known here."""
+    for at in range(start, len(words)):
+        text = words[at].text
+        if text and not text.startswith("-"):
+            yield Inner(at, words=tuple(words[at:]), is_certain=False)
+
+
+LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
+    **dict.fromkeys(UNSEEN, _of_any),
+    **dict.fromkeys(WRAPPERS, _of_wrapper),
+    **dict.fromkeys(AWKS, _of_awk),
+    **dict.fromkeys((*SETTING, *RUNNING_OPTIONS), _of_operands),
+    "env": _of_env,
+    "flock": _of_flock,
+    "watch": _of_watch,
+    "xargs": _of_xargs,
+    **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
+    **dict.fromkeys(("eval", "trap"), _of_eval),
+    **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),
+}
+"""How the words of each are looked at."""

@@ -1,0 +1,113 @@
+"""Specifiers: which calls of a tool a rule is about, where not all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.policy.wildcards import Wildcard
+
+__all__ = ["Arguments", "argument_of"]
+
+NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
+NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A value in a rule.
+
+    Attributes:
+        text: What a scalar has to read like.
+        is_text: Whether only a text is meant, because it stands in quotes.
+    """
+
+    text: Wildcard
+    is_text: bool
+
+    def matches(self, value: object) -> bool:
+        """Whether it stands for this value."""
+        if isinstance(value, str):
+            return self.text.matches(value)
+        return not self.is_text and _is_scalar(value) and self.text.matches(_shown(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Conditions on arguments, all of which have to hold.
+
+    Attributes:
+        wanted: The value of each, by name.
+    """
+
+    wanted: Mapping[str, Wanted]
+
+    @staticmethod
+    def begin(text: str) -> bool:
+        """Whether a specifier begins like conditions on arguments."""
+        return NAMED.match(text) is not None
+
+    @classmethod
+    def parse(cls, text: str) -> Arguments:
+        """Reads `name=value, name=value`: values are JSON scalars or bare words with `*`.
+
+        Raises:
+            ValueError: If it is something else.
+        """
+        wanted: dict[str, Wanted] = {}
+        position = 0
+        while found := NAMED.match(text, position):
+            if found[1] in wanted:
+                raise ValueError(f"{found[1]!r} stands twice in {text!r}")
+            wanted[found[1]], position = _value(text, found.end())
+            if position >= len(text):
+                return cls(wanted)
+        raise ValueError(f"{text!r} is not like 'name=value, name=value'")
+
+    def unknown(self, schema: Mapping[str, Any]) -> list[str]:
+        """The names that no parameter has."""
+        return [name for name in self.wanted if name not in schema.get("properties", {})]
+
+    def match(self, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+        """Whether all hold; what is not given has its default."""
+        return all(
+            wanted.matches(argument_of(schema, arguments, name))
+            for name, wanted in self.wanted.items()
+        )
+
+
+def argument_of(schema: Mapping[str, Any], arguments: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  # any JSON
+    """The argument as it is given, else its default, else None."""
+    if name in arguments:
+        return arguments[name]
+    return schema.get("properties", {}).get(name, {}).get("default")
+
+
+def _value(text: str, start: int) -> tuple[Wanted, int]:
+    """The value that begins there, and where the next name does."""
+    if text.startswith('"', start):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            raise ValueError(f"{text!r} ends within a quote") from None
+        literal = re.sub(r"[\\*]", r"\\\g<0>", value)
+        rest = NEXT.match(text, end)
+        if rest is None and text[end:].strip():
+            raise ValueError(f"{text!r}: a comma is missing after {text[start:end]}")
+        return Wanted(Wildcard.parse(literal), is_text=True), rest.end() if rest else len(text)
+    rest = NEXT.search(text, start)
+    word = text[start : rest.start() if rest else len(text)].strip()
+    return Wanted(Wildcard.parse(word), is_text=False), rest.end() if rest else len(text)
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value)

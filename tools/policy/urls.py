@@ -1,0 +1,154 @@
+"""URLs in rules: scheme, host, port and path, each compared after normalisation (RFC 3986, 6.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tools.core.errors import InvalidArgumentsError
+from tools.policy.paths import PathPattern
+from tools.sandbox.web.url import Url
+
+__all__ = ["Address", "UrlPattern", "url_rule"]
+
+ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+ODD = re.compile(r"(?i)%(2f|5c|00|25)|(^|/)(\.|%2e)+;|%(?![0-9a-f]{2})")
+"""In paths: what servers have read as separators or dot segments after one more decoding."""
+
+METHODS = re.compile(r"([A-Z]+(?:,[A-Z]+)*)\s+(.*)", re.DOTALL)
+EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A URL, normalised.
+
+    Attributes:
+        scheme: http or https.
+        host: Canonical, as requests are made to it.
+        port: The effective one.
+        path: Segments, joined, without a slash at the beginning or the end.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Normalises a URL.
+
+        Raises:
+            ValueError: If it is none, or programs might not agree on what it means.
+        """
+        try:
+            url = Url.parse(text)
+        except InvalidArgumentsError as error:
+            raise ValueError(error.message.rstrip(".")) from None
+        path = url.target.partition("?")[0]
+        if ODD.search(path):
+            raise ValueError("its path hides separators or dots")
+        path = ESCAPE.sub(_unescape, path).removeprefix("/").removesuffix("/")
+        return cls(url.scheme, url.host, url.port, path)
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"{self.scheme}://{Url(self.scheme, self.host, self.port, '/').authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class UrlPattern:
+    """A URL in a rule.
+
+    Attributes:
+        methods: Which methods it is about; empty for all.
+        scheme: http or https.
+        host: The host; after `*.` any host below it; `*` any host.
+        port: The effective port; 0 for any.
+        path: The path.
+    """
+
+    methods: frozenset[str]
+    scheme: str
+    host: str
+    port: int
+    path: PathPattern
+
+    @classmethod
+    def parse(cls, text: str) -> UrlPattern:
+        """Reads `[METHOD,METHOD ]https://host[:port]/path/**`.
+
+        Raises:
+            ValueError: If it can never match.
+        """
+        found = METHODS.fullmatch(text)
+        methods, url = (found[1].split(","), found[2]) if found else ([], text)
+        scheme, separator, rest = url.partition("://")
+        if not separator or scheme.lower() not in {"http", "https"}:
+            raise ValueError(f"{text!r} has to begin with https:// or http://, {EXAMPLE}")
+        if "?" in rest or "#" in rest:
+            raise ValueError(f"{text!r}: leave out the query, which is not compared, {EXAMPLE}")
+        authority, _, path = rest.partition("/")
+        wildcard = next((each for each in ("*.", "*") if authority.startswith(each)), "")
+        named = authority.removeprefix(wildcard)
+        if wildcard == "*" and named and not named.startswith(":"):
+            raise ValueError(f"{text!r}: write *.example.com for the hosts below example.com")
+        try:
+            # The path keeps its wildcards; what is normal in a URL is normal in a pattern.
+            address = Address.parse(f"{scheme}://{'any' if wildcard == '*' else ''}{named}/{path}")
+        except ValueError as error:
+            raise ValueError(f"{text!r} can match no URL: {error}; write it {EXAMPLE}") from None
+        host = "*" if wildcard == "*" else wildcard + address.host
+        return cls(
+            frozenset(methods),
+            address.scheme,
+            host,
+            address.port,
+            PathPattern.parse(address.path or "."),
+        )
+
+    def matches(self, method: str, address: Address, *, beneath: bool) -> bool:
+        """Whether it names a request.
+
+        Args:
+            method: In upper case.
+            address: What is asked.
+            beneath: Whether what lies beneath the path is meant too.
+        """
+        if self.methods and method not in self.methods:
+            return False
+        if (self.scheme, self.port) != (address.scheme, address.port):
+            return False
+        if not self._fits_host(address.host):
+            return False
+        if beneath:
+            return self.path.covers(_merged(address.path))
+        return self.path.matches(address.path or ".")
+
+    def _fits_host(self, host: str) -> bool:
+        if self.host == "*":
+            return True
+        if self.host.startswith("*."):
+            return host.endswith(self.host[1:])
+        return host == self.host
+
+
+def url_rule(method: str, url: str) -> str:
+    """The pattern that stands for a method at the origin of a URL; empty where none can."""
+    try:
+        return f"{method} {Address.parse(url).origin}/**"
+    except ValueError:
+        return ""
+
+
+def _unescape(found: re.Match[str]) -> str:
+    character = chr(int(found[1], 16))
+    return character if UNRESERVED.fullmatch(character) else found[0].upper()
+
+
+def _merged(path: str) -> str:
+    """The path as servers see it that take several slashes for one."""
+    return "/".join(part for part in path.split("/") if part) or "."

@@ -1,0 +1,269 @@
+"""The catalogue: every tool that can be found, those that can be called and those of files."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import (
+    NotFoundError,
+    PermissionDeniedError,
+    UnavailableError,
+    UnknownToolError,
+)
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolResult, ToolSpec
+from tools.core.toolset import ToolSet
+from tools.retrieval.file_records import FROM_FILE, FileRecords, admits_record
+from tools.retrieval.intake import Intake
+
+if TYPE_CHECKING:  # loaded at the first search
+    from storage.library import Library
+    from tools.core.context import RequestContext
+    from tools.retrieval.index import ToolIndex
+    from tools.retrieval.learning import Learning
+    from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
+
+__all__ = ["Catalogue", "Found", "check_admitted"]
+
+REACHING = "toolsearch"
+"""Tag of the tools that others are reached through: a call of them is on the way to what serves."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tool that fits a need.
+
+    Attributes:
+        record: What it is found by.
+        spec: The tool itself; None of one that only a file describes.
+        score: How well it fits, above 0 and up to 1.
+        is_down: Whether its server cannot be reached now.
+        also: The other servers that have the same tool.
+    """
+
+    record: ToolRecord
+    spec: ToolSpec | None
+    score: float
+    is_down: bool = False
+    also: tuple[str, ...] = ()
+
+
+class Catalogue:
+    """Finds tools, as they are at the moment of the question.
+
+    Safe to share between threads, but for `stir`. Nothing is loaded before the first search.
+
+    Args:
+        registry: The tools that can be called.
+        library: Where records of files, and what was made of all texts, are kept; None for none.
+        learning: What is learned from use; None learns nothing.
+        is_down: Whether a server cannot be reached now, by its name.
+        why_unlisted: Why it is not known what tools a server has, by its name, as the rest of a
+            sentence; empty where it is known, or there is no such server.
+        index: Makes the index; by default the one that comes with the product.
+
+    Attributes:
+        registry: The tools that can be called.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        library: Library | None = None,
+        learning: Callable[[], Learning] | None = None,
+        is_down: Callable[[str], bool] = lambda _server: False,
+        why_unlisted: Callable[[str], str] = lambda _server: "",
+        index: Callable[[], ToolIndex] | None = None,
+    ) -> None:
+        self.registry = registry
+        self._library = library
+        self._make_learning = learning
+        self._learning: Learning | None = None
+        self._is_down = is_down
+        self._why_unlisted = why_unlisted
+        self._admitted: dict[ToolSet, dict[str, bool]] = {}
+        self._records = FileRecords(library)
+        make_index = index or partial(_own_index, library)
+        self._intake = Intake(registry, self._records, make_index, self._forget)
+        self._making = threading.Lock()
+        self._stirred = anyio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Makes the heavier parts of the index in the background, from the first search on."""
+        self._intake.start()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._keep_fresh)
+                yield
+                group.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._intake.close)
+
+    def stir(self) -> None:
+        """Says that many tools may have come: they are indexed before anybody searches."""
+        self._stirred.set()
+
+    def search(self, query: SearchQuery, context: RequestContext) -> list[Found]:
+        """The tools that fit, best first; blocks.
+
+        Args:
+            query: What is needed.
+            context: Who asks, and what they may find.
+        """
+        index = self._intake.current()
+        admitted = context.tool_set
+        learning = self._learned()
+        asked = query.query_text
+        results = index.search(
+            query,
+            admits=None if admitted is None else partial(self._admits, admitted),
+            boosts=None if learning is None else learning.boosts(context.identity, asked),
+        )
+        found = [each for each in (self._found(result, admitted) for result in results) if each]
+        if learning is not None:
+            names = [each.spec.name for each in found if each.spec is not None]
+            learning.shown.note(context.identity, context.session_id, asked, names)
+        return found
+
+    async def served(self, spec: ToolSpec, context: RequestContext, result: ToolResult) -> None:
+        """Learns from a call that ended well, if a search of its session found the tool."""
+        learning = self._learning
+        if learning is None or result.is_error or REACHING in spec.tags:
+            return
+        question = learning.shown.question_for(context.identity, context.session_id, spec.name)
+        if question is not None:
+            await anyio.to_thread.run_sync(learning.remember, context.identity, question, spec.name)
+
+    def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
+        """The tool of that name, alias or unique bare name; blocks where there is none.
+
+        Args:
+            name: What it was called by.
+            tool_set: The tools that the caller may call; None means all.
+
+        Raises:
+            UnknownToolError: If there is none; it suggests what the caller may call.
+            NotFoundError: If only a file describes it.
+            PermissionDeniedError: If the caller may not call it, or nobody may now.
+            UnavailableError: If its server never told its tools; it says why.
+        """
+        try:
+            spec = self.registry.find(name, tool_set)
+        except UnknownToolError:
+            self._check_listed(name.partition("__")[0], tool_set)
+            if (record := self.record(name, tool_set)) is None:
+                raise
+            raise NotFoundError(
+                f"{record.name[:200]!r} can be found, not called: a file describes it, and no "
+                "server that is connected here has it.",
+                next_actions=["Search for another tool, or ask the user to connect its server."],
+            ) from None
+        check_admitted(spec, tool_set)
+        return spec
+
+    def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
+        """What a file says of a tool, by its tool_id or its name; blocks.
+
+        Args:
+            name: What it was asked for by.
+            tool_set: The tools that the caller may find; None means all.
+        """
+        found = self._records.named(name)
+        if found is None or (tool_set is not None and not admits_record(tool_set, found)):
+            return None
+        return found
+
+    def _check_listed(self, server: str, tool_set: ToolSet | None) -> None:
+        """Tells a tool of a server that never told any from one that there is not."""
+        if tool_set is not None and not tool_set.admits_server(server):
+            return
+        if why := self._why_unlisted(server):
+            raise UnavailableError(
+                f"What tools the server {server!r} has is not known: it {why}.",
+                next_actions=["Try again later, or ask the user to look at `toolcrib servers`."],
+            )
+
+    def refresh(self) -> None:
+        """Takes in what has changed; blocks."""
+        self._intake.refresh()
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await self._stirred.wait()
+            self._stirred = anyio.Event()
+            try:
+                await anyio.to_thread.run_sync(self.refresh)
+            except Exception:  # it is tried again by whoever searches, and told then
+                _logger.exception("What tools there are now could not be taken in")
+
+    def _forget(self, tool_id: str) -> None:
+        for judged in list(self._admitted.values()):
+            judged.pop(tool_id, None)
+
+    def _admits(self, tool_set: ToolSet, record: ToolRecord) -> bool:
+        """Whether a set has a tool; judged once, until the tool changes."""
+        judged = self._admitted.setdefault(tool_set, {})
+        found = judged.get(record.tool_id)
+        if found is None:
+            spec = self.registry.get(record.tool_id)
+            found = admits_record(tool_set, record) if spec is None else tool_set.admits(spec)
+            judged[record.tool_id] = found
+        return found
+
+    def _found(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
+        """A result with the tool that is best called, of those that are the same."""
+        there = map(self.registry.get, (result.tool.tool_id, *result.also))
+        specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
+        if not specs:
+            from_file = result.tool.tool_id.startswith(FROM_FILE)
+            return Found(result.tool, None, result.score) if from_file else None  # gone just now
+        best = min(specs, key=self._cannot_be_reached)
+        also = tuple(each.server or each.name for each in specs if each is not best)
+        return Found(result.tool, best, result.score, self._cannot_be_reached(best), also)
+
+    def _cannot_be_reached(self, spec: ToolSpec) -> bool:
+        return bool(spec.server) and self._is_down(spec.server)
+
+    def _learned(self) -> Learning | None:
+        with self._making:
+            if self._learning is None and self._make_learning is not None:
+                self._learning = self._make_learning()
+            return self._learning
+
+
+def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
+    """Refuses what the caller's profile leaves out, and what a person has to look at first.
+
+    Raises:
+        PermissionDeniedError: In both cases; it says which.
+    """
+    if tool_set is not None and not tool_set.admits(spec):
+        raise PermissionDeniedError(
+            f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
+            next_actions=["Use another tool, or ask the user to change that profile."],
+        )
+    if spec.barred:
+        raise PermissionDeniedError(
+            f"{spec.name} is in quarantine: {spec.barred}",
+            next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
+        )
+
+
+def _own_index(library: Library | None) -> ToolIndex:
+    from tools.retrieval.index import ToolIndex  # noqa: PLC0415  # on first use
+
+    return ToolIndex(cache=None if library is None else library.catalog.analyses)

@@ -1,0 +1,129 @@
+"""A tool's texts: which fields it has, what each weighs, and what the embedders read of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from storage.tokenize import tokenize
+from tools.retrieval.models import ToolRecord
+
+__all__ = ["ANALYSIS", "FIELD_WEIGHTS", "Fields", "brief_text", "encodable", "full_text", "spaced"]
+
+ANALYSIS = "terms-1"
+"""The version of the analysis: kept ones of another are made again."""
+
+FIELD_WEIGHTS = {
+    "names": 2.0,
+    "description": 1.0,
+    "tags": 1.0,
+    "parameters": 1.0,
+    "parameter_texts": 0.5,
+}
+"""What one occurrence of a term in a field counts; halves, so that sums of them are exact."""
+
+MAX_CHARS = 4_000
+"""Characters of a field that are read; what a tool does is said by then."""
+
+MAX_TEXT_CHARS = 1_500
+"""Characters that an embedder is given."""
+
+MAX_DEPTH = 4
+"""Levels of nested parameters that are read."""
+
+MAX_PARAMETERS = 200
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[_\-./:\s]+")
+_NESTED = ("items", "additionalProperties")
+_CHOICES = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+class Fields:
+    """The fields of a tool.
+
+    Args:
+        record: The tool.
+    """
+
+    def __init__(self, record: ToolRecord) -> None:
+        found = list(_parameters(record.parameters))
+        tags = (*record.tags, *record.capabilities, record.server)
+        names = dict.fromkeys((record.bare_name, *record.aliases))
+        texts = {
+            "names": "\n".join(names),
+            "description": record.description,
+            "tags": "\n".join(tags),
+            "parameters": "\n".join(name for name, _ in found),
+            "parameter_texts": "\n".join(text for _, text in found),
+        }
+        self.texts = {field: text[:MAX_CHARS] for field, text in texts.items()}
+
+    def __str__(self) -> str:
+        """What identifies the fields: equal ones have equal terms."""
+        return json.dumps(self.texts)
+
+    def terms(self) -> dict[str, float]:
+        """The terms of all fields, each with its weighted number of occurrences."""
+        terms: defaultdict[str, float] = defaultdict(float)
+        for field, weight in FIELD_WEIGHTS.items():
+            for term in tokenize(self.texts[field]):
+                terms[term] += weight
+        return dict(terms)
+
+
+def brief_text(record: ToolRecord) -> str:
+    """What MiniLM reads of a tool: its name in words, and what it does."""
+    return encodable(f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS])
+
+
+def full_text(record: ToolRecord) -> str:
+    """What the static embedder reads of a tool: tags and the names of its parameters as well."""
+    parameters = ", ".join(spaced(name) for name, _ in _parameters(record.parameters))
+    tags = ", ".join((*record.tags, *record.capabilities))
+    text = " ".join(filter(None, (brief_text(record), tags, parameters)))
+    return encodable(text[:MAX_TEXT_CHARS])
+
+
+def encodable(text: str) -> str:
+    """A text without halves of characters: a disk takes none, and one stops a whole embedder."""
+    return text.encode(errors="replace").decode()
+
+
+def spaced(name: str) -> str:
+    """A name as the words it is made of: `getWeather_v2` as `get Weather v2`."""
+    return _SEPARATORS.sub(" ", _WORD_STARTS.sub(" ", name)).strip()
+
+
+def _parameters(schema: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Names and descriptions of parameters, outer ones first; bounded, for schemas are wild."""
+    level: list[Any] = [schema]
+    left = MAX_PARAMETERS
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for each in level:
+            if not isinstance(each, Mapping):
+                continue
+            properties = each.get("properties")
+            for name, said in properties.items() if isinstance(properties, Mapping) else ():
+                if not left:
+                    return
+                left -= 1
+                described = said.get("description") if isinstance(said, Mapping) else None
+                yield str(name), described if isinstance(described, str) else ""
+                inner.append(said)
+            inner += _subschemas(each)
+        level = inner
+
+
+def _subschemas(schema: Mapping[str, Any]) -> Iterator[Any]:
+    for word in _NESTED:
+        yield schema.get(word)
+    for word in _CHOICES:
+        choices = schema.get(word)
+        yield from choices if isinstance(choices, list) else ()
+    defined = schema.get("$defs")
+    yield from defined.values() if isinstance(defined, Mapping) else ()

@@ -1,0 +1,256 @@
+"""The tool index: which of all tools fit a need."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from storage.tokenize import is_spaceless, tokenize
+from tools.retrieval.cache import AnalysisCache, SafeCache, key_of
+from tools.retrieval.clauses import clauses_of
+from tools.retrieval.duplicates import Duplicates
+from tools.retrieval.fields import ANALYSIS, Fields, encodable
+from tools.retrieval.filling import Filler
+from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
+from tools.retrieval.names import Names
+from tools.retrieval.placing import placed
+from tools.retrieval.postings import Postings
+from tools.retrieval.ranking import Inquiry, score
+from tools.retrieval.tags import Tags
+from tools.retrieval.vectors import DensePart, bundled_parts
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+
+__all__ = ["ToolIndex"]
+
+MAX_QUERY_CHARS = 4_000
+"""Characters of a query that are read."""
+
+Admits = Callable[[ToolRecord], bool]
+
+logger = logging.getLogger(__name__)
+
+
+class ToolIndex:
+    """Tools by what they do: words at once, meanings as soon as they are made.
+
+    Tools come and go at any time; none is ever found by what it was before. Safe to share between
+    threads.
+
+    Args:
+        cache: Keeps analyses and vectors across restarts; None keeps none.
+        embedders: What makes the heavier parts; None is what comes with the product.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: AnalysisCache | None = None,
+        embedders: Sequence[DensePart] | None = None,
+    ) -> None:
+        self._parts = tuple(bundled_parts() if embedders is None else embedders)
+        self._lock = threading.RLock()
+        self._slots: dict[str, int] = {}
+        self._records: dict[int, ToolRecord] = {}
+        self._free: list[int] = []
+        self._size = 0
+        self._tags = Tags()
+        self._postings = Postings()
+        self._names = Names()
+        self._duplicates = Duplicates()
+        self._cache = SafeCache(cache)
+        self._filler = Filler(self._parts, self._records, self._lock, self._cache)
+
+    def start(self) -> None:
+        """Makes the heavier parts in the background from now on."""
+        self._filler.start()
+
+    def close(self) -> None:
+        """Ends the work in the background."""
+        self._filler.close()
+
+    def build_index(self) -> None:
+        """Waits until the heavier parts are there; without it, they come when they are made."""
+        self._filler.fill()
+
+    def wait_for_quick(self, seconds: float) -> None:
+        """Waits, where a heavier part is not of use yet, for what of them is there soon.
+
+        That is what the cache keeps, and the quickest part.
+
+        Args:
+            seconds: The longest wait; where nothing is made in the background there is none.
+        """
+        with self._lock:
+            is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
+        if not is_ready:
+            self._filler.wait_for_quick(seconds)
+
+    @property
+    def coverage(self) -> dict[str, float]:
+        """The share of the tools that each heavier part has, by its model's id."""
+        with self._lock:
+            return {part.embedder.model_id: part.share(len(self._postings)) for part in self._parts}
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add_tool(self, record: ToolRecord) -> None:
+        """Adds a tool, in the place of the one that has its id."""
+        self.add_tools([record])
+
+    def add_tools(self, records: Iterable[ToolRecord]) -> None:
+        """Adds tools, each in the place of the one that has its id."""
+        known = [record.redacted() for record in records]
+        for record, terms in zip(known, self._analysed(known), strict=True):
+            with self._lock:
+                self.remove_tool(record.tool_id)
+                self._put(record, terms)
+        self._filler.wake()
+
+    def remove_tool(self, tool_id: str) -> bool:
+        """Removes a tool; whether it was there."""
+        with self._lock:
+            slot = self._slots.pop(tool_id, None)
+            if slot is None:
+                return False
+            record = self._records.pop(slot)
+            self._postings.remove(slot)
+            self._names.remove(slot, record)
+            self._duplicates.remove(slot)
+            self._tags.remove(slot, record)
+            for part in self._parts:
+                part.drop(slot)
+            self._free.append(slot)
+            return True
+
+    def get_tool(self, tool_id: str) -> ToolRecord | None:
+        """The tool of that id."""
+        with self._lock:
+            slot = self._slots.get(tool_id)
+            return None if slot is None else self._records[slot]
+
+    def get_all_tools(self) -> list[ToolRecord]:
+        """All tools, in the order in which they came."""
+        with self._lock:
+            return [self._records[slot] for slot in self._slots.values()]
+
+    def search_by_tags(self, tags: Iterable[str], match: Match = "any") -> list[ToolRecord]:
+        """The tools that have any or all of some tags, in any case of letters."""
+        with self._lock:
+            tagged = self._tags.having(tags, match)
+            return [self._records[slot] for slot in self._slots.values() if slot in tagged]
+
+    def search(
+        self,
+        query: SearchQuery,
+        *,
+        admits: Admits | None = None,
+        boosts: Mapping[str, float] | None = None,
+    ) -> list[SearchResult]:
+        """The tools that fit, best first.
+
+        Those that the query names come first, then those whose name it begins; the others by their
+        words and their meaning. A tool that has none of the words is found if it means nearly what
+        the query says. Exact duplicates share one place.
+
+        Args:
+            query: What is needed.
+            admits: Whether a tool may be found; those that may not count for nothing.
+            boosts: What is added to the scores of some tools, by their ids.
+        """
+        text = encodable(query.query_text[:MAX_QUERY_CHARS])
+        spans = clauses_of(text)
+        texts = [text, *(text[start:end] for start, end in spans)]
+        terms = [tuple(dict.fromkeys(tokenize(each))) for each in texts]
+        inquiry = Inquiry(terms, self._meanings(text, spans), tagged=bool(query.tags_filter))
+        with self._lock:
+            allowed = self._allowed(query, admits)
+            lifts = self._lifts(boosts or {})
+            scores = score(inquiry, self._postings, self._size, allowed, lifts)
+            mentions = self._names.mentioned(text)
+            if allowed is not None:
+                mentions = mentions.within(allowed)
+            places = placed(scores, mentions, self._id, self._duplicates, query.top_k)
+            return list(self._results(places, query, allowed))
+
+    def _id(self, slot: int) -> str:
+        return self._records[slot].tool_id
+
+    def _lifts(self, boosts: Mapping[str, float]) -> dict[int, float]:
+        """Boosts by slot, of tools of which more than their names may be known."""
+        slots = {self._slots[each]: lift for each, lift in boosts.items() if each in self._slots}
+        return {slot: lift for slot, lift in slots.items() if not self._records[slot].names_only}
+
+    def _results(
+        self,
+        places: Iterable[tuple[int, float]],
+        query: SearchQuery,
+        allowed: Collection[int] | None,
+    ) -> Iterator[SearchResult]:
+        for rank, (slot, value) in enumerate(places, 1):
+            if query.min_score is not None and value < query.min_score:
+                return
+            same = (each for each in self._duplicates.group(slot) if each != slot)
+            also = tuple(
+                self._records[each].tool_id for each in same if allowed is None or each in allowed
+            )
+            yield SearchResult(tool=self._records[slot], score=value, rank=rank, also=also)
+
+    def _meanings(
+        self, text: str, spans: Sequence[tuple[int, int]]
+    ) -> list[tuple[DensePart, Vectors]]:
+        """The vectors of a query and of its clauses, by each part that knows enough tools."""
+        found: list[tuple[DensePart, Vectors]] = []
+        for part in self._parts:
+            with self._lock:
+                is_ready = part.is_ready(len(self._postings))
+            if not is_ready or (is_spaceless(text) and not part.embedder.cjk):
+                continue
+            try:
+                found.append((part, part.embedder.embed_spans(text, spans)))
+            except Exception as error:  # noqa: BLE001  # words find tools, whatever a model raises
+                logger.warning("Searched without %s: %s", part.embedder.model_id, error)
+        return found
+
+    def _allowed(self, query: SearchQuery, admits: Admits | None) -> dict[int, None] | None:
+        """The slots of the tools that may be found; None for all."""
+        if not query.tags_filter and admits is None:
+            return None
+        slots: Iterable[int] = self._slots.values()
+        if query.tags_filter:
+            slots = sorted(self._tags.having(query.tags_filter, query.match))
+        return {slot: None for slot in slots if admits is None or admits(self._records[slot])}
+
+    def _put(self, record: ToolRecord, terms: Mapping[str, float]) -> None:
+        if not self._free:
+            self._free.append(self._size)
+            self._size += 1
+        slot = self._free[-1]
+        self._duplicates.add(slot, record)  # it may refuse a record: first, so that nothing is left
+        self._free.pop()
+        self._slots[record.tool_id] = slot
+        self._records[slot] = record
+        self._names.add(slot, record)
+        self._tags.add(slot, record)
+        if not record.names_only:
+            self._postings.add(slot, terms)
+            for part in self._parts:
+                part.expect(slot)
+
+    def _analysed(self, records: Sequence[ToolRecord]) -> Iterator[Mapping[str, float]]:
+        """The weighted terms of tools; of many, from the cache where it has them."""
+        fields = [Fields(record) for record in records]
+        keys = [key_of(ANALYSIS, str(each)) for each in fields]
+        kept = self._cache.get(keys) if len(keys) > 1 else {}
+        for key, each in zip(keys, fields, strict=True):
+            if key in kept:
+                yield json.loads(kept[key])
+            else:
+                terms = each.terms()
+                self._cache.defer(key, json.dumps(terms).encode())
+                yield terms

@@ -1,0 +1,174 @@
+"""The intake: it keeps an index up with the registry and with the records of files."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
+from tools.retrieval.file_records import FileRecords
+
+if TYPE_CHECKING:  # loaded at the first search
+    from tools.retrieval.index import ToolIndex
+    from tools.retrieval.models import ToolRecord
+
+__all__ = ["Intake"]
+
+PATIENCE = 2.0
+"""Seconds that a search waits for tools that are just coming in; then it goes without them."""
+
+QUICK_SECONDS = 0.5
+"""How long a search waits for meanings that are kept or quickly made; then it goes without them."""
+
+AT_ONCE = 500
+"""Tools that are taken in at once: an end does not wait for more."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+class Intake:
+    """Takes in what has changed, and nothing else. Safe to share between threads.
+
+    Args:
+        registry: The tools that can be called.
+        records: Those that files describe.
+        make_index: Makes the index, when it is first needed.
+        changed: Told the id of each tool that came, went or changed.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        records: FileRecords,
+        make_index: Callable[[], ToolIndex],
+        changed: Callable[[str], None],
+    ) -> None:
+        self._registry = registry
+        self._records = records
+        self._make_index = make_index
+        self._changed = changed
+        self._index: ToolIndex | None = None
+        self._seen = 0
+        self._pending: dict[str, None] = {}
+        self._indexed: Mapping[str, ToolRecord] = {}
+        self._fills = False
+        self._refreshing = threading.Lock()
+        self._making = threading.Lock()
+        self._begun = threading.Event()
+        """Set once the first tools are in: our own, which came before all others."""
+
+    def start(self) -> None:
+        """Has the index make its heavier parts in the background, as soon as there is one."""
+        with self._making:
+            self._fills = True
+            if self._index is not None:
+                self._index.start()
+
+    def close(self) -> None:
+        """Ends that; a refresh ends after what it is at."""
+        self._fills = False
+        with self._refreshing, self._making:
+            if self._index is not None:
+                self._index.close()
+
+    def current(self) -> ToolIndex:
+        """The index with all changes; without the latest ones where they take long. Blocks."""
+        index = self._made()
+        if self._is_behind():
+            refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
+            refreshing.start()
+            refreshing.join(PATIENCE)
+            self._begun.wait()
+        index.wait_for_quick(QUICK_SECONDS)
+        return index
+
+    def refresh(self) -> None:
+        """Takes in all changes; blocks."""
+        index = self._made()
+        try:
+            self._refresh(index)
+        finally:
+            self._begun.set()
+
+    def _refresh(self, index: ToolIndex) -> None:
+        with self._refreshing:
+            changes = self._registry.changes  # before what they are is looked at
+            self._pending.update(dict.fromkeys(self._registry.changed_since(self._seen)))
+            self._seen = changes
+            self._take_records(index)
+            began_filling = self._fills
+            while self._pending and self._fills is began_filling:
+                names = list(islice(self._pending, AT_ONCE))
+                self._take_tools(index, names)
+                for name in names:
+                    del self._pending[name]
+                self._begun.set()
+
+    def _is_behind(self) -> bool:
+        if self._pending or self._registry.changes != self._seen:
+            return True
+        return self._records.current() is not self._indexed
+
+    def _made(self) -> ToolIndex:
+        with self._making:
+            if self._index is None:
+                self._index = self._make_index()
+                if self._fills:
+                    self._index.start()
+            return self._index
+
+    def _take_tools(self, index: ToolIndex, names: Sequence[str]) -> None:
+        """Adds the tools of these names as they are now, and removes those that are gone."""
+        coming: list[ToolRecord] = []
+        for name in names:
+            spec = self._registry.get(name)
+            if spec is not None and spec.name == name:
+                coming.append(_record_of(spec))
+            else:
+                index.remove_tool(name)
+            self._changed(name)
+        _add(index, coming)
+
+    def _take_records(self, index: ToolIndex) -> None:
+        before, now = self._indexed, self._records.current()
+        for gone in before.keys() - now.keys():
+            index.remove_tool(gone)
+            self._changed(gone)
+        coming = [each for key, each in now.items() if before.get(key) != each]
+        for each in coming:
+            self._changed(each.tool_id)
+        _add(index, coming)
+        self._indexed = now
+
+
+def _record_of(spec: ToolSpec) -> ToolRecord:
+    """What a tool is found by."""
+    from tools.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
+
+    return ToolRecord.model_construct(
+        tool_id=spec.name,
+        name=spec.name,
+        description=spec.details or spec.description,
+        tags=spec.tags or (spec.source.partition(":")[0],),  # the group that it is counted in
+        capabilities=(spec.title, *spec.capabilities) if spec.server else spec.capabilities,
+        parameters=dict(spec.input_schema),
+        server=spec.server,
+        aliases=spec.aliases,
+        names_only=bool(spec.barred),
+    )
+
+
+def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
+    """Adds tools; one that the index cannot take is logged, and keeps no other from being found."""
+    try:
+        index.add_tools(records)
+    except Exception:  # noqa: BLE001  # definitions of others are wild
+        for record in records:
+            try:
+                index.add_tool(record)
+            except Exception:
+                _logger.exception("%s cannot be found by search_tools", record.tool_id)

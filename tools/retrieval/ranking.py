@@ -1,0 +1,165 @@
+"""The score of every tool for a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tools.retrieval.fusion import Evidence, Nearness, coverage, fuse, lift
+from tools.retrieval.postings import Postings
+from tools.retrieval.vectors import DensePart
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+    from tools.retrieval.arrays import Bools, Floats, Ints
+
+__all__ = ["Inquiry", "best_first", "score"]
+
+SIDE = 0.5
+"""Share of the embedder's floor that the other tools must reach, where the nearest is above it."""
+
+CANDIDATES = 100
+"""Tools that may be the best for a clause: by its words, and as many by the whole query."""
+
+FIRST = 64
+"""Tools that are put in order before more are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A query, analysed.
+
+    Attributes:
+        terms: The different terms of the query, then those of each of its clauses.
+        meanings: The vectors of the same texts, by the parts that know enough tools.
+        tagged: Whether the tools that count were chosen by their tags.
+    """
+
+    terms: Sequence[Sequence[str]]
+    meanings: Sequence[tuple[DensePart, Vectors]]
+    tagged: bool = False
+
+
+def score(
+    inquiry: Inquiry,
+    postings: Postings,
+    size: int,
+    allowed: Collection[int] | None,
+    boosts: Mapping[int, float],
+) -> Floats:
+    """The score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
+
+    A tool fits that has one of the words, or is near to the query: by the main embedder, or where
+    that or the words have something to show, by another. An embedder finds something near where
+    some tool is nearer than two texts are that have nothing in common, and near is what is not far
+    from that itself; to nonsense nothing is. What was chosen by its tags has something in common.
+
+    The best tool by words and main embedder scores what share of the words it covers, or the place
+    of that embedder's greatest cosine between its floor and 1, whichever is more; the others in
+    proportion.
+
+    Args:
+        inquiry: The query.
+        postings: The words of the tools.
+        size: A number above all slots.
+        allowed: The slots that count; None for all.
+        boosts: What is added to the scores of some slots.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
+    words = postings.scores(inquiry.terms[0], size)
+    whole = _evidence(inquiry, 0, postings, words, None if allowed is None else slots)
+    fused = fuse(whole)
+    likely = _top(fused)
+    clauses = [
+        _clause(inquiry, number, postings, size, slots, likely)
+        for number in range(1, len(inquiry.terms))
+    ]
+    lift(fused, clauses)
+    scores = np.zeros(size, dtype=np.float32)
+    scores[slots] = _settled(fused, whole, tagged=inquiry.tagged)
+    for slot, boost in boosts.items():
+        if allowed is None or slot in allowed:
+            scores[slot] += boost
+    return np.clip(scores, 0.0, 1.0)
+
+
+def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
+    """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    fits, nearest = whole.words > 0, 0.0
+    embedders = sorted(whole.nearness, key=lambda each: -each.weight)
+    if embedders:
+        nearest, near = _near(embedders[0], tagged=tagged)
+        fits |= near
+    sure: Floats = np.where(fits, fused, np.float32(0.0))
+    if sure.max(initial=0.0) <= 0:
+        return sure
+    best = int(sure.argmax())
+    strength = max(nearest, coverage(float(whole.words[best]), whole.most))
+    for each in embedders[1:]:
+        fits |= _near(each, tagged=tagged)[1]
+    settled: Floats = np.where(fits, fused, np.float32(0.0)) * (strength / fused[best])
+    return settled
+
+
+def _near(nearness: Nearness, *, tagged: bool) -> tuple[float, Bools]:
+    """How near the nearest tool is, 1 at most, and which ones are near; none is if that is not."""
+    floor = 0.0 if tagged else nearness.floor
+    nearest = (float(nearness.cosines.max(initial=0.0)) - floor) / (1 - floor)
+    return nearest, nearness.cosines >= (floor * SIDE if nearest > 0 else math.inf)
+
+
+def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
+    """The slots of all scores above 0, best first; what is equally good, by its id."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    left = np.flatnonzero(scores > 0)
+    count = FIRST
+    while len(left):
+        values = scores[left]
+        least = np.partition(values, -count)[-count] if len(left) > count else values.min()
+        head = left[values >= least].tolist()
+        yield from sorted(head, key=lambda slot: (-scores[slot], id_of(slot)))
+        left = left[values < least]
+        count *= 4
+
+
+def _evidence(
+    inquiry: Inquiry, number: int, postings: Postings, words: Floats, slots: Ints | None
+) -> Evidence:
+    """What a text of the inquiry tells of some tools; None for all."""
+    nearness = []
+    for part, rows in inquiry.meanings:
+        cosines, known = part.cosines(rows[number], len(words), slots)
+        nearness.append(Nearness(part.weight, part.embedder.floor, cosines, known))
+    most = sum(map(postings.idf, inquiry.terms[number]))
+    return Evidence(words if slots is None else words[slots], most, nearness)
+
+
+def _clause(
+    inquiry: Inquiry, number: int, postings: Postings, size: int, slots: Ints, likely: Ints
+) -> tuple[Ints, Evidence]:
+    """What a clause tells of the tools that may be the best for it, and their places in `slots`.
+
+    Those are the best by the clause's words, and those that are likely for the whole query.
+    """
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    words = postings.scores(inquiry.terms[number], size)
+    places = np.union1d(_top(words[slots]), likely)
+    return places, _evidence(inquiry, number, postings, words, slots[places])
+
+
+def _top(scores: Floats) -> Ints:
+    """The places of the highest scores above 0."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    places = np.flatnonzero(scores > 0)
+    if len(places) <= CANDIDATES:
+        return places
+    return places[np.argpartition(scores[places], -CANDIDATES)[-CANDIDATES:]]

@@ -1,0 +1,145 @@
+"""The heavier parts of the index: one vector a tool of each embedder."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.static import StaticEmbedder
+from tools.retrieval.fields import brief_text, full_text
+from tools.retrieval.models import ToolRecord
+
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+    from tools.retrieval.arrays import Bools, Ints
+
+__all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]
+
+READY_SHARE = 0.5
+"""Share of the tools that must have a vector before it counts how near the query is to them."""
+
+MIN_ROWS = 256
+"""Slots that a table has room for at first."""
+
+COPIED = 4
+"""How much longer it takes to copy a vector than to multiply it."""
+
+
+class SpanEmbedder(Embedder, Protocol):
+    """An embedder that also tells what the parts of a query mean."""
+
+    def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
+        """One row for a text, then one for each of some spans of its characters.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be had, or fails.
+        """
+
+
+class DensePart:
+    """The vectors of one embedder, by the slots of the tools.
+
+    Args:
+        embedder: Makes them.
+        weight: What it counts beside other embedders.
+        text: What it reads of a tool.
+
+    Attributes:
+        embedder: Makes the vectors.
+        weight: What it counts beside other embedders.
+        text: What it reads of a tool.
+        unseen: Slots that were not looked up in the cache yet, first come first.
+        missing: Slots that have to be embedded, first come first.
+    """
+
+    def __init__(
+        self, embedder: SpanEmbedder, weight: float, text: Callable[[ToolRecord], str]
+    ) -> None:
+        self.embedder = embedder
+        self.weight = weight
+        self.text = text
+        self.unseen: deque[int] = deque()
+        self.missing: deque[int] = deque()
+        self._filled: set[int] = set()
+        self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros where none is known
+
+    def expect(self, slot: int) -> None:
+        """Notes a tool whose vector is to come."""
+        self.unseen.append(slot)
+
+    def lacks(self, slot: int) -> bool:
+        """Whether the vector of a tool is still to come."""
+        return slot not in self._filled
+
+    def drop(self, slot: int) -> None:
+        """Forgets the vector of a slot, if it has one."""
+        if slot in self._filled and self._table is not None:
+            self._filled.discard(slot)
+            for rows in self._table:
+                rows[slot] = 0
+
+    def put(self, slots: Sequence[int], vectors: Vectors) -> None:
+        """Takes the vectors of some slots."""
+        if not slots:
+            return
+        rows = list(slots)
+        matrix, known = self._reserved(max(rows) + 1, vectors.shape[1])
+        matrix[rows] = vectors
+        known[rows] = True
+        self._filled.update(rows)
+
+    def share(self, tools: int) -> float:
+        """The share of so many tools that have a vector."""
+        return len(self._filled) / tools if tools else 1.0
+
+    def is_ready(self, tools: int) -> bool:
+        """Whether enough of so many tools have a vector for cosines to be compared."""
+        return self._table is not None and self.share(tools) >= READY_SHARE
+
+    def cosines(
+        self, query: Vectors, size: int, slots: Ints | None = None
+    ) -> tuple[Vectors, Bools | None]:
+        """The cosines of a query, and of which slots they are known; None for all.
+
+        A cosine that is not known is 0. All is done in the caller's thread: BLAS would share the
+        work among threads, and a search on a busy machine wait for those ten times as long.
+
+        Args:
+            query: Its vector.
+            size: A number above all slots.
+            slots: Which are wanted; None for all below the size.
+        """
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        matrix, known = self._reserved(size, len(query))
+        few = slots is not None and len(slots) * COPIED < size
+        rows = matrix[slots] if few else matrix[:size]
+        cosines: Vectors = np.einsum("ij,j->i", rows, query)
+        if slots is not None and not few:
+            cosines = cosines[slots]
+        if len(self._filled) == size:
+            return cosines, None
+        return cosines, known[:size] if slots is None else known[slots]
+
+    def _reserved(self, size: int, dimensions: int) -> tuple[Vectors, Bools]:
+        """The table with room for so many slots, and for some more where it had to grow."""
+        import numpy as np  # noqa: PLC0415  # imported on first use
+
+        if self._table is None:
+            self._table = np.zeros((0, dimensions), np.float32), np.zeros(0, np.bool_)
+        matrix, known = self._table
+        if size > len(matrix):
+            more = max(size * 5 // 4, MIN_ROWS) - len(matrix)
+            self._table = np.pad(matrix, ((0, more), (0, 0))), np.pad(known, (0, more))
+        return self._table
+
+
+def bundled_parts() -> tuple[DensePart, DensePart]:
+    """The parts of the embedders that come with the product: the static one, then the model."""
+    return (
+        DensePart(StaticEmbedder(), 0.3, full_text),
+        DensePart(MiniLMEmbedder(), 0.7, brief_text),
+    )

@@ -1,0 +1,1 @@
+"""What the scopes of tools grant: files, search among them, processes and the web."""

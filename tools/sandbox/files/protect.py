@@ -1,0 +1,271 @@
+"""What may not be touched even inside the root.
+
+Two kinds: the program's own files (settings, data directory), closed to reads and writes; and
+files that programs obey (function files, a repository's hooks, the settings of agents and shells),
+closed to writes. Both are judged on the directory that was opened, by device and inode and up to
+the root, so that no link and no other spelling of a name gets around them.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.sandbox.files.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.sandbox.files.openat import MAX_DEPTH, Root, identity, path_of
+
+__all__ = ["CLOSED_TO_WRITES", "Guard", "ProtectedPathError", "StrayDirectoryError"]
+
+Identity = tuple[int, int]
+
+_EFFECTIVE = os.access in os.supports_effective_ids
+
+
+class ProtectedPathError(Exception):
+    """The place is protected; the message names what protects it."""
+
+
+class StrayDirectoryError(Exception):
+    """The directory is no longer beneath the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A path of the program's own.
+
+    Attributes:
+        path: Absolute; links in it are followed whenever it is looked at.
+        parent: The directory that holds it.
+        name: Its name in there, folded.
+        parts: All its names.
+    """
+
+    path: str
+    parent: str
+    name: str
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> _Own:
+        """The path made absolute, its links as they are."""
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100  # links stay: stat follows them
+        name = folded(absolute.name)
+        return cls(str(absolute), str(absolute.parent), name, absolute.parts[1:])
+
+
+@dataclass(slots=True)
+class _Judged:
+    """A place that is judged.
+
+    Attributes:
+        directory: Descriptor of the deepest directory that exists.
+        names: What follows below it, folded.
+        levels: That directory and those above it, up to the root.
+        chain: The levels, and the file if it exists.
+    """
+
+    directory: int
+    names: tuple[str, ...]
+    levels: tuple[Identity, ...]
+    chain: frozenset[Identity]
+
+    def exists(self, path: str) -> bool:
+        """Whether something, be it a link to nothing, has a path from the deepest directory."""
+        if not _access_tells():
+            return _is_there(path, self.directory)
+        # Most of what is looked for is not there, and an exception costs more.
+        return os.access(
+            path,
+            os.F_OK,
+            dir_fd=self.directory,
+            effective_ids=_EFFECTIVE,
+            follow_symlinks=False,
+        )
+
+    def is_at_or_below(self, top: str, parts: Sequence[str]) -> bool:
+        """Whether it is what a path leads to, or is inside of that.
+
+        Args:
+            top: A path from the deepest directory that ends with a slash, or is empty.
+            parts: Names below it.
+        """
+        for count in range(len(parts) + 1):
+            path = top + "/".join(parts[:count]) or "."
+            found = _identity_of(path, self.directory)
+            if found is None:
+                return self._is_awaited_by(path, parts[count:])
+            rest = tuple(map(folded, parts[count:]))
+            # The rest are names that need not exist yet; folded, because some systems ignore case.
+            if found == self.levels[0] and rest and self.names[: len(rest)] == rest:
+                return True
+        return found in self.chain
+
+    def _is_awaited_by(self, path: str, below: Sequence[str]) -> bool:
+        """Whether it is what a link leads to that leads to nothing yet."""
+        try:
+            os.readlink(path, dir_fd=self.directory)
+        except OSError:
+            return False
+        here = path_of(self.directory)
+        target = os.path.realpath(os.path.join(here, path, *below))  # noqa: PTH118  # as Path has it with `..`
+        awaited = tuple(map(folded, target.split("/")))
+        place = (*map(folded, here.split("/")), *self.names)
+        return place[: len(awaited)] == awaited
+
+    def is_in_repository(self, level: int) -> bool:
+        """Whether one of its directories is a Git repository, or becomes one by this write."""
+        top = "../" * level
+        made = self.names[:1] if level == 0 else ()
+        return any(
+            all(mark in made or self.exists(top + _SPELLED.get(mark, mark)) for mark in marks)
+            for marks in REPOSITORY_MARKS
+        )
+
+
+_SPELLED = {"head": "HEAD"}
+
+
+class Guard:
+    """Judges whether an opened directory is a place to read from or write to.
+
+    Args:
+        protected: Files and directories closed to reads and writes; they need not exist.
+        read_only: Files and directories closed to writes.
+        closed_to_writes: Names closed to writes in every directory.
+    """
+
+    def __init__(
+        self,
+        protected: Iterable[Path],
+        read_only: Iterable[Path] = (),
+        closed_to_writes: Sequence[tuple[str, ...]] = CLOSED_TO_WRITES,
+    ) -> None:
+        self._protected = tuple(map(_Own.of, protected))
+        self._read_only = tuple(map(_Own.of, read_only))
+        self._closed: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for rule in closed_to_writes:
+            self._closed[rule[0]].append(rule)
+        self._folded = tuple((tuple(map(folded, rule)), rule) for rule in closed_to_writes)
+
+    def judge_read(
+        self, root: Root, directory: int, name: str = "", file: os.stat_result | None = None
+    ) -> None:
+        """Raises if what was opened may not be read.
+
+        Args:
+            root: The root that the directory has to be in.
+            directory: Descriptor of the directory, or of the one that the file is in.
+            name: The file's name.
+            file: Its status; None if the directory itself is read.
+
+        Raises:
+            ProtectedPathError: If it is protected.
+            StrayDirectoryError: If the directory was moved out of the root.
+            OSError: If a directory on the way up cannot be looked at.
+        """
+        levels = _levels(root, directory)
+        opened = file and identity(file)
+        called = folded(name)
+        for own in self._protected:
+            found = _identity_of(own.path)
+            if found is not None and (found == opened or found in levels):
+                raise ProtectedPathError(own.path)
+            # By its name as well: the file may have been replaced since it was opened.
+            if opened and own.name == called and _identity_of(own.parent) == levels[0]:
+                raise ProtectedPathError(own.path)
+
+    def judge_write(self, root: Root, directory: int, names: Sequence[str]) -> None:
+        """Raises if a place may not be written.
+
+        Args:
+            root: The root that the directory has to be in.
+            directory: Descriptor of the deepest directory that exists.
+            names: What follows below it, the file's own name last.
+
+        Raises:
+            ProtectedPathError: If it is protected.
+            StrayDirectoryError: If the directory was moved out of the root.
+            OSError: If a directory on the way up cannot be looked at.
+        """
+        levels = _levels(root, directory)
+        # The file may be another name of a protected one.
+        file = _identity_of(names[0], directory) if len(names) == 1 else None
+        chain = frozenset(levels) | ({file} if file else frozenset())
+        self.judge_names(names)
+        place = _Judged(directory, tuple(map(folded, names)), levels, chain)
+        for level in range(len(levels)):
+            self._judge_level(place, level)
+        for own in (*self._protected, *self._read_only):
+            if place.is_at_or_below("/", own.parts):
+                raise ProtectedPathError(own.path)
+
+    def judge_names(self, names: Sequence[str]) -> None:
+        """Raises ProtectedPathError if names that follow each other are closed to writes."""
+        given = tuple(map(folded, names))
+        for wanted, rule in self._folded:
+            starts = range(len(given) - len(wanted) + 1)
+            if any(given[start : start + len(wanted)] == wanted for start in starts):
+                raise ProtectedPathError("/".join(rule))
+
+    def _judge_level(self, place: _Judged, level: int) -> None:
+        """Looks for closed names in one of the place's directories."""
+        top = "../" * level
+        for first, rules in self._closed.items():
+            if not place.exists(top + first):
+                continue
+            for rule in rules:
+                if place.is_at_or_below(top, rule):
+                    raise ProtectedPathError("/".join(rule))
+        if place.is_in_repository(level):
+            raise ProtectedPathError("the inside of a Git repository")
+
+    def identities(self) -> frozenset[Identity]:
+        """What tells the places that are closed to reads from all others, where they exist."""
+        return frozenset(filter(None, (_identity_of(own.path) for own in self._protected)))
+
+    def hides(self, status: os.stat_result) -> bool:
+        """Whether a directory met while listing is closed to reads."""
+        return any(identity(status) == _identity_of(own.path) for own in self._protected)
+
+
+def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
+    """The directory and those above it, up to the root."""
+    here, top = identity(os.fstat(directory)), identity(os.fstat(root.fd))
+    found, way = [here], ""
+    while here != top:
+        if len(found) > MAX_DEPTH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        way += "../"
+        above = identity(os.stat(way, dir_fd=directory))
+        if above == here:
+            raise StrayDirectoryError
+        here = above
+        found.append(here)
+    return tuple(found)
+
+
+def _identity_of(path: str, directory: int | None = None) -> Identity | None:
+    """The identity of what a path leads to, or None if that does not exist."""
+    try:
+        return identity(os.stat(path, dir_fd=directory))
+    except OSError:
+        return None
+
+
+def _is_there(path: str, directory: int) -> bool:
+    try:
+        os.lstat(path, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+@functools.cache
+def _access_tells() -> bool:
+    """Whether faccessat(2) can be asked about a link itself; some C libraries cannot."""
+    return os.access("/", os.F_OK, effective_ids=_EFFECTIVE, follow_symlinks=False)

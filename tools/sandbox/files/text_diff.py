@@ -1,0 +1,162 @@
+"""What changed in a text, in a few lines for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from tools.sandbox.files.lines import count_lines, split_lines
+from tools.sandbox.files.text_edit import Change, replaced
+
+__all__ = ["Hunk", "hunks", "shown"]
+
+CONTEXT = 2
+"""Unchanged lines shown on either side."""
+
+MOST_SHOWN = 60
+"""Lines of a change that are shown, removed and added ones each."""
+
+LONGEST_LINE = 300
+"""Characters of a line that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that change together.
+
+    Attributes:
+        old_line: Number, from 1, of the first of them in the old text.
+        new_line: The same in the new text.
+        old: They, as they were.
+        new: As they are now.
+        before: Unchanged lines above them.
+        after: Unchanged lines below them.
+    """
+
+    old_line: int
+    new_line: int
+    old: str
+    new: str
+    before: str
+    after: str
+
+    @property
+    def new_last(self) -> int:
+        """Number of the last line now; one less than the first where all were removed."""
+        return self.new_line + count_lines(self.new) - 1
+
+    def to_text(self) -> str:
+        """The lines as in a unified diff."""
+        above = count_lines(self.before)
+        old = split_lines(self.before + self.old + self.after)[:MOST_SHOWN]
+        new = split_lines(self.before + self.new + self.after)[:MOST_SHOWN]
+        lines = [f"@@ -{self.old_line - above} +{self.new_line - above} @@"]
+        for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if kind == "equal":
+                lines += _marked(" ", old[a:b])
+            else:
+                lines += (*_marked("-", old[a:b]), *_marked("+", new[c:d]))
+        return "\n".join(lines)
+
+
+def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
+    """The whole lines that changes touch; those that meet on a line are one hunk.
+
+    Args:
+        text: The old text.
+        changes: What changes in it, in order and apart from each other.
+    """
+    lines = _Lines(text)
+    coming = _Coming(lines, changes)
+    old_line, grown, counted, above = 1, 0, 0, 0
+    while coming.next is not None:
+        start = lines.start(coming.next.start)
+        new, seen = replaced(text, coming.touching(), start)
+        stop = coming.stop
+        below = lines.start(coming.next.start) if coming.next is not None else len(text)
+        old, new = text[start:stop], new + text[seen:stop]
+        old_line += text.count(lines.end, counted, start)
+        before = text[max(lines.back(start, CONTEXT), above) : start]
+        after = text[stop : min(lines.forth(stop, CONTEXT), below)]
+        yield Hunk(old_line, old_line + grown, old, new, before, after)
+        grown += count_lines(new) - count_lines(old)
+        counted, above = start, stop
+
+
+def shown(touched: Iterable[Hunk], *, limit: int) -> str:
+    """Changes as in a unified diff, as many as fit.
+
+    Args:
+        touched: What changes, from the first on.
+        limit: Characters at most.
+    """
+    parts, room = list[str](), limit
+    for hunk in touched:
+        part = hunk.to_text()
+        if len(part) > room:
+            parts.append("[Further changes are not shown.]" if parts else part[:room])
+            break
+        parts.append(part)
+        room -= len(part)
+    return "\n".join(parts)
+
+
+class _Lines:
+    """Where the lines of a text begin and stop."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.end = "\n" if "\n" in text else "\r"
+
+    def start(self, place: int) -> int:
+        return self._text.rfind(self.end, 0, place) + 1
+
+    def stop(self, change: Change) -> int:
+        """Where the last line that a change touches stops."""
+        is_whole = change.end == 0 or self._text[change.end - 1] == self.end
+        # A passage that begins or ends within a line takes the rest of that line with it.
+        if is_whole and change.new.endswith(self.end):
+            return change.end
+        return self.forth(change.end, 1)
+
+    def back(self, place: int, count: int) -> int:
+        for _ in range(count):
+            place = self.start(max(place - 1, 0))
+        return place
+
+    def forth(self, place: int, count: int) -> int:
+        for _ in range(count):
+            found = self._text.find(self.end, place)
+            place = len(self._text) if found < 0 else found + 1
+        return place
+
+
+class _Coming:
+    """Changes, of which the next can be looked at before it is taken.
+
+    Attributes:
+        next: The next change, if there is one.
+        stop: Where the last line stops that those taken touch.
+    """
+
+    def __init__(self, lines: _Lines, changes: Iterable[Change]) -> None:
+        self._lines = lines
+        self._rest = iter(changes)
+        self.next = next(self._rest, None)
+        self.stop = 0
+
+    def touching(self) -> Iterator[Change]:
+        """Takes the next one and those that meet it on a line."""
+        taken = None
+        while self.next is not None and (taken is None or self.next.start < self.stop):
+            taken = self.next
+            # Within a line that was seen to its end, it is not looked for again.
+            if taken.end >= self.stop:
+                self.stop = self._lines.stop(taken)
+            self.next = next(self._rest, None)
+            yield taken
+
+
+def _marked(mark: str, lines: Sequence[str]) -> list[str]:
+    return [mark + line.rstrip("\r\n")[:LONGEST_LINE] for line in lines]

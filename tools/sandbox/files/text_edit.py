@@ -1,0 +1,191 @@
+"""A text with a passage replaced or lines put in, and every other character kept.
+
+Line ends are compared alike and kept apart: a passage that is given with line feeds is found in
+lines that end otherwise, and what takes its place ends as the lines there do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from tools.core.errors import InvalidArgumentsError
+from tools.sandbox.files.lines import count_lines, line_ends, line_start, usual_end
+
+__all__ = ["Change", "Passages", "applied", "inserted", "replaced"]
+
+MOST_COUNTED = 1000
+"""Matches that are counted before they are merely many."""
+
+_BLOCK = 10_000
+"""Parts of a text that are joined at once: no other thread runs meanwhile."""
+
+
+class Change(NamedTuple):
+    """One passage and what takes its place.
+
+    Attributes:
+        start: Where it begins in the old text.
+        end: Where it ends.
+        new: What takes its place.
+    """
+
+    start: int
+    end: int
+    new: str
+
+
+class Passages:
+    """Where a passage occurs in a text.
+
+    Args:
+        text: The text.
+        passage: What is looked for, not empty; all line ends are one.
+    """
+
+    def __init__(self, text: str, passage: str) -> None:
+        self._text = text
+        self._is_cr = "\r" in text and "\n" not in text
+        self._plain = self._with_line_feeds(text)
+        self._passage = self._with_line_feeds(passage)
+        self._line_end = 0, ""
+
+    @cached_property
+    def _shorter(self) -> Sequence[int]:
+        """Where in the plain text a character less stands than in the text."""
+        return () if self._is_cr else _line_feeds(self._text)
+
+    def lines(self) -> list[int]:
+        """Numbers of the lines, from 1, in which matches begin, overlapping ones too."""
+        found, line, seen = list[int](), 1, 0
+        for start in itertools.islice(self._starts(1), MOST_COUNTED):
+            line += self._plain.count("\n", seen, start)
+            seen = start
+            found.append(line)
+        return found
+
+    def is_same(self, other: str) -> bool:
+        """Whether another passage is the same but for line ends."""
+        return self._with_line_feeds(other) == self._passage
+
+    def changes(self, new: str) -> Iterator[Change]:
+        """What puts another passage in the place of each match, from the first to the last.
+
+        Each line end of the new passage is the one that the match has at the same place, further
+        ones are as its last; a match without line ends has that of its line.
+        """
+        parts = self._with_line_feeds(new).split("\n")
+        length = len(self._passage)
+        if len(parts) == 1 and not self._shorter:  # as most are: nothing but the place differs
+            yield from (Change(at, at + length, new) for at in self._starts(length))
+            return
+        for start in self._starts(length):
+            first, last = self._place(start), self._place(start + length)
+            ends = self._ends(first, last) if len(parts) > 1 else [""]
+            joined = [part + ends[min(i, len(ends) - 1)] for i, part in enumerate(parts[:-1])]
+            yield Change(first, last, "".join((*joined, parts[-1])))
+
+    def _starts(self, step: int) -> Iterator[int]:
+        start = self._plain.find(self._passage)
+        while start >= 0:
+            yield start
+            start = self._plain.find(self._passage, start + step)
+
+    def _place(self, plain: int) -> int:
+        """The place in the text that one in the plain text means."""
+        return plain + bisect_left(self._shorter, plain)
+
+    def _ends(self, first: int, last: int) -> Sequence[str]:
+        return line_ends(self._text[first:last]) or [self._end_of_line(last)]
+
+    def _end_of_line(self, place: int) -> str:
+        """How the line of a place ends, which is looked for once a line."""
+        until, end = self._line_end
+        if place > until or not end:
+            end = usual_end(self._text, near=place)
+            found = self._text.find(end, place)
+            self._line_end = len(self._text) if found < 0 else found, end
+        return end
+
+    def _with_line_feeds(self, text: str) -> str:
+        plain = text.replace("\r\n", "\n")
+        return plain.replace("\r", "\n") if self._is_cr else plain
+
+
+def inserted(text: str, line_number: int, content: str) -> Change:
+    r"""What puts lines into a text before one of its lines.
+
+    They end as that line does. After the last line they are put on lines of their own, and the text
+    keeps having or lacking an end of its last line.
+
+    Args:
+        text: The whole text.
+        line_number: The line, from 1, or negative and counted from the end; one more than there are
+            appends.
+        content: The new lines, the last with or without its end.
+
+    Raises:
+        InvalidArgumentsError: If there is no such line, or nothing to put in.
+    """
+    total = count_lines(text)
+    number = total + 1 + line_number if line_number < 0 else line_number
+    if not content:
+        raise InvalidArgumentsError(
+            "The content is empty.", next_actions=['For an empty line give "\\n".']
+        )
+    if line_number == 0 or not 1 <= number <= total + 1:
+        raise InvalidArgumentsError(
+            f"There is no line {line_number}: the file has {total}, counted from 1 or, if "
+            "negative, from the end.",
+            next_actions=[
+                f"Give the line to put them before: 1 begins the file, {total + 1} ends it."
+            ],
+        )
+    start = line_start(text, number)
+    if not text:
+        return Change(0, 0, content)
+    end = usual_end(text, near=start)
+    plain = content.replace("\r\n", "\n")
+    lines = (plain.replace("\r", "\n") if end == "\r" else plain).removesuffix("\n")
+    new = lines.replace("\n", end)
+    if number == total + 1 and not text.endswith(("\n", end)):
+        return Change(start, start, end + new)
+    return Change(start, start, new + end)
+
+
+def applied(text: str, changes: Iterable[Change]) -> str:
+    """The text with changes made, which are in order and apart from each other."""
+    made, seen = replaced(text, changes)
+    return made + text[seen:]
+
+
+def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str, int]:
+    """What changes make of a part of a text: up to the end of the last, and where that is.
+
+    Args:
+        text: The text.
+        changes: In order and apart from each other.
+        start: Where the part begins.
+    """
+    blocks, parts, seen = list[str](), list[str](), start
+    for change in changes:
+        parts += text[seen : change.start], change.new
+        seen = change.end
+        if len(parts) > _BLOCK:
+            blocks.append("".join(parts))
+            parts.clear()
+    return "".join((*blocks, *parts)), seen
+
+
+def _line_feeds(text: str) -> Sequence[int]:
+    """Where, in a text whose line ends became line feeds, two characters became one."""
+    places = array("q")
+    found = text.find("\r\n")
+    while found >= 0:  # A loop, which other threads may interrupt, and not one long split.
+        places.append(found - len(places))
+        found = text.find("\r\n", found + 2)
+    return places

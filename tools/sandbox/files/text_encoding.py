@@ -1,0 +1,96 @@
+"""Text in files: decoded for reading, and encoded as the file has it for writing."""
+
+from __future__ import annotations
+
+from storage.errors import UnreadableDocumentError
+from storage.reading.decode import Decoded, byte_order_mark, decode
+from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.sandbox.files.sandbox import FileContent, Sandbox
+
+__all__ = ["editable_text", "encode_text", "present_encoding", "read_text"]
+
+_MARK_BYTES = 4
+
+
+def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
+    """The text of a file.
+
+    Args:
+        path: The file, for the error.
+        found: Its bytes, or the first of them.
+        encoding: Name of a codec, if the caller gave one.
+
+    Raises:
+        InvalidArgumentsError: If it is binary, in another encoding, or in one that is uncertain.
+    """
+    if encoding is None and found.data.isascii() and b"\0" not in found.data:
+        return Decoded(found.data.decode("ascii"), "utf-8", b"", certain=True)
+    try:
+        return decode(found.data, encoding, partial=found.truncated)
+    except LookupError:
+        raise _no_such_encoding(encoding) from None
+    except UnreadableDocumentError as error:
+        raise InvalidArgumentsError(
+            f"The file {path!r} ({found.size} bytes) cannot be read as text. {error.message}",
+            next_actions=error.suggestions,
+        ) from error
+
+
+def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
+    """The text of a whole file, if it can be written back as it was.
+
+    Args:
+        path: The file, for the error.
+        data: Its bytes.
+        encoding: Name of a codec, if the caller gave one.
+
+    Raises:
+        InvalidArgumentsError: As `read_text`, and if the encoding is a guess or loses bytes.
+    """
+    decoded = read_text(path, FileContent(data, len(data), 0.0, truncated=False), encoding)
+    if not decoded.certain or decoded.encode(decoded.text) != data:
+        raise InvalidArgumentsError(
+            f"The file {path!r} is not written back under an encoding that is only a guess or does "
+            f"not keep every byte ({decoded.encoding!r}).",
+            next_actions=["Give the file's encoding in `encoding`."],
+        )
+    return decoded
+
+
+def present_encoding(sandbox: Sandbox, path: str) -> tuple[bytes, str]:
+    """The mark and codec that a file keeps when it is overwritten: its own mark, else plain UTF-8.
+
+    Args:
+        sandbox: Where the file is.
+        path: The file, which need not exist.
+    """
+    try:
+        start = sandbox.read(path, max_bytes=_MARK_BYTES).data
+    except NotFoundError:
+        start = b""
+    bom, name = byte_order_mark(start)
+    return bom, name or "utf-8"
+
+
+def encode_text(text: str, encoding: str) -> bytes:
+    """The bytes of a text.
+
+    Raises:
+        InvalidArgumentsError: If there is no such codec, or it has not every character.
+    """
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentsError(
+            f"The content has {text[error.start]!r}, which {encoding!r} cannot say.",
+            next_actions=["Leave the character out, or write the whole file in 'utf-8'."],
+        ) from None
+    except (LookupError, ValueError):
+        raise _no_such_encoding(encoding) from None
+
+
+def _no_such_encoding(encoding: str | None) -> InvalidArgumentsError:
+    return InvalidArgumentsError(
+        f"There is no text encoding named {encoding!r}.",
+        suggestions=["utf-8", "utf-16", "cp1252", "gb18030", "cp932"],
+    )

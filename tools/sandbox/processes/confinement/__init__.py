@@ -1,0 +1,1 @@
+"""The levels of confinement, each proved by a probe."""

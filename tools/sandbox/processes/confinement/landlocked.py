@@ -1,0 +1,66 @@
+"""Landlock and seccomp: rules about paths that a process puts on itself, and no namespaces.
+
+Landlock allows trees and cannot take a place out of one. Other processes' command lines stay
+visible, as they are to every user of the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tools.core.errors import UnavailableError
+from tools.sandbox.processes.confinement.plan import Kept, Plan
+from tools.sandbox.processes.confinement.reach import DEVICES
+from tools.sandbox.processes.kernel.landlock import landlock_abi
+from tools.sandbox.processes.models import LandlockRules, Level, Prepared
+
+__all__ = ["Landlock"]
+
+
+class Landlock:
+    """Confines by Landlock and seccomp."""
+
+    level = Level.LANDLOCK
+
+    def describe(self) -> str:
+        """Its version.
+
+        Raises:
+            UnavailableError: If the kernel has none.
+        """
+        abi = landlock_abi()
+        if not abi:
+            raise UnavailableError(
+                "This kernel has no Landlock, or it is switched off.",
+                next_actions=["Use Linux 5.13 or later, with landlock in its parameter lsm."],
+            )
+        return f"Landlock ABI {abi}"
+
+    def close(self) -> None:
+        """It has made nothing."""
+
+    def temporary(self, scratch: str) -> str:
+        """It sees its private directory where it is."""
+        return scratch
+
+    def check(self, kept: Kept) -> None:
+        """Sees that it need not keep processes from any place.
+
+        Raises:
+            UnavailableError: If it would have to.
+        """
+        for path in (*kept.hidden, *kept.locked):
+            raise UnavailableError(
+                f"Landlock cannot keep programs from {path} within what they may use.",
+                next_actions=[
+                    "Ask the user to keep it outside the root, or to install bubblewrap."
+                ],
+            )
+
+    def prepare(self, plan: Plan) -> Prepared:
+        """Makes the rules."""
+        own = (plan.scratch, *DEVICES)
+        writable = (plan.root, *own) if plan.writes else own
+        readable = ("/proc", *plan.reach.readable, *(() if plan.writes else (plan.root,)))
+        rules = LandlockRules(readable=readable, writable=writable)
+        return replace(plan.prepared(), landlock=rules)

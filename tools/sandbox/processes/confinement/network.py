@@ -1,0 +1,120 @@
+"""The hosts that confined programs reach: through a proxy of ours, which is all that they find.
+
+The namespace that they run in has no network but its own loopback. There a forwarder listens, on
+the port that the usual variables name, and passes connections to the proxy's Unix socket; programs
+may not open such sockets themselves. The proxy takes the allowed hosts only, each judged again by
+its addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.sandbox.processes.temporary import TemporaryPlace
+from tools.sandbox.web.hosts import host_and_port
+
+if TYPE_CHECKING:
+    from tools.sandbox.web.guard import AddressGuard
+
+__all__ = ["FORWARDER_SOCKET", "AllowedHosts", "Network", "forwarding", "proxy_variables"]
+
+FORWARDER_SOCKET = "/tmp/.toolcrib-proxy"  # noqa: S108  # the process's own /tmp
+"""Where a confined forwarder finds the proxy."""
+
+_PORT = 3128
+
+
+class AllowedHosts:
+    """Hosts by pattern.
+
+    Args:
+        patterns: Each `host:port`, or `*.host:port` for all that lie below it.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._exact: set[tuple[str, int]] = set()
+        self._below: set[tuple[str, int]] = set()
+        for pattern in patterns:
+            kind = self._below if pattern.startswith("*.") else self._exact
+            kind.add(host_and_port(pattern.removeprefix("*.")))
+
+    def __call__(self, host: str, port: int) -> bool:
+        """Whether a host, in its canonical form, may be reached on a port."""
+        labels = host.split(".")
+        above = (".".join(labels[count:]) for count in range(1, len(labels)))
+        return (host, port) in self._exact or any((name, port) in self._below for name in above)
+
+
+class Network:
+    """The proxy, started when a program first needs it.
+
+    Args:
+        patterns: The hosts that it takes.
+        guard: Makes what judges addresses.
+    """
+
+    def __init__(self, patterns: Sequence[str], guard: Callable[[], AddressGuard]) -> None:
+        self._patterns = tuple(patterns)
+        self._guard = guard
+        self._serving: asyncio.Task[None] | None = None
+        self._socket: asyncio.Future[str] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    async def socket(self) -> str:
+        """The path of the proxy's socket.
+
+        Raises:
+            OSError: If it cannot be made.
+        """
+        if self._socket is None:
+            self._socket = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._socket))
+        return await asyncio.shield(self._socket)
+
+    async def aclose(self) -> None:
+        """Ends the proxy and its connections."""
+        if self._serving is not None:
+            self._serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+
+    async def _serve(self, ready: asyncio.Future[str]) -> None:
+        """Serves in a task of its own: no call that starts a program outlives its own task."""
+        from tools.sandbox.web.proxy.proxy import GuardedProxy  # noqa: PLC0415  # imported on first use
+
+        place = TemporaryPlace()
+        try:
+            proxy = GuardedProxy(self._guard(), allowed=AllowedHosts(self._patterns))
+            path = Path(place.path, "proxy")
+            async with proxy.serving(path):
+                ready.set_result(str(path))
+                await asyncio.Event().wait()
+        except Exception as error:  # noqa: BLE001  # whoever waits for the socket is told
+            ready.set_exception(error)
+        finally:
+            place.close()
+
+
+def forwarding() -> tuple[str, ...]:
+    """What is put before a program, so that its network is the proxy."""
+    text = files("tools.sandbox.processes").joinpath("forwarder.py").read_text(encoding="utf-8")
+    return (sys.executable, "-I", "-S", "-c", text, FORWARDER_SOCKET, str(_PORT))
+
+
+def proxy_variables() -> dict[str, str]:
+    """The variables that lead programs to the proxy."""
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    address = f"http://127.0.0.1:{_PORT}"
+    return {
+        **dict.fromkeys((*names, *map(str.upper, names)), address),
+        "no_proxy": "",
+        "NO_PROXY": "",
+    }

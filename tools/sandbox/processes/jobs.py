@@ -1,0 +1,173 @@
+"""Programs that run in the background, until they end or the server does."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import anyio
+
+from tools.core.errors import NotFoundError, RateLimitedError
+from tools.sandbox.processes.launching.attendance import Attended, attend
+from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.recent import Recent
+
+if TYPE_CHECKING:
+    from tools.sandbox.processes.launching.program import Program
+    from tools.sandbox.processes.processes import Processes
+
+__all__ = ["MOST_RUNNING", "Job", "Jobs"]
+
+MOST_RUNNING = 16
+"""Jobs of one user that run at the same time."""
+
+MOST_ENDED = 50
+"""Jobs of one user that have ended and can still be asked about."""
+
+KEPT_BYTES = 524_288
+"""Of a job's output, the last ones."""
+
+MOST_SECONDS = 86_400.0
+"""How long a job may run."""
+
+
+class Job:
+    """One program in the background.
+
+    Args:
+        user_id: Whose it is.
+        running: The program.
+
+    Attributes:
+        id: Names it; nobody can guess it.
+        user_id: Whose it is.
+        output: What it wrote last, output and errors as they came.
+        told: Bytes of its output that were told already.
+    """
+
+    def __init__(self, user_id: str, running: Program) -> None:
+        self.id = secrets.token_hex(8)
+        self.user_id = user_id
+        self.output = Recent(KEPT_BYTES)
+        self.told = 0
+        self._running = running
+        self._attended: Attended | None = None
+        self._ended = anyio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something of it is left."""
+        return not self._ended.is_set()
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended because it ran for too long."""
+        return self._attended is not None and self._attended.timed_out
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell has it; None while it runs."""
+        return None if self._attended is None else self._attended.exit_code
+
+    @property
+    def level(self) -> Level:
+        """What confines it."""
+        return self._running.level
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know besides."""
+        return self._running.notes
+
+    async def kill(self) -> None:
+        """Ends it with all that it has started; returns when nothing is left."""
+        await self._running.kill()
+        await self._ended.wait()
+
+    async def attend(self) -> None:
+        """Reads what it writes until it has ended."""
+        sink = self.output.feed
+        try:
+            self._attended = await attend(self._running, sink, sink, seconds=MOST_SECONDS)
+        finally:
+            self._ended.set()
+
+
+class Jobs:
+    """Every user's jobs; close it with `aclose`.
+
+    Args:
+        processes: Starts them.
+    """
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._jobs: dict[str, Job] = {}
+        self._starting: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, user_id: str, command: Command) -> Job:
+        """Starts a program that goes on when the call has been answered.
+
+        Raises:
+            RateLimitedError: If too many jobs of the user run.
+            ToolError: If it cannot be started as it has to be.
+        """
+        running = [job.id for job in self._of(user_id) if job.is_running]
+        if len(running) + self._starting[user_id] >= MOST_RUNNING:
+            raise RateLimitedError(
+                f"{MOST_RUNNING} jobs run already, and no more may.",
+                next_actions=[f"Wait until one has ended, or end one with bash_kill: {running}."],
+            )
+        self._starting[user_id] += 1
+        try:
+            job = Job(user_id, await self._processes.start(command))
+        finally:
+            self._starting[user_id] -= 1
+        self._jobs[job.id] = job
+        task = asyncio.create_task(self._attend(job))  # no call's task group: it outlives the call
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    def find(self, user_id: str, job_id: str) -> Job:
+        """The user's own job of that id.
+
+        Raises:
+            NotFoundError: If the user has none; somebody else's is like none.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.user_id != user_id:
+            raise NotFoundError(
+                f"There is no job {job_id!r}; the last {MOST_ENDED} that ended are kept, until "
+                "the server ends.",
+                suggestions=[job.id for job in self._of(user_id) if job.is_running],
+                next_actions=["Give the job_id that bash answered with run_in_background=true."],
+            )
+        return job
+
+    async def aclose(self) -> None:
+        """Ends all jobs."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as group:
+                for job in self._jobs.values():
+                    if job.is_running:
+                        group.start_soon(job.kill)
+
+    async def _attend(self, job: Job) -> None:
+        try:
+            await job.attend()
+        finally:
+            self._jobs[job.id] = self._jobs.pop(job.id)  # behind those that ended before
+            self._forget_oldest(job.user_id)
+
+    def _of(self, user_id: str) -> list[Job]:
+        """The user's jobs, those that ended in the order in which they did."""
+        return [job for job in self._jobs.values() if job.user_id == user_id]
+
+    def _forget_oldest(self, user_id: str) -> None:
+        ended = [job for job in self._of(user_id) if not job.is_running]
+        for job in ended[:-MOST_ENDED]:
+            del self._jobs[job.id]

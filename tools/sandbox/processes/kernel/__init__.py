@@ -1,0 +1,1 @@
+"""What Linux offers for confinement: Landlock, seccomp and limits."""

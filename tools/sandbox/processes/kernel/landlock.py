@@ -1,0 +1,170 @@
+"""Landlock: what a process may touch, enforced by the kernel (Linux 5.13 and later).
+
+Everything that the kernel's ABI can restrict is restricted: access to files beneath the rules
+only, no TCP (ABI 4), no abstract Unix sockets and no signals to processes outside (ABI 6). What it
+does not cover (rights and times of files by path, UDP, sockets with a path) is for `seccomp`.
+Rights and structures are those of linux/landlock.h.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+from tools.sandbox.processes.kernel.kernel import syscall
+
+__all__ = ["SCOPES_SIGNALS", "PathRules", "keep_signals_inside", "landlock_abi"]
+
+SCOPES_SIGNALS = 6
+"""First ABI that keeps signals inside (Linux 6.12)."""
+
+# The numbers are the same on every architecture.
+_SYS_CREATE_RULESET = 444
+_SYS_ADD_RULE = 445
+_SYS_RESTRICT_SELF = 446
+_CREATE_RULESET_VERSION = 1
+_RULE_PATH_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_REFER = 1 << 13
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
+"""How many rights the file system has by ABI; since 5 they are 16."""
+
+_NET_ABI, _NET_RIGHTS = 4, 0b11  # bind and connect TCP
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 0b01, 0b10
+
+_Identity = tuple[int, int]
+"""Device and inode."""
+
+_DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom")
+
+
+@functools.cache
+def landlock_abi() -> int:
+    """The kernel's Landlock ABI; 0 where it has none, or has it switched off."""
+    if not hasattr(os, "O_PATH"):  # not Linux
+        return 0
+    try:
+        return syscall(_SYS_CREATE_RULESET, 0, 0, _CREATE_RULESET_VERSION)
+    except OSError:
+        return 0
+
+
+class PathRules:
+    """A ruleset that restricts all that the kernel can, but for some paths.
+
+    Args:
+        readable: Paths that may be read and executed, with what is beneath them; those that are
+            missing are skipped.
+
+    Raises:
+        OSError: The kernel has no Landlock, or refuses.
+    """
+
+    def __init__(self, readable: Iterable[bytes]) -> None:
+        abi = landlock_abi()
+        if not abi:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        self._rights = (1 << _RIGHTS_OF_ABI[min(abi, len(_RIGHTS_OF_ABI) - 1)]) - 1
+        scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= SCOPES_SIGNALS else 0
+        self._fd = _create(self._rights, _NET_RIGHTS if abi >= _NET_ABI else 0, scopes)
+        self._readable = {
+            path: _add_rule(self._fd, path, _READ_FILE | _READ_DIR | _EXECUTE) for path in readable
+        }
+        for path in _DEVICES:
+            _add_rule(self._fd, path, _READ_FILE | _WRITE_FILE)
+
+    def are_of(self, readable: Iterable[bytes]) -> bool:
+        """Whether they would be the same if they were made now; a path may have been replaced."""
+        return self._readable == {path: _identity(path) for path in readable}
+
+    def move_above(self, lowest: int) -> None:
+        """Gives its descriptor another number, that one or a higher one."""
+        moved = fcntl.fcntl(self._fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+        os.close(self._fd)
+        self._fd = moved
+
+    def allow_writes(self, writable: Iterable[bytes]) -> None:
+        """Adds paths where everything is allowed but making devices.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        for path in writable:
+            _add_rule(self._fd, path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
+
+    def enter(self) -> None:
+        """Puts this process, and all that it starts, under them for good.
+
+        It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        _enter(self._fd)
+
+
+def keep_signals_inside(*, below_others: bool) -> None:
+    """Lets this process, and all that it starts, signal only each other, for good.
+
+    It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+
+    Args:
+        below_others: Whether rules about paths will follow. Beneath those a ruleset that does not
+            speak of moving files to another directory forbids it; one that speaks of files at all
+            forbids mounts, as bubblewrap makes them.
+
+    Raises:
+        OSError: The kernel's ABI is below `SCOPES_SIGNALS`.
+    """
+    ruleset = _create(_REFER if below_others else 0, 0, _SCOPE_SIGNALS)
+    try:
+        if below_others:
+            _add_rule(ruleset, b"/", _REFER)
+        _enter(ruleset)
+    finally:
+        os.close(ruleset)
+
+
+def _add_rule(ruleset: int, path: bytes, rights: int) -> _Identity | None:
+    """Allows something; the file or directory that it is about, which the rule keeps in being."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:  # missing, or hidden from this user: there is nothing to allow
+        return None
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISDIR(status.st_mode):
+            rights &= _FILE_RIGHTS
+        rule = struct.pack("=Qi", rights, fd)
+        syscall(_SYS_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+    finally:
+        os.close(fd)
+    return status.st_dev, status.st_ino
+
+
+def _enter(ruleset: int) -> None:
+    syscall(_SYS_RESTRICT_SELF, ruleset, 0)
+
+
+def _create(rights: int, net_rights: int, scopes: int) -> int:
+    # Kernels refuse fields that they do not know unless they are 0; trailing ones are left out.
+    attributes = struct.pack("=QQQ", rights, net_rights, scopes)
+    size = 24 if scopes else 16 if net_rights else 8
+    return syscall(_SYS_CREATE_RULESET, attributes, size, 0)
+
+
+def _identity(path: bytes) -> _Identity | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116  # names are bytes
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

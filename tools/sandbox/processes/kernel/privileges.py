@@ -1,0 +1,81 @@
+"""Rights that a program is started without; Linux only.
+
+`PR_SET_NO_NEW_PRIVS` holds for every program, also an unconfined one: what ran as another user
+could not be ended. Where the server is root, a confined program keeps three capabilities, so that
+root can work on other users' files beneath the root as without confinement; where that is, is
+Landlock's affair. It loses all others: with them it could mount, load modules, open files by
+handle, trace and signal everything, or become another user. CAP_FSETID is among those: files get
+no set-user-ID or set-group-ID bits by it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import struct
+
+from tools.sandbox.processes.kernel.kernel import prctl, syscall
+
+__all__ = [
+    "become_subreaper",
+    "die_with_parent",
+    "drop_capabilities",
+    "forbid_new_privileges",
+    "hide_memory",
+    "outlive_parent",
+]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+_CAPABILITY_VERSION_3 = 0x20080522
+_CHOWN, _DAC_OVERRIDE, _FOWNER = 1 << 0, 1 << 1, 1 << 3
+_KEPT = _CHOWN | _DAC_OVERRIDE | _FOWNER
+
+
+def become_subreaper() -> None:
+    """Makes this process the parent of every descendant that loses its own."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Has the kernel end this process when its parent ends."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def outlive_parent() -> None:
+    """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
+
+
+def forbid_new_privileges() -> None:
+    """No program that is executed from now on gains rights, by set-user-ID bits or otherwise."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def hide_memory() -> None:
+    """Forbids other processes of the same user to trace this one, until it executes a program."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def drop_capabilities() -> None:
+    """Drops all capabilities of root but three; others have none to drop.
+
+    With no new privileges, executing a program does not bring them back (capabilities(7)).
+
+    Raises:
+        OSError: The kernel refuses, or the architecture is not known.
+    """
+    if os.geteuid() != 0:
+        return
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    # Twice 32 bits of effective, permitted and inheritable ones; the kept are below 32.
+    data = struct.pack("=6I", _KEPT, _KEPT, 0, 0, 0, 0)
+    number = _SYS_CAPSET.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    syscall(number, header, data)

@@ -1,0 +1,284 @@
+"""Filters of system calls (seccomp(2)): what no program that agents run needs, and Landlock misses.
+
+Refused are tracing, mounting, namespaces, modules, keys, io_uring and other ways around the
+confinement, sockets that leave it, set-user-ID bits, and everything on other architectures or
+newer than this table. Under Landlock alone, also what it does not cover: shared memory and message
+queues of the user's other programs; and rights, owners and times of files, where the supervisor
+is asked (`metadata`). Where a filter says that a call does not exist (ENOSYS), programs have
+another way; else they hear that it is not permitted (EPERM).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterable, Mapping
+
+from tools.core.errors import UnavailableError
+from tools.sandbox.processes.kernel.bpf import (
+    ARCHITECTURE,
+    NUMBER,
+    Block,
+    answer,
+    argument,
+    assembled,
+    dispatch,
+    if_any_bit,
+    if_field,
+    if_one_of,
+    skip,
+    unless_above,
+)
+from tools.sandbox.processes.kernel.kernel import syscall
+from tools.sandbox.processes.kernel.landlock import landlock_abi
+from tools.sandbox.processes.kernel.syscall_numbers import LAST_KNOWN, NUMBERS
+
+__all__ = ["filter_program", "install", "protecting"]
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_* of linux/audit.h
+_SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_MODE_FILTER = 1
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
+
+_ALLOW = answer(0x7FFF0000)
+_ASK = answer(0x7FC00000)  # SECCOMP_RET_USER_NOTIF
+_KILL = answer(0x80000000)  # SECCOMP_RET_KILL_PROCESS
+
+
+def _refuse(code: int) -> Block:
+    return answer(0x00050000 | code)  # SECCOMP_RET_ERRNO
+
+
+_EPERM, _ENOSYS = _refuse(errno.EPERM), _refuse(errno.ENOSYS)
+_ENOTSUP = _refuse(errno.ENOTSUP)
+
+_REFUSED = (
+    # Other processes.
+    *("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd"),
+    # Namespaces and mounts.
+    *("chroot", "fsconfig", "fsmount", "fsopen", "fspick", "mount", "mount_setattr"),
+    *("move_mount", "open_tree", "open_tree_attr", "pivot_root", "setns", "umount2"),
+    # The kernel and the machine.
+    *("acct", "adjtimex", "bpf", "clock_adjtime", "clock_settime", "delete_module"),
+    *("finit_module", "init_module", "ioperm", "iopl", "kexec_file_load", "kexec_load"),
+    *("migrate_pages", "modify_ldt", "move_pages", "perf_event_open", "quotactl"),
+    *("quotactl_fd", "reboot", "setdomainname", "sethostname", "settimeofday", "swapoff"),
+    *("swapon", "syslog", "uselib", "userfaultfd", "vhangup"),
+    # Keys; files past the rules about paths.
+    *("add_key", "keyctl", "request_key", "fanotify_init", "fanotify_mark"),
+    *("open_by_handle_at", "io_uring_enter", "io_uring_register", "io_uring_setup"),
+)
+_UNKNOWN = ("clone3", "openat2")
+"""Their arguments are in memory, where no filter sees them; all programs fall back."""
+
+_SHARED = (
+    *("mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
+    *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
+    *("shmat", "shmctl", "shmdt", "shmget"),
+)
+"""What programs of one user share without files."""
+
+_ATTRIBUTES = (
+    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr"),
+    *("fremovexattr", "removexattrat", "file_setattr"),
+    *("getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr"),
+    *("flistxattr", "listxattrat", "file_getattr"),
+)
+_METADATA = (
+    *("chmod", "chown", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "futimesat"),
+    *("lchown", "utime", "utimensat", "utimes"),
+)
+"""What changes a file without opening it for writing."""
+
+_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
+_MODES |= {"mknod": 1, "mknodat": 2}
+"""Which argument is the mode of a file."""
+
+_SIGNALLING = ("kill", "tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open")
+
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEW* of linux/sched.h but CLONE_NEWTIME
+_NEW_TIME_NAMESPACE = 0x80
+_CREATES = os.O_CREAT | 0o20000000  # __O_TMPFILE
+_SET_ID = 0o6000
+
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_SOCK_KINDS, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
+
+_IOCTLS = (
+    *(0x5412, 0x541C),  # TIOCSTI, TIOCLINUX: input for somebody else's terminal
+    *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP: signals for others
+    # Changes to what was opened for reading: FS_IOC_SETFLAGS in both sizes, SETVERSION and
+    # FSSETXATTR; ENABLE_VERITY and SET_ENCRYPTION_POLICY; keys of encryption, added and removed.
+    *(0x40086602, 0x40046602, 0x40087602, 0x401C5820, 0x40806685, 0x800C6613),
+    *(0xC0506617, 0xC0406618, 0xC0406619),
+)
+_BTRFS = 0x94
+_BTRFS_CLONES = (0x40049409, 0x4020940D, 0xC0189436)  # FICLONE, FICLONERANGE, FIDEDUPERANGE
+_COVERS_TRUNCATE = 3
+
+_FCNTLS = (8, 15, 1024)
+"""F_SETOWN, F_SETOWN_EX: whom signals go to; F_SETLEASE: others wait to open what only is read."""
+
+
+def filter_program(*, landlocked: bool) -> bytes:
+    """The filter as bytes, which `bwrap --seccomp` takes too.
+
+    Args:
+        landlocked: Whether Landlock alone confines the program. Otherwise namespaces do: a network
+            of its own, with sockets of the internet and Unix in it; shared memory of its own; no
+            file that is not its own to change.
+
+    Raises:
+        UnavailableError: The machine is neither x86_64 nor aarch64.
+    """
+    machine = os.uname().machine
+    if machine not in NUMBERS:
+        raise UnavailableError(f"System calls of {machine} cannot be filtered.")
+    rules = {**_everywhere(), **(_landlocked() if landlocked else _namespaced())}
+    numbers = NUMBERS[machine]
+    known = {numbers[name]: block for name, block in rules.items() if name in numbers}
+    # Also refuses the x32 calls of x86_64, which have numbers from 2^30 on.
+    judge = unless_above(LAST_KNOWN, dispatch(known, _ALLOW), _ENOSYS)
+    return assembled(if_one_of(ARCHITECTURE, [_ARCHITECTURES[machine]], judge, _KILL))
+
+
+def protecting(program: bytes, processes: Iterable[int]) -> bytes:
+    """A filter that also refuses signals to some processes, and to all processes.
+
+    Landlock does so from ABI 6 on; before, this is what there is.
+
+    Args:
+        program: A filter of `filter_program`.
+        processes: Their process ids, as the program would name them.
+    """
+    numbers = NUMBERS[os.uname().machine]
+    signalling = [numbers[name] for name in _SIGNALLING]
+    forbidden = [-1, *(sign * pid for pid in processes for sign in (1, -1))]
+    check = if_one_of(argument(0), forbidden, _EPERM, skip(_EPERM))
+    return assembled(if_one_of(NUMBER, signalling, check, skip(check))) + program
+
+
+def install(program: bytes) -> int:
+    """Filters the system calls of this process, and of all that it starts, for good.
+
+    It needs `PR_SET_NO_NEW_PRIVS`.
+
+    Args:
+        program: A filter.
+
+    Returns:
+        The descriptor that its questions come in by; once it is closed, what the filter asks about
+        does not exist (ENOSYS).
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
+    number = _SYS_SECCOMP[os.uname().machine]
+    try:  # an asked call is not interrupted but by what ends the program (Linux 5.19)
+        flags = _NEW_LISTENER | _WAIT_KILLABLE
+        return syscall(number, _SET_MODE_FILTER, flags, described)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return syscall(number, _SET_MODE_FILTER, _NEW_LISTENER, described)
+
+
+def _everywhere() -> Mapping[str, Block]:
+    """What is refused under every confinement."""
+    of_itself = _if_zero(0, _ALLOW, _EPERM)
+    return {
+        **dict.fromkeys(_REFUSED, _EPERM),
+        **dict.fromkeys(_UNKNOWN, _ENOSYS),
+        **{name: _unless_set_id(index, _ALLOW) for name, index in _MODES.items()},
+        "open": _unless_creating(1, 2),
+        "openat": _unless_creating(2, 3),
+        "clone": if_any_bit(argument(0), _NEW_NAMESPACES, _EPERM, _ALLOW),
+        "unshare": if_any_bit(argument(0), _NEW_NAMESPACES | _NEW_TIME_NAMESPACE, _EPERM, _ALLOW),
+        "fcntl": if_one_of(argument(1), _FCNTLS, _EPERM, _ALLOW),
+        "ioctl": if_one_of(argument(1), _IOCTLS, _EPERM, _unless_btrfs()),
+        "personality": if_one_of(argument(0), [0, 0xFFFFFFFF], _ALLOW, _EPERM),
+        # A second listener would take the questions of the first.
+        "seccomp": if_any_bit(argument(1), _NEW_LISTENER, _EPERM, _ALLOW),
+        # Limits and priorities of other processes of the user may be read, not set.
+        "prlimit64": _if_zero(0, _ALLOW, _if_zero(2, _ALLOW, _EPERM)),
+        "setpriority": _if_own(0, 1),  # PRIO_PROCESS, PRIO_PGRP
+        "ioprio_set": _if_own(1, 2),  # IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP
+        **dict.fromkeys(("sched_setattr", "sched_setparam", "sched_setscheduler"), of_itself),
+    }
+
+
+def _landlocked() -> Mapping[str, Block]:
+    """What is refused besides where the system is shared with all other programs."""
+    return {
+        **dict.fromkeys(_SHARED, _EPERM),
+        **dict.fromkeys(_ATTRIBUTES, _ENOTSUP),
+        **{
+            name: _unless_set_id(_MODES[name], _ASK) if name in _MODES else _ASK
+            for name in _METADATA
+        },
+        "pidfd_send_signal": _ENOSYS,  # takes what is open of /proc, whose process no filter sees
+        "socket": _EPERM,
+        "open": _unless_unasked(1, 2),
+        "openat": _unless_unasked(2, 3),
+        # Landlock covers it from ABI 3 on.
+        "truncate": _ALLOW if landlock_abi() >= _COVERS_TRUNCATE else _EPERM,
+        "socketpair": _pairs(),
+        "inotify_add_watch": _EPERM,  # tells names in every directory of the user's
+        "sched_setaffinity": _if_zero(0, _ALLOW, _EPERM),
+    }
+
+
+def _namespaced() -> Mapping[str, Block]:
+    families = [_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK]
+    block = if_one_of(argument(0), families, _ALLOW, _EPERM)
+    return {"socket": block, "socketpair": _pairs()}
+
+
+def _pairs() -> Block:
+    """Pairs that stay pairs: datagrams can be sent to any other socket that has a path."""
+    connected: Block = _EPERM
+    for kind in (_SOCK_STREAM, _SOCK_SEQPACKET):
+        connected = if_field(argument(1), _SOCK_KINDS, kind, _ALLOW, connected)
+    return if_one_of(argument(0), [_AF_UNIX], connected, _EPERM)
+
+
+def _if_zero(index: int, then: Block, otherwise: Block) -> Block:
+    """Whether an argument is 0, as a pointer or a number of 64 bits."""
+    lower = if_one_of(argument(index), [0], then, otherwise)
+    return if_one_of(argument(index, high=True), [0], lower, otherwise)
+
+
+def _if_own(process: int, group: int) -> Block:
+    """Whether it is about the caller itself or its group, which 0 stands for."""
+    own = _if_zero(1, _ALLOW, _EPERM)
+    return if_one_of(argument(0), [process, group], own, _EPERM)
+
+
+def _unless_set_id(index: int, then: Block) -> Block:
+    return if_any_bit(argument(index), _SET_ID, _EPERM, then)
+
+
+def _unless_creating(flags: int, mode: int) -> Block:
+    return if_any_bit(argument(flags), _CREATES, _unless_set_id(mode, _ALLOW), _ALLOW)
+
+
+def _unless_unasked(flags: int, mode: int) -> Block:
+    """Landlock asks for no right where a file is opened for neither reading nor writing (open(2)).
+
+    Before ABI 3 it does not either where a file that is opened for reading is emptied.
+    """
+    block = _unless_creating(flags, mode)
+    if landlock_abi() < _COVERS_TRUNCATE:
+        emptied = os.O_ACCMODE | os.O_TRUNC
+        block = if_field(argument(flags), emptied, os.O_RDONLY | os.O_TRUNC, _EPERM, block)
+    return if_field(argument(flags), os.O_ACCMODE, os.O_ACCMODE, _EPERM, block)
+
+
+def _unless_btrfs() -> Block:
+    """Its own requests make and remove subvolumes in what was opened for reading."""
+    clones = if_one_of(argument(1), _BTRFS_CLONES, _ALLOW, _EPERM)
+    return if_field(argument(1), 0xFF00, _BTRFS << 8, clones, _ALLOW)

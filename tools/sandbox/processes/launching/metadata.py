@@ -1,0 +1,282 @@
+"""Rights, owners and times of files: changed for a program by its supervisor.
+
+Landlock does not cover chmod(2), chown(2) and utimensat(2) and their kin, which would reach every
+file of the user's. The filter suspends the program at such a call and asks here
+(seccomp_unotify(2)). The path is read from the program's memory once and resolved here; what was
+found is held by a descriptor, seen to lie where the program may write, and changed through that
+descriptor. The program's own call is never continued, so whatever it changes meanwhile is too
+late.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import NamedTuple
+
+from tools.sandbox.processes.kernel.kernel import syscall
+from tools.sandbox.processes.kernel.syscall_numbers import NUMBERS
+
+__all__ = ["MetadataChanges", "resolved"]
+
+# struct seccomp_notif and seccomp_notif_resp, and the requests that carry them (linux/seccomp.h).
+_QUESTION = struct.Struct("=QIIiIQ6Q")
+_ANSWER = struct.Struct("=Qqii")
+_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+
+_SYS_OPENAT2 = 437
+_NO_MAGIC_LINKS = 0x02
+_AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
+_PATH_MAX = 4096
+_RIGHTS = 0o1777
+_SYS_UTIMENSAT = {"x86_64": 280, "aarch64": 88}
+_KEEP_ID = 0xFFFFFFFF
+
+_OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
+"""How programs name what they have open by a path."""
+
+_Arguments = Sequence[int]
+
+
+class MetadataChanges:
+    """Answers a filter's questions.
+
+    Args:
+        listener: The filter's descriptor, readable when there is a question.
+        writable: Where the program may write, as `resolved` says.
+    """
+
+    def __init__(self, listener: int, writable: Sequence[bytes]) -> None:
+        self.listener = listener
+        self._tops = writable
+
+    def answer(self) -> None:
+        """Answers one question."""
+        buffer = bytearray(_QUESTION.size)
+        with suppress(FileNotFoundError):  # the program has ended meanwhile
+            fcntl.ioctl(self.listener, _RECEIVE, buffer)
+            question, thread, _, number, _, _, *arguments = _QUESTION.unpack(buffer)
+            code = self._code(question, thread, number, arguments)
+            fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(question, 0, -code, 0))
+
+    def _code(self, question: int, thread: int, number: int, arguments: _Arguments) -> int:
+        """Does what is asked for; the error number, or 0."""
+        shape = _shapes()[number]
+        try:
+            with ExitStack() as opened:
+                call = _Call(thread, arguments, opened)
+                target = shape.find(call)
+                change = shape.change(call, target)
+                self._check(target)
+                # While it waits for the answer its thread id is nobody else's.
+                fcntl.ioctl(self.listener, _IS_VALID, question.to_bytes(8, "little"))
+                change(b"/proc/self/fd/%d" % target)
+        except OSError as error:
+            return error.errno or errno.EPERM
+        except (ArithmeticError, ValueError, struct.error):  # numbers that mean nothing
+            return errno.EINVAL
+        return 0
+
+    def _check(self, target: int) -> None:
+        """Sees that what was found lies where the program may write, and is no device."""
+        actual = os.readlink(b"/proc/self/fd/%d" % target)  # noqa: PTH115  # names are bytes
+        mode = os.fstat(target).st_mode
+        if (
+            stat.S_ISCHR(mode)
+            or stat.S_ISBLK(mode)
+            or not any(
+                actual == top or actual.startswith(top.rstrip(b"/") + b"/") for top in self._tops
+            )
+        ):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def resolved(paths: Iterable[bytes]) -> list[bytes]:
+    """Paths without links; ask before the program runs, which could put links there."""
+    return [os.path.realpath(path) for path in paths]
+
+
+_Change = Callable[[bytes], object]
+"""Changes what is open at a path of /proc/self/fd."""
+
+
+class _Call:
+    """A suspended call: its arguments, and what they mean to the program."""
+
+    def __init__(self, thread: int, arguments: _Arguments, opened: ExitStack) -> None:
+        self._thread = thread
+        self._arguments = arguments
+        self._opened = opened
+
+    def number(self, index: int) -> int:
+        """An argument of 32 bits, without a sign."""
+        return self._arguments[index] & 0xFFFFFFFF
+
+    def descriptor(self, index: int) -> int:
+        """An argument that is a descriptor."""
+        value = self.number(index)
+        return value - (1 << 32) if value >= 1 << 31 else value
+
+    def memory(self, index: int, size: int) -> bytes | None:
+        """What an argument points at, or as much of it as there is; None for no pointer."""
+        address = self._arguments[index]
+        if not address:
+            return None
+        memory = self._open(b"/proc/%d/mem" % self._thread, os.O_RDONLY)
+        try:
+            return os.pread(memory, size, address)
+        except (OSError, OverflowError):
+            raise _refused(errno.EFAULT) from None
+
+    def path(self, index: int) -> bytes | None:
+        """The path that an argument points at; None for no pointer."""
+        content = self.memory(index, _PATH_MAX)
+        if content is None:
+            return None
+        path, end, _ = content.partition(b"\0")
+        if not end:
+            raise _refused(errno.ENAMETOOLONG)
+        return path
+
+    def opened(self, descriptor: int) -> int:
+        """What the program has open, or its working directory."""
+        name = b"cwd" if descriptor == _AT_FDCWD else b"fd/%d" % descriptor
+        try:
+            return self._open(b"/proc/%d/%s" % (self._thread, name), os.O_PATH)
+        except FileNotFoundError:
+            raise _refused(errno.EBADF) from None
+
+    def resolved(self, directory: int, path: bytes, *, follow: bool) -> int:
+        """What a path means to the program."""
+        folder, _, name = path.rpartition(b"/")
+        if follow and folder + b"/" in _OWN_DESCRIPTORS and name.isdigit():
+            return self.opened(int(name))
+        start = _AT_FDCWD if path.startswith(b"/") else self.opened(directory)
+        flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        # Other magic links of /proc would mean the supervisor's own.
+        how = struct.pack("=QQQ", flags, 0, _NO_MAGIC_LINKS)
+        target = syscall(_SYS_OPENAT2, start, path, how, len(how))
+        self._opened.callback(os.close, target)
+        return target
+
+    def _open(self, path: bytes, flags: int) -> int:
+        fd = os.open(path, flags | os.O_CLOEXEC)
+        self._opened.callback(os.close, fd)
+        return fd
+
+
+def _refused(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
+def _mode(index: int) -> Callable[[_Call, int], _Change]:
+    """Changes rights to what an argument says; links have none."""
+
+    def change(call: _Call, target: int) -> _Change:
+        mode = call.number(index) & _RIGHTS
+        if stat.S_ISLNK(os.fstat(target).st_mode):
+            raise _refused(errno.EOPNOTSUPP)
+        return lambda path: os.chmod(path, mode)  # noqa: PTH101  # names are bytes
+
+    return change
+
+
+def _owner(index: int) -> Callable[[_Call, int], _Change]:
+    """Changes the owner and the group to what two arguments say."""
+
+    def change(call: _Call, _target: int) -> _Change:
+        ids = (call.number(index), call.number(index + 1))
+        user, group = (-1 if number == _KEEP_ID else number for number in ids)
+        return lambda path: os.chown(path, user, group)
+
+    return change
+
+
+def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], _Change]:
+    """Changes the times to what an argument points at, or to now.
+
+    Args:
+        index: The argument.
+        layout: Seconds and fractions of both times, or `qq` for seconds alone.
+        nanoseconds: What the fractions count; 0 where there are none.
+    """
+
+    def change(call: _Call, _target: int) -> _Change:
+        given = call.memory(index, struct.calcsize(layout))
+        times: bytes | int = 0
+        if given is not None:
+            values = struct.unpack(layout, given)
+            seconds, fractions = (values[::2], values[1::2]) if nanoseconds else (values, (0, 0))
+            times = b"".join(
+                struct.pack("=qq", second, fraction * nanoseconds)
+                for second, fraction in zip(seconds, fractions, strict=True)
+            )
+        return lambda path: syscall(_SYS_UTIMENSAT[os.uname().machine], _AT_FDCWD, path, times, 0)
+
+    return change
+
+
+class _Shape(NamedTuple):
+    """Where the arguments of a system call are.
+
+    Attributes:
+        change: Makes what it does.
+        directory: The argument that relative paths start at, or that is open itself; None where
+            that is the working directory.
+        path: The argument that points at the path; None where there is none.
+        flags: The argument with flags; None where there is none.
+        follow: Whether the last link of the path is followed.
+        pathless: Whether no path means what is open itself.
+    """
+
+    change: Callable[[_Call, int], _Change]
+    directory: int | None = None
+    path: int | None = None
+    flags: int | None = None
+    follow: bool = True
+    pathless: bool = False
+
+    def find(self, call: _Call) -> int:
+        """A descriptor of what the call is about."""
+        directory = _AT_FDCWD if self.directory is None else call.descriptor(self.directory)
+        if self.path is None:
+            return call.opened(directory)
+        flags = 0 if self.flags is None else call.number(self.flags)
+        if flags & ~(_AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH):
+            raise _refused(errno.EINVAL)
+        path = call.path(self.path)
+        if path is None and not self.pathless:
+            raise _refused(errno.EFAULT)
+        if path is None or (not path and flags & _AT_EMPTY_PATH):
+            return call.opened(directory)
+        follow = self.follow and not flags & _AT_SYMLINK_NOFOLLOW
+        return call.resolved(directory, path, follow=follow)
+
+
+_SHAPES: Mapping[str, _Shape] = {
+    "chmod": _Shape(_mode(1), path=0),
+    "fchmod": _Shape(_mode(1), directory=0),
+    "fchmodat": _Shape(_mode(2), directory=0, path=1),
+    "fchmodat2": _Shape(_mode(2), directory=0, path=1, flags=3),
+    "chown": _Shape(_owner(1), path=0),
+    "lchown": _Shape(_owner(1), path=0, follow=False),
+    "fchown": _Shape(_owner(1), directory=0),
+    "fchownat": _Shape(_owner(2), directory=0, path=1, flags=4),
+    "utime": _Shape(_times(1, "=qq", 0), path=0),
+    "utimes": _Shape(_times(1, "=qqqq", 1000), path=0),
+    "futimesat": _Shape(_times(2, "=qqqq", 1000), directory=0, path=1, pathless=True),
+    "utimensat": _Shape(_times(2, "=qqqq", 1), directory=0, path=1, flags=3, pathless=True),
+}
+"""The calls that a filter asks about (`seccomp`)."""
+
+
+@functools.cache
+def _shapes() -> Mapping[int, _Shape]:
+    numbers = NUMBERS[os.uname().machine]
+    return {numbers[name]: shape for name, shape in _SHAPES.items() if name in numbers}

@@ -1,0 +1,1 @@
+"""Files in the root that other programs obey, kept from confined programs."""

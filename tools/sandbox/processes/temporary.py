@@ -1,0 +1,74 @@
+"""Temporary directories that do not stay where the server was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from tools.sandbox.processes.scratch import remove_scratch
+
+__all__ = ["TemporaryPlace"]
+
+_PREFIX = "toolcrib-own-"
+
+
+class TemporaryPlace:
+    """A private directory, removed when it is closed, or when its process ends.
+
+    It is locked as long as it is used: nobody who cleans up, as systemd-tmpfiles(8) does, removes
+    it, and whoever makes the next one removes those that nobody has locked, whatever is in them.
+
+    Attributes:
+        path: Where it is, links resolved.
+    """
+
+    def __init__(self) -> None:
+        parent = os.path.realpath(tempfile.gettempdir())
+        for path in Path(parent).glob(f"{_PREFIX}*"):
+            with suppress(OSError):  # somebody else's, or in use
+                _remove_forgotten(str(path))
+        self.path, lock = _made(parent)
+        self._remove = weakref.finalize(self, _end, self.path, lock)
+
+    def close(self) -> None:
+        """Removes it."""
+        self._remove()
+
+
+def _made(parent: str) -> tuple[str, int]:
+    """A new directory and its lock; not one that was taken for forgotten before it was locked."""
+    while True:
+        path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        with suppress(FileNotFoundError, BlockingIOError):
+            lock = _locked(path)
+            if os.path.exists(path):  # noqa: PTH110  # a text, not a path
+                return path, lock
+            _end(path, lock)
+
+
+def _remove_forgotten(path: str) -> None:
+    lock = _locked(path)
+    if os.fstat(lock).st_uid == os.geteuid():
+        _end(path, lock)
+    else:
+        os.close(lock)
+
+
+def _end(path: str, lock: int) -> None:
+    remove_scratch(os.fsencode(path))
+    os.close(lock)
+
+
+def _locked(path: str) -> int:
+    """The descriptor that holds a directory's lock."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd

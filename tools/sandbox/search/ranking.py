@@ -1,0 +1,165 @@
+"""Which files fit plain words best, by their names and their lines."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tools.sandbox.search.content import cut
+
+__all__ = ["Scored", "WordRanking"]
+
+NAME_WEIGHT = 3.0
+DIRECTORY_WEIGHT = 1.0
+BEST_LINE_WEIGHT = 0.5
+SATURATION = 1.2
+"""As k1 of BM25: the second time that a file has a word counts less than the first."""
+
+MAX_LINES = 3
+"""Lines that are shown of one file."""
+
+_BOUNDARY = r"(?:(?<![^\W_])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+"""Where a word, or a part of an identifier, begins."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one file has of the words; a set of words is a number, a bit for each.
+
+    Attributes:
+        path: The file.
+        name: Words in its name.
+        directories: Words in the names of its directories.
+        counts: How often each word stands in its lines.
+        lines: The first lines that have the same words, by those words.
+    """
+
+    path: str
+    name: int
+    directories: int
+    counts: list[int]
+    lines: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+
+    def has(self, word: int) -> bool:
+        """Whether the word, by its number, is anywhere in it."""
+        return bool((self.name | self.directories) >> word & 1 or self.counts[word])
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A file that was found.
+
+    Attributes:
+        path: The file.
+        score: How well it fits; comparable within one search only.
+        in_name: Numbers of the words in its name.
+        in_directories: Numbers of those in the names of its directories.
+        counts: How often each word stands in its lines.
+        lines: Its best lines with their numbers, in their order.
+    """
+
+    path: str
+    score: float
+    in_name: list[int]
+    in_directories: list[int]
+    counts: list[int]
+    lines: list[tuple[int, str]]
+
+
+class WordRanking:
+    """Scores files by words: the sum over the words of their weight times where they stand.
+
+    A word weighs what BM25 gives it, log(1 + (N - n + 0.5) / (n + 0.5)) where n of N files have it
+    (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework"). It counts 3 in a file's
+    name, 1 in the name of a directory, and f / (f + 1.2) where it stands f times in the lines; half
+    the weights of the words on the best single line are added.
+
+    Args:
+        words: How each word begins, in lower case or upper.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = [_begins(word) for word in words]
+        self._any = re.compile("|".join(each.pattern for each in self._words), re.IGNORECASE)
+        self._seen: list[_Seen] = []
+
+    @staticmethod
+    def pattern(words: Iterable[str]) -> str:
+        """The expression that fits in every line that has one of the words, case ignored."""
+        return "|".join(_begins(word).pattern for word in words)
+
+    def see(self, path: str, lines: Iterable[str]) -> None:
+        """Takes a file into account."""
+        directories, _, name = path.rpartition("/")
+        seen = _Seen(path, self._in(name), self._in(directories), [0] * len(self._words))
+        for number, line in enumerate(lines, 1):
+            if self._any.search(line):
+                self._see_line(seen, number, line)
+        if seen.name or seen.directories or seen.lines:
+            self._seen.append(seen)
+
+    def best(self, total: int) -> Iterator[Scored]:
+        """The files that fit, the best first; those that fit alike in the order they were seen.
+
+        Args:
+            total: How many files there are, also those that were not seen.
+        """
+        weights = []
+        for word in range(len(self._words)):
+            having = sum(seen.has(word) for seen in self._seen)
+            weights.append(math.log1p((total - having + 0.5) / (having + 0.5)))
+        ranked = [(-self._score(seen, weights), at) for at, seen in enumerate(self._seen)]
+        heapq.heapify(ranked)
+        while ranked:
+            score, at = heapq.heappop(ranked)
+            yield self._scored(self._seen[at], -score, weights)
+
+    def _in(self, text: str) -> int:
+        return sum(1 << at for at, word in enumerate(self._words) if word.search(text))
+
+    def _see_line(self, seen: _Seen, number: int, line: str) -> None:
+        words = 0
+        first: re.Match[str] | None = None
+        for at, word in enumerate(self._words):
+            found = list(word.finditer(line))
+            if found:
+                words |= 1 << at
+                seen.counts[at] += len(found)
+                first = min(first or found[0], found[0], key=lambda each: each.start())
+        if first and len(seen.lines[words]) < MAX_LINES:
+            seen.lines[words].append((number, cut(line, *first.span())))
+
+    def _score(self, seen: _Seen, weights: Sequence[float]) -> float:
+        score = BEST_LINE_WEIGHT * max((_weight(each, weights) for each in seen.lines), default=0.0)
+        score += NAME_WEIGHT * _weight(seen.name, weights)
+        score += DIRECTORY_WEIGHT * _weight(seen.directories, weights)
+        for weight, count in zip(weights, seen.counts, strict=True):
+            score += weight * count / (count + SATURATION)
+        return score
+
+    def _scored(self, seen: _Seen, score: float, weights: Sequence[float]) -> Scored:
+        order = sorted(seen.lines, key=lambda words: -_weight(words, weights))
+        lines = [line for words in order for line in seen.lines[words]][:MAX_LINES]
+        numbers = range(len(self._words))
+        return Scored(
+            seen.path,
+            round(score, 3),
+            [at for at in numbers if seen.name >> at & 1],
+            [at for at in numbers if seen.directories >> at & 1],
+            seen.counts,
+            sorted(lines),
+        )
+
+
+def _begins(word: str) -> re.Pattern[str]:
+    """Where a word begins in this way; anywhere, in scripts that do not space their words."""
+    bounded = word[0].isascii()
+    return re.compile((_BOUNDARY if bounded else "") + re.escape(word), re.IGNORECASE)
+
+
+def _weight(words: int, weights: Sequence[float]) -> float:
+    return sum(weight for at, weight in enumerate(weights) if words >> at & 1)

@@ -1,0 +1,215 @@
+"""The files beneath an open directory, in order, without those that are left out."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tools.sandbox.search.ignored import VERSION_CONTROL, Ignored
+from tools.sandbox.search.opening import open_directory
+
+__all__ = ["File", "Tree", "Walk"]
+
+MAX_FILES = 500_000
+"""Files of one search."""
+
+MAX_PATH_BYTES = 4096
+"""Longest path that other tools could open, as PATH_MAX in Linux."""
+
+Identity = tuple[int, int]
+
+
+class File(NamedTuple):
+    """A file, or a link, which is shown and not followed.
+
+    Attributes:
+        path: Relative to where the search starts.
+        is_link: Whether it is a symbolic link.
+        size: Bytes; 0 where nobody asked.
+        mtime: Time of the last change, Unix seconds; 0 where nobody asked.
+    """
+
+    path: str
+    is_link: bool
+    size: int = 0
+    mtime: float = 0.0
+
+
+@dataclass(slots=True)
+class Tree:
+    """What a walk found.
+
+    Attributes:
+        files: In the order of their paths, part by part.
+        left_out: The directories that rules leave out, the highest only.
+        unreadable: What cannot be opened.
+        truncated: Whether there are more files.
+    """
+
+    files: list[File] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    truncated: bool = False
+
+
+class _Open(NamedTuple):
+    """A directory that the walk is in: its descriptor, path, what is left of it, its rules."""
+
+    fd: int
+    prefix: str
+    entries: Iterator[os.DirEntry[str]]
+    ignored: Ignored
+
+
+class Walk:
+    """Walks beneath an open directory, on descriptors and never through a link.
+
+    Args:
+        root: Descriptor of the root; rule files from it on hold.
+        start: Descriptor of the directory to search, which the caller closes.
+        prefix: Where that is, relative to the root and without links; "." for the root.
+        closed: Device and inode of what is passed over, with all that is beneath it.
+        include_ignored: Whether what git leaves out is found too.
+        detailed: Whether sizes and times are wanted, which costs a look at each file.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        start: int,
+        prefix: str,
+        *,
+        closed: Collection[Identity] = (),
+        include_ignored: bool = False,
+        detailed: bool = True,
+    ) -> None:
+        self._root = root
+        self._start = start
+        self._prefix = "" if prefix == "." else f"{prefix}/"
+        self._closed = frozenset(closed)
+        self._closed_inodes = {inode for _, inode in closed}
+        self._include_ignored = include_ignored
+        self._detailed = detailed
+
+    def run(self) -> Tree:
+        """Walks.
+
+        Raises:
+            OSError: If the directory itself cannot be read.
+        """
+        tree = Tree()
+        stack = [self._entered(".", self._start, self._prefix, self._above())]
+        try:
+            while stack:
+                here = stack[-1]
+                for entry in here.entries:
+                    path = f"{here.prefix}{entry.name}"
+                    is_directory = entry.is_dir(follow_symlinks=False)
+                    if not self._takes(here, entry.name, path, tree, is_directory=is_directory):
+                        continue
+                    if is_directory:
+                        if self._descends(stack, entry.name, path, tree):
+                            break
+                    else:
+                        self._found(entry, path, tree)
+                else:
+                    os.close(stack.pop().fd)
+                if len(tree.files) >= MAX_FILES:
+                    tree.truncated = True
+                    break
+        finally:
+            for each in stack:
+                os.close(each.fd)
+        return tree
+
+    def _above(self) -> Ignored:
+        """The rules of the directories above the one to search."""
+        ignored = Ignored()
+        if self._include_ignored or not self._prefix:
+            return ignored
+        fd, prefix = os.dup(self._root), ""
+        try:
+            for part in self._prefix.removesuffix("/").split("/"):
+                names = [name for name in (".git", ".gitignore") if _exists(name, fd)]
+                ignored = ignored.below(fd, prefix, names)
+                below = open_directory(part, fd)
+                os.close(fd)
+                fd, prefix = below, f"{prefix}{part}/"
+        except OSError:
+            return ignored  # it was moved meanwhile: rules of where it was say nothing
+        finally:
+            os.close(fd)
+        return ignored
+
+    def _entered(self, name: str, directory: int, prefix: str, above: Ignored) -> _Open:
+        fd = open_directory(name, directory)
+        try:
+            self._check_open(fd)
+            with os.scandir(fd) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+            ignored = above
+            if not self._include_ignored:
+                ignored = above.below(fd, prefix, {entry.name for entry in entries})
+        except BaseException:
+            os.close(fd)
+            raise
+        return _Open(fd, prefix, iter(entries), ignored)
+
+    def _check_open(self, directory: int) -> None:
+        if _identity(os.fstat(directory)) in self._closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def _takes(self, here: _Open, name: str, path: str, tree: Tree, *, is_directory: bool) -> bool:
+        if name in VERSION_CONTROL:
+            return False
+        if not here.ignored.names(path, name, is_directory=is_directory):
+            return True
+        if is_directory:
+            tree.left_out.append(self._relative(path))
+        return False
+
+    def _descends(self, stack: list[_Open], name: str, path: str, tree: Tree) -> bool:
+        here = stack[-1]
+        if len(os.fsencode(path)) >= MAX_PATH_BYTES:
+            tree.unreadable.append(self._relative(path))
+            return False
+        try:
+            stack.append(self._entered(name, here.fd, f"{path}/", here.ignored))
+        except FileNotFoundError:
+            return False
+        except OSError:
+            tree.unreadable.append(self._relative(path))
+            return False
+        return True
+
+    def _found(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
+        is_link = entry.is_symlink()
+        if not (is_link or entry.is_file(follow_symlinks=False)):
+            return
+        if not self._detailed and entry.inode() not in self._closed_inodes:
+            tree.files.append(File(self._relative(path), is_link))
+            return
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # removed meanwhile
+            return
+        if _identity(status) not in self._closed:
+            tree.files.append(File(self._relative(path), is_link, status.st_size, status.st_mtime))
+
+    def _relative(self, path: str) -> str:
+        return path[len(self._prefix) :]
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return False
+    return True

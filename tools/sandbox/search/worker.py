@@ -1,0 +1,305 @@
+"""The worker process: walks, reads and matches, so that the server never waits for a pattern.
+
+It is given open directories by its socket, takes one JSON object a line and answers each with one.
+A pattern that backtracks for ever is ended from outside; should nobody be left to do that, an
+alarm ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tools.sandbox.search.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
+from tools.sandbox.search.linewise import stays_in_line
+from tools.sandbox.search.literal import Literals
+from tools.sandbox.search.opening import Ladder
+from tools.sandbox.search.ranking import WordRanking
+from tools.sandbox.search.tree import File, Tree, Walk
+
+__all__ = ["main"]
+
+Message = dict[str, Any]
+Search = Callable[[str], re.Match[str] | None]
+
+MAX_MEMORY = 2 << 30
+"""Bytes of address space: a file of the largest size fits, as text and as lines."""
+
+CHUNK = 1 << 16
+
+_OF_EVERY = frozenset({"do", "seconds", "place", "page"})
+"""What messages say besides the arguments of what they ask for."""
+
+
+def main() -> None:
+    """Serves the server at the other end of the socket that is its standard input."""
+    _limit_memory()
+    with socket.socket(fileno=0) as channel:
+        desk = _Desk()
+        for message, fds in _messages(channel):
+            signal.alarm(message["seconds"])
+            try:
+                answer = desk.take(message, fds)
+            except re.error as error:
+                answer = {"malformed": error.msg, "position": error.pos}
+            except (OverflowError, RecursionError) as error:
+                answer = {"malformed": str(error), "position": None}
+            except OSError as error:
+                answer = {"errno": error.errno}
+            except MemoryError:
+                answer = {"exhausted": True}
+            signal.alarm(0)
+            channel.sendall(json.dumps(answer).encode() + b"\n")
+
+
+class _One:
+    """One open file, as a ladder has many."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def open(self, _path: str) -> tuple[int, os.stat_result]:
+        return os.dup(self._fd), os.fstat(self._fd)
+
+    def size(self, _path: str) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        """Its descriptor is closed by whoever has it."""
+
+
+class _Desk:
+    """Does what the messages ask for, about the place that the last search was given."""
+
+    def __init__(self) -> None:
+        self._fds: list[int] = []
+        self._files: Ladder | _One = _One(-1)
+        self._closed: frozenset[tuple[int, int]] = frozenset()
+        self._tree = Tree()
+        self._large: list[str] = []
+        self._worth: frozenset[str] | None = None
+        self._literals: Literals | None = None
+        self._whole: Search | None = None
+        self._results: Iterator[Message | None] = iter(())
+
+    def take(self, message: Message, fds: list[int]) -> Message:
+        arguments = {name: each for name, each in message.items() if name not in _OF_EVERY}
+        match message["do"]:
+            case "narrow":
+                return self._narrow(**arguments)
+            case "more":
+                return self._more(**message["page"])
+        self._enter(fds, **message["place"], detailed=message["do"] == "glob")
+        search: Callable[..., int] = getattr(self, f"_do_{message['do']}")
+        told = {"files": search(**arguments), "left_out": self._tree.left_out}
+        return told | self._more(**message["page"])
+
+    def _enter(
+        self,
+        fds: list[int],
+        prefix: str,
+        name: str,
+        closed: list[list[int]],
+        *,
+        include_ignored: bool,
+        detailed: bool,
+    ) -> None:
+        """Takes one open file for all that there is, or walks beneath a directory."""
+        self._forget()
+        self._fds = fds
+        if name:
+            status = os.fstat(fds[0])
+            self._tree = Tree(
+                [File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)]
+            )
+            self._files = _One(fds[0])
+            return
+        root, start = fds
+        self._closed = frozenset((device, inode) for device, inode in closed)
+        self._tree = Walk(
+            root,
+            start,
+            prefix,
+            closed=self._closed,
+            include_ignored=include_ignored,
+            detailed=detailed,
+        ).run()
+        self._files = Ladder(start)
+
+    def _do_glob(self, names: str) -> int:
+        """Files and links by their paths, the newest first."""
+        fits = re.compile(names, re.DOTALL).fullmatch
+        found = [file for file in self._tree.files if fits(file.path)]
+        found.sort(key=lambda file: (-file.mtime, file.path))
+        self._results = (file._asdict() for file in found)
+        return len(found)
+
+    def _do_grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
+        """Lines in which a pattern fits."""
+        fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
+        self._literals = Literals(pattern, ignore_case=ignore_case)
+        self._whole = _on_whole_text(pattern, ignore_case=ignore_case)
+        paths = self._fitting(names)
+        self._results = self._matches(fits, paths, context)
+        return len(paths)
+
+    def _do_rank(self, words: list[str], names: str) -> int:
+        """Files by words in their names and lines."""
+        paths = self._fitting(names)
+        self._whole = _on_whole_text(WordRanking.pattern(words), ignore_case=True)
+        self._results = self._ranked(WordRanking(words), paths)
+        return len(paths)
+
+    def _narrow(self, candidates: list[str]) -> Message:
+        """From now on only these files are read: in the others is nothing."""
+        self._worth = frozenset(candidates)
+        return {}
+
+    def _more(self, count: int, seconds: float) -> Message:
+        """The next results, as many as there are after some time."""
+        items: list[Message] = []
+        until = time.monotonic() + seconds
+        is_last = True
+        for item in self._results:
+            if item is not None:
+                items.append(item)
+            if len(items) >= count or time.monotonic() > until:
+                is_last = False
+                break
+        return {
+            "items": items,
+            "is_last": is_last,
+            "unreadable": self._tree.unreadable,
+            "large": self._large,
+            "truncated": self._tree.truncated,
+        }
+
+    def _fitting(self, names: str) -> list[str]:
+        fits = re.compile(names, re.DOTALL).fullmatch
+        return [each.path for each in self._tree.files if not each.is_link and fits(each.path)]
+
+    def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message | None]:
+        """The matches of each file, and None after it."""
+        for path in paths:
+            lines = self._lines(path) or []
+            for at, line in enumerate(lines):
+                if match := fits(line):
+                    yield {
+                        "path": path,
+                        "line": at + 1,
+                        "text": cut(line, *match.span()),
+                        "before": [cut(each, 0, 0) for each in lines[max(at - context, 0) : at]],
+                        "after": [cut(each, 0, 0) for each in lines[at + 1 : at + 1 + context]],
+                    }
+            yield None
+
+    def _ranked(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message | None]:
+        """None after each file, then the files that fit."""
+        for path in paths:
+            ranking.see(path, self._lines(path) or ())
+            yield None
+        yield from map(asdict, ranking.best(len(paths)))
+
+    def _lines(self, path: str) -> list[str] | None:
+        """The lines of a file; None where nothing is in them, and where it cannot be read."""
+        try:
+            data = self._data(path)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._tree.unreadable.append(path)
+            return None
+        text = text_of(data) if self._can_fit(data) else None
+        if text is None or (self._whole and "\r" not in text and not self._whole(text)):
+            return None
+        return lines_of(text)
+
+    def _data(self, path: str) -> bytes:
+        """What is in a file; nothing where it is too large, closed to reads or not worth it."""
+        if self._worth is not None and path not in self._worth:
+            self._note_size(path, self._files.size(path))
+            return b""
+        fd, status = self._files.open(path)
+        try:
+            is_closed = (status.st_dev, status.st_ino) in self._closed
+            if is_closed or not self._note_size(path, status.st_size):
+                return b""
+            return _up_to(fd, status.st_size, MAX_FILE_BYTES)
+        finally:
+            os.close(fd)
+
+    def _note_size(self, path: str, size: int) -> bool:
+        """Whether a file may be read; one that is too large is told."""
+        if size <= MAX_FILE_BYTES:
+            return True
+        self._large.append(path)
+        return False
+
+    def _can_fit(self, data: bytes) -> bool:
+        """Whether the text without which nothing fits is in a file, as far as bytes tell."""
+        return self._literals is None or data[:2] in WIDE_MARKS or self._literals.may_be_in(data)
+
+    def _forget(self) -> None:
+        self._files.close()
+        self._files = _One(-1)
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+        self._tree = Tree()
+        self._large = []
+        self._worth = None
+        self._literals = None
+        self._whole = None
+        self._results = iter(())
+
+
+def _on_whole_text(pattern: str, *, ignore_case: bool) -> Search | None:
+    """Looks whether a pattern fits in any line of a text; None where only the lines tell."""
+    if not stays_in_line(pattern, ignore_case=ignore_case):
+        return None
+    return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if ignore_case else 0)).search
+
+
+def _up_to(fd: int, size: int, most: int) -> bytes:
+    """The first bytes of a file that had a size when it was looked at, and may grow meanwhile."""
+    data = os.read(fd, min(size + 1, most))
+    if len(data) == size:
+        return data
+    chunks = [data]
+    while chunks[-1] and (left := most - sum(map(len, chunks))) > 0:
+        chunks.append(os.read(fd, left))
+    return b"".join(chunks)
+
+
+def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:
+    """What the server sends, each with the descriptors that came with it."""
+    received, fds = b"", list[int]()
+    while True:
+        chunk, came, _, _ = socket.recv_fds(channel, CHUNK, 2)
+        if not chunk:
+            return
+        fds += came
+        received += chunk
+        while b"\n" in received:
+            line, _, received = received.partition(b"\n")
+            yield json.loads(line), fds
+            fds = []
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource  # noqa: PLC0415  # not on Windows
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # deep trees
+        if sys.platform != "darwin":  # which cannot limit address space
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))

@@ -1,0 +1,335 @@
+"""The client of every request that tools make: judged, bounded in time and size, without memory."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    ToolError,
+    UnavailableError,
+    UpstreamError,
+)
+from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.headers import (
+    RequestHeaders,
+    checked_headers,
+    for_another_origin,
+    without_body,
+)
+from tools.sandbox.web.inflate import ACCEPTED, Inflater
+from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
+from tools.sandbox.web.url import Url
+
+if TYPE_CHECKING:
+    import httpcore2
+
+    from tools.sandbox.web.transport import Transport
+
+__all__ = ["WebClient", "WebResponse"]
+
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""What may be repeated at another origin without doing anything there (RFC 9110, 9.2.1)."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+USER_AGENT = "toolcrib"
+MAX_REASON = 200
+"""Characters of a server's own words that an error repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebResponse:
+    """An answer.
+
+    Attributes:
+        url: Where it came from, after redirects.
+        status: Its status code.
+        headers: Names and values in their order, as they were sent.
+        content: Its body, unpacked.
+        truncated: Whether the body goes on.
+        redirects: The URLs that led here, in their order.
+        redirect_to: Where it leads on to, where that was not followed.
+        elapsed: Seconds that it took.
+    """
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+    truncated: bool
+    redirects: tuple[str, ...]
+    redirect_to: str | None
+    elapsed: float
+
+    def header(self, name: str) -> str:
+        """The values of a header, joined by commas; empty if there is none."""
+        wanted = name.lower()
+        return ", ".join(value for key, value in self.headers if key.lower() == wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: Url
+    headers: RequestHeaders
+    body: bytes | None
+
+
+class WebClient:
+    """Makes requests; keeps no cookies, and no connections between requests.
+
+    Nothing of the environment leads it elsewhere: no proxy variables, no netrc.
+
+    Args:
+        guard: Judges where connections lead.
+        proxy: URL of a proxy that asks instead, with `user:password@` where it needs them; empty
+            for none. What the guard allows to be private is asked directly.
+        timeout: Seconds that a request may take, from the look-up to the last byte.
+        max_bytes: Bytes of a body that are kept, packed and unpacked.
+
+    Raises:
+        InvalidArgumentsError: If the proxy's URL is none.
+    """
+
+    def __init__(
+        self,
+        guard: AddressGuard,
+        *,
+        proxy: str = "",
+        timeout: float = 30.0,
+        max_bytes: int = 10_000_000,
+    ) -> None:
+        self._guard = guard
+        self._proxy = ForwardProxy.parse(proxy)
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._transports: dict[tuple[ForwardProxy | None, bool], Transport] = {}
+        self._making = anyio.Lock()
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # the error says how long it was
+        max_redirects: int = 5,
+        follows: Callable[[Url, Url], bool] | None = None,
+    ) -> WebResponse:
+        """Asks, and follows redirects, each judged as the first address was.
+
+        Another origin is given no credentials, and no request that may change something: such a
+        redirect is the answer, as is one that `follows` refuses.
+
+        Args:
+            method: DELETE, GET, HEAD, OPTIONS, PATCH, POST or PUT.
+            url: http or https.
+            headers: What is sent besides what every request has.
+            body: What is sent as its content.
+            timeout: Seconds that it may take, redirects included; by default the client's.
+            max_redirects: Redirects that are followed at most.
+            follows: Whether a redirect from one URL to another is followed; all are by default.
+
+        Raises:
+            DeadlineError: If it is not there in time.
+            InvalidArgumentsError: If the method, URL or a header is none.
+            RefusedAddressError: If it leads to an address that may not be asked.
+            UnavailableError: If too many look-ups hang, or no certificates can be loaded.
+            UpstreamError: If nobody answers, or no HTTP.
+        """
+        if method not in METHODS:
+            raise InvalidArgumentsError(
+                f"The method {method[:50]!r} is not known.",
+                next_actions=[f"Use one of {', '.join(sorted(METHODS))}."],
+            )
+        request = _Request(method, Url.parse(url), checked_headers(headers), body)
+        seconds = self._timeout if timeout is None else timeout
+        begun = time.monotonic()
+        with anyio.move_on_after(seconds):
+            response = await self._follow(request, max_redirects, follows)
+            return replace(response, elapsed=time.monotonic() - begun)
+        raise DeadlineError(
+            f"{request.url} was not answered within {seconds:g} seconds.",
+            next_actions=["Ask for less, or try again later."],
+        )
+
+    async def aclose(self) -> None:
+        """Forgets what was made; no connection is open between requests."""
+        self._transports.clear()
+
+    async def _follow(
+        self,
+        request: _Request,
+        max_redirects: int,
+        follows: Callable[[Url, Url], bool] | None,
+    ) -> WebResponse:
+        asked: list[str] = []
+        while True:
+            async with self._answer(request) as answer:
+                target = _redirect(request.url, answer)
+                onward = None if target is None else _onward(request, answer.status, target)
+                if onward is None or (follows and not follows(request.url, onward.url)):
+                    content, is_cut = await self._read(request, answer)
+                    return WebResponse(
+                        url=str(request.url),
+                        status=answer.status,
+                        headers=_headers(answer),
+                        content=content,
+                        truncated=is_cut,
+                        redirects=tuple(asked),
+                        redirect_to=None if target is None else str(target),
+                        elapsed=0.0,
+                    )
+            asked.append(str(request.url))
+            if str(onward.url) in asked and onward.method == request.method:
+                raise _endless(asked[0], f"goes round in a circle at {onward.url}")
+            if len(asked) > max_redirects:
+                raise _endless(asked[0], f"leads on more than {max_redirects} times")
+            request = onward
+
+    @asynccontextmanager
+    async def _answer(self, request: _Request) -> AsyncIterator[httpcore2.Response]:
+        """The beginning of an answer; its body can be read within the block."""
+        url = request.url
+        transport = await self._transport(url)
+        import httpcore2  # noqa: PLC0415  # loaded by now, in a thread
+
+        try:
+            async with transport.send(
+                request.method, url, _headers_of(request), request.body
+            ) as answer:
+                yield answer
+        except ToolError:
+            raise
+        except ssl.SSLError as error:
+            raise _failed(url, f"offers no TLS that can be trusted: {error}") from error
+        except OSError as error:
+            raise _failed(url, f"cannot be reached: {error}") from error
+        except httpcore2.ProxyError as error:
+            raise _failed(url, f"is not reached by the proxy: {error}") from error
+        except httpcore2.ProtocolError as error:
+            raise _failed(url, f"does not answer with HTTP: {error}") from error
+        except httpcore2.NetworkError as error:
+            raise _failed(url, f"broke off: {error}") from error
+
+    async def _transport(self, url: Url) -> Transport:
+        """The way to a URL, after its host was judged where somebody else connects to it."""
+        proxy = None if self._guard.allows(url.host, url.port) else self._proxy
+        if proxy is not None:
+            await self._judge(url)
+        way = proxy, url.scheme == "https"
+        async with self._making:
+            if way not in self._transports:
+                self._transports[way] = await anyio.to_thread.run_sync(self._make, *way)
+        return self._transports[way]
+
+    def _make(self, proxy: ForwardProxy | None, tls: bool) -> Transport:
+        from tools.sandbox.web.transport import Transport  # noqa: PLC0415  # on first use
+
+        try:
+            return Transport(self._guard, proxy, tls=tls)
+        except OSError as error:
+            raise UnavailableError(
+                f"The certificates that this machine trusts cannot be loaded: {error}.",
+                next_actions=["Check SSL_CERT_FILE and SSL_CERT_DIR, if they are set."],
+            ) from error
+
+    async def _judge(self, url: Url) -> None:
+        """Judges what a proxy is asked for, as far as names mean the same here."""
+        try:
+            await self._guard.check(url.host, url.port)
+        except OSError:
+            return  # only the proxy knows the name
+
+    async def _read(self, request: _Request, answer: httpcore2.Response) -> tuple[bytes, bool]:
+        """The body, unpacked, and whether it goes on."""
+        encoding = "" if request.method == "HEAD" else _value(answer, b"content-encoding").lower()
+        inflater = Inflater(encoding)
+        content = bytearray()
+        received = 0
+        async with aclosing(answer.aiter_stream()) as parts:
+            async for part in parts:
+                received += len(part)
+                for piece in inflater.feed(part):
+                    content += piece
+                    await anyio.lowlevel.checkpoint()
+                    if len(content) > self._max_bytes:
+                        break
+                if max(len(content), received) > self._max_bytes:
+                    return bytes(content[: self._max_bytes]), True
+        return bytes(content), inflater.is_cut
+
+
+def _headers_of(request: _Request) -> list[tuple[str, str]]:
+    """Every header of a request."""
+    given = {name.lower() for name, _ in request.headers}
+    usual = [("User-Agent", USER_AGENT), ("Accept", "*/*")]
+    headers = [("Host", request.url.authority)]
+    headers += [(name, value) for name, value in usual if name.lower() not in given]
+    if request.body is not None or request.method in {"PATCH", "POST", "PUT"}:
+        headers.append(("Content-Length", str(len(request.body or b""))))
+    return [*headers, ("Accept-Encoding", ACCEPTED), ("Connection", "close"), *request.headers]
+
+
+def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
+    """Where an answer leads on to; None if nowhere."""
+    location = _value(answer, b"location")
+    if answer.status not in REDIRECTS or not location:
+        return None
+    try:
+        return here.join(location)
+    except InvalidArgumentsError as error:
+        raise UpstreamError(
+            f"{here} leads on to somewhere odd. {error.message}",
+            next_actions=["Ask for another URL."],
+        ) from error
+
+
+def _onward(request: _Request, status: int, target: Url) -> _Request | None:
+    """The request that a redirect asks for (RFC 9110, 15.4); None where it would not be safe.
+
+    Which methods become GET: https://fetch.spec.whatwg.org/#http-redirect-fetch
+    """
+    onward = replace(request, url=target)
+    see_other = status == HTTPStatus.SEE_OTHER and request.method not in {"GET", "HEAD"}
+    if see_other or (status in {301, 302} and request.method == "POST"):
+        onward = replace(onward, method="GET", body=None, headers=without_body(request.headers))
+    if target.origin == request.url.origin:
+        return onward
+    if onward.method not in SAFE or onward.body is not None:
+        return None
+    return replace(onward, headers=for_another_origin(onward.headers))
+
+
+def _headers(answer: httpcore2.Response) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in answer.headers
+    )
+
+
+def _value(answer: httpcore2.Response, name: bytes) -> str:
+    """The value of a header of an answer; several are joined by commas."""
+    values = [value for key, value in answer.headers if key.lower() == name]
+    return b", ".join(values).strip().decode("utf-8", "replace")
+
+
+def _failed(url: Url, how: str) -> UpstreamError:
+    return UpstreamError(
+        f"{url} {how[:MAX_REASON]}.", next_actions=["Check the URL, or try again later."]
+    )
+
+
+def _endless(url: str, how: str) -> UpstreamError:
+    return UpstreamError(f"{url} {how}.", next_actions=["Ask for another URL."])

@@ -1,0 +1,128 @@
+"""Hosts as they are written: one spelling each, or refused.
+
+What resolvers, proxies, certificates and rules may read in different ways (`0x7f.1`, `2130706433`,
+`127.0.0.1.`, digits of other scripts) is never guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from ipaddress import IPv4Address, IPv6Address
+
+from tools.core.errors import InvalidArgumentsError
+from tools.sandbox.web.addresses import Address
+
+__all__ = ["canonical_host", "host_and_port", "literal", "parse_port"]
+
+MAX_HOST = 253
+"""Characters of a name (RFC 1035, 2.3.4)."""
+
+MAX_PORT = 65_535
+
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")  # what WHATWG's "ends in a number" checks
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+
+
+def canonical_host(host: str) -> str:
+    """A host as it is asked for: a name in lower case and ASCII, or an address without brackets.
+
+    Args:
+        host: A name, an IPv4 address, or an IPv6 address in brackets.
+
+    Raises:
+        InvalidArgumentsError: If it is empty, odd, or none.
+    """
+    if host.startswith("[") and host.endswith("]"):
+        return _canonical_ipv6(host[1:-1])
+    name = _ascii(host).lower()
+    if not name:
+        raise _odd(host, "is missing", "Write https://host/path.")
+    if name.endswith("."):
+        raise _odd(host, "ends in a dot", f"Write {name.rstrip('.')!r}.")
+    labels = name.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _canonical_ipv4(host, name)
+    if len(name) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
+        raise _odd(host, "is no host name", "Write it as the DNS has it, an IPv6 address as [::1].")
+    return name
+
+
+def literal(host: str) -> Address | None:
+    """The address that a canonical host is; None if it is a name."""
+    if ":" in host:
+        return IPv6Address(host)
+    return IPv4Address(host) if host[-1:].isdigit() and _NUMBER.fullmatch(_last(host)) else None
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """The two of `host:port`, the host in its canonical form.
+
+    Raises:
+        InvalidArgumentsError: If one of them is missing or odd.
+    """
+    host, _, port = text.rpartition(":")
+    return canonical_host(host), parse_port(port)
+
+
+def parse_port(text: str) -> int:
+    """A port as it is written.
+
+    Raises:
+        InvalidArgumentsError: If it is none, 0 or written with leading zeros.
+    """
+    if not _PORT.fullmatch(text) or int(text) > MAX_PORT:
+        raise InvalidArgumentsError(
+            f"The port {text!r} is none.",
+            next_actions=[f"Give one from 1 to {MAX_PORT} in plain digits, or none and no colon."],
+        )
+    return int(text)
+
+
+def _ascii(host: str) -> str:
+    if host.isascii():
+        return host
+    # Digits, letters and dots of other widths; the ideographic full stop is one for IDNA alone.
+    is_numeric = _last(host).isdecimal()
+    if is_numeric or "\u3002" in host or unicodedata.normalize("NFKC", host) != host:
+        raise _odd(host, "has characters that look like others", "Write it in plain letters.")
+    import idna  # noqa: PLC0415  # imported on first use
+
+    try:
+        return idna.encode(host.lower()).decode("ascii")
+    except idna.IDNAError as error:
+        raise _odd(host, f"is no host name ({error})", "Write its ASCII form, xn--….") from error
+
+
+def _canonical_ipv4(host: str, name: str) -> str:
+    try:
+        return str(IPv4Address(name))
+    except ValueError:
+        raise _odd(
+            host,
+            "looks like an address and is none in the usual form",
+            "Write an IPv4 address as four decimal numbers without leading zeros.",
+        ) from None
+
+
+def _canonical_ipv6(text: str) -> str:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        address = None
+    if address is None or address.scope_id is not None:
+        raise _odd(
+            f"[{text}]",
+            "is no IPv6 address, or one with a zone",
+            "Write it without a zone, such as [2606:4700::1111].",
+        )
+    return str(address)
+
+
+def _last(host: str) -> str:
+    return host.rpartition(".")[2]
+
+
+def _odd(host: str, wrong: str, advice: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(f"The host {host[:100]!r} {wrong}.", next_actions=[advice])

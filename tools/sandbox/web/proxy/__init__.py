@@ -1,0 +1,1 @@
+"""An HTTP proxy that connects to judged addresses only."""

@@ -1,0 +1,211 @@
+"""Answers in the form that was asked for: text, Markdown, JSON, Base64, an image or a sound."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio.to_thread
+
+from storage.errors import UnreadableDocumentError
+from storage.reading.parse import parse_isolated
+from tools.core.errors import InvalidArgumentsError, UpstreamError
+from tools.core.media import Media
+from tools.sandbox.web.charsets import charset_of, decoded, media_type_of
+from tools.sandbox.web.form import Form
+
+if TYPE_CHECKING:
+    from tools.sandbox.web.client import WebResponse
+
+__all__ = ["Body", "is_html", "is_text", "read_body"]
+
+MAX_CHARACTERS = 200_000
+"""Characters of a text that are shown."""
+
+MAX_BINARY_BYTES = 150_000
+"""Bytes that are shown as Base64."""
+
+MAX_MEDIA_BYTES = 5_000_000
+MAX_JSON_BYTES = 200_000
+MAX_JSON_LEVELS = 64
+
+PARSE_SECONDS = 20.0
+
+_TEXTUAL = re.compile(
+    r"text/.+|.+/.*(?:json|xml|yaml|toml|javascript|ecmascript|graphql|x-sh|sql|csv)"
+    r"|application/(?:x-www-form-urlencoded|rtf)|image/svg\+xml"
+)
+_HTML = {"text/html", "application/xhtml+xml"}
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_UNTOLD = {"", "application/octet-stream", "binary/octet-stream"}
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body in one form.
+
+    Attributes:
+        form: Which one; empty where there is none.
+        content: The text, Markdown or Base64.
+        parsed: The value of JSON.
+        media: The image or sound.
+        is_cut: Whether less is shown than there is.
+        note: What to know besides; empty if nothing.
+    """
+
+    form: Literal["text", "markdown", "json", "base64", "media", ""]
+    content: str = ""
+    parsed: Any = None
+    media: Media | None = None
+    is_cut: bool = False
+    note: str = ""
+
+
+async def read_body(response: WebResponse, form: Form) -> Body:
+    """A body as it was asked for; as its type says where that was left open.
+
+    Raises:
+        InvalidArgumentsError: If it cannot be had in that form.
+        UpstreamError: If it is damaged.
+    """
+    if not response.content:
+        return Body("")
+    match form:
+        case "base64":
+            return _base64(response)
+        case "json":
+            return await anyio.to_thread.run_sync(_json, response)
+        case "text":
+            return await anyio.to_thread.run_sync(_text, response)
+        case "markdown":
+            return await _markdown(response)
+        case "auto":
+            return await _as_its_type_says(response)
+
+
+def is_html(response: WebResponse) -> bool:
+    """Whether an answer is a page."""
+    kind = media_type_of(response.header("content-type"))
+    return kind in _HTML or (kind in _UNTOLD and bool(_HTML_START.match(response.content[:1_000])))
+
+
+def is_text(response: WebResponse) -> bool:
+    """Whether an answer says that it is text."""
+    return bool(_TEXTUAL.fullmatch(media_type_of(response.header("content-type"))))
+
+
+async def _as_its_type_says(response: WebResponse) -> Body:
+    if is_html(response):
+        try:
+            return await _markdown(response)
+        except UpstreamError:  # a page without text, or one that its parsers do not survive
+            return await anyio.to_thread.run_sync(_text, response)
+    if is_text(response):
+        return await anyio.to_thread.run_sync(_text, response)
+    media = _media(response)
+    if media is not None:
+        return Body("media", media=media)
+    if media_type_of(response.header("content-type")) in _UNTOLD and _is_utf8(response.content):
+        return await anyio.to_thread.run_sync(_text, response)
+    return _base64(response)
+
+
+def _text(response: WebResponse) -> Body:
+    found = _decoded(response)
+    if found is None:
+        raise InvalidArgumentsError(
+            f"{response.url} answered with binary data, not text.",
+            next_actions=["Ask for it as base64, or use read_web_page for documents."],
+        )
+    return _shown("text", found, response)
+
+
+async def _markdown(response: WebResponse) -> Body:
+    if is_text(response) and not is_html(response):
+        return await anyio.to_thread.run_sync(_text, response)
+    data, name = response.content, "document"
+    if is_html(response):
+        name = "page.html"
+        text = await anyio.to_thread.run_sync(_decoded, response)
+        data = b"\xef\xbb\xbf" + (text or "").encode("utf-8", "replace")
+    try:
+        parsed = await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
+    except UnreadableDocumentError as error:
+        raise UpstreamError(
+            f"What {response.url} answered cannot be read as Markdown: {error.message}",
+            next_actions=["Ask for it as text or base64."],
+        ) from error
+    return _shown("markdown", parsed.text, response)
+
+
+def _json(response: WebResponse) -> Body:
+    if response.truncated or len(response.content) > MAX_JSON_BYTES:
+        raise InvalidArgumentsError(
+            f"{response.url} answered with {len(response.content)} bytes or more of JSON.",
+            next_actions=[f"Ask for it as text, or for less; {MAX_JSON_BYTES} bytes are parsed."],
+        )
+    try:
+        value = json.loads(_decoded(response) or "")
+        _check_levels(value)
+    except (ValueError, RecursionError) as error:
+        raise UpstreamError(
+            f"{response.url} did not answer with JSON: {str(error)[:200]}.",
+            next_actions=["Ask for it as text."],
+        ) from error
+    return Body("json", parsed=value)
+
+
+def _check_levels(value: Any) -> None:  # noqa: ANN401  # any JSON value
+    level = [value]
+    for _ in range(MAX_JSON_LEVELS):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it has more than {MAX_JSON_LEVELS} levels")
+
+
+def _base64(response: WebResponse) -> Body:
+    data = response.content[:MAX_BINARY_BYTES]
+    is_cut = len(data) < len(response.content) or response.truncated
+    note = f"Only the first {len(data)} bytes are shown." if is_cut else ""
+    return Body("base64", b64encode(data).decode("ascii"), is_cut=is_cut, note=note)
+
+
+def _media(response: WebResponse) -> Media | None:
+    if response.truncated or len(response.content) > MAX_MEDIA_BYTES:
+        return None
+    try:
+        return Media.of(response.content)
+    except ValueError:
+        return None
+
+
+def _shown(form: Literal["text", "markdown"], text: str, response: WebResponse) -> Body:
+    notes = []
+    if response.truncated:
+        notes.append(f"Only the first {len(response.content)} bytes were read.")
+    if len(text) > MAX_CHARACTERS:
+        notes.append(f"Only the first {MAX_CHARACTERS} of {len(text)} characters are shown.")
+    return Body(form, text[:MAX_CHARACTERS], is_cut=bool(notes), note=" ".join(notes))
+
+
+def _decoded(response: WebResponse) -> str | None:
+    charset = charset_of(response.header("content-type"))
+    found = decoded(response.content, charset, partial=response.truncated)
+    return found and found[0]
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data

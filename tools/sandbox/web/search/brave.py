@@ -1,0 +1,141 @@
+"""The Brave Search API.
+
+https://api-dashboard.search.brave.com/documentation/services/web-search
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ValidationError
+
+from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.sandbox.web.client import WebClient, WebResponse
+from tools.sandbox.web.search.engine import (
+    EngineLimitedError,
+    SearchQuery,
+    SearchResult,
+    failed,
+    retry_after,
+)
+
+__all__ = ["BRAVE_URL", "BraveEngine"]
+
+BRAVE_URL = "https://api.search.brave.com/res/v1/web/search"
+
+MOST_PAGES = 10
+MOST_CHARACTERS = 400
+MOST_WORDS = 50
+
+_REFUSED_KEY = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN}
+_WRONG_KEY = b"SUBSCRIPTION_TOKEN_INVALID"
+
+
+class _Result(BaseModel):
+    title: str = ""
+    url: str = ""
+    description: str = ""
+
+
+class _Web(BaseModel):
+    results: list[_Result] = []
+
+
+class _Answer(BaseModel):
+    type: str
+    web: _Web | None = None
+
+
+class BraveEngine:
+    """The API, with a key.
+
+    Args:
+        client: Makes the requests.
+        key: The subscription's token.
+        url: Where the API is.
+
+    Attributes:
+        name: "brave".
+    """
+
+    name = "brave"
+
+    def __init__(self, client: WebClient, key: str, url: str = BRAVE_URL) -> None:
+        self._client = client
+        self._key = key
+        self._url = url
+
+    async def ask(self, query: SearchQuery) -> list[SearchResult]:
+        """What the API finds.
+
+        Raises:
+            DeadlineError: If it does not answer in time.
+            EngineLimitedError: If the subscription allows no more now.
+            InvalidArgumentsError: If the query is too long, or the page too far.
+            UnavailableError: If it does not take the key.
+            UpstreamError: If it fails.
+        """
+        answer = await self._client.request(
+            "GET",
+            f"{self._url}?{urlencode(_parameters(query))}",
+            headers={"Accept": "application/json", "X-Subscription-Token": self._key},
+        )
+        if answer.status == HTTPStatus.OK:
+            return self._results(answer.content)
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise EngineLimitedError(self.name, "status 429", _wait(answer))
+        if answer.status in _REFUSED_KEY or _WRONG_KEY in answer.content:
+            raise UnavailableError(
+                f"Brave does not take the key (status {answer.status}).",
+                next_actions=["Ask the user to check web_search.api_key and the subscription."],
+            )
+        raise failed(self.name, f"answered with status {answer.status}")
+
+    def _results(self, content: bytes) -> list[SearchResult]:
+        try:
+            answer = _Answer.model_validate_json(content)
+        except ValidationError as error:
+            raise failed(self.name, "answered with something that is no list of results") from error
+        found = answer.web.results if answer.web else []
+        return [SearchResult(each.title, each.description, each.url, self.name) for each in found]
+
+
+def _parameters(query: SearchQuery) -> dict[str, str]:
+    if len(query.text) > MOST_CHARACTERS or len(query.text.split()) > MOST_WORDS:
+        raise InvalidArgumentsError(
+            f"query: Brave takes at most {MOST_CHARACTERS} characters and {MOST_WORDS} words.",
+            next_actions=["Ask in fewer words."],
+        )
+    if query.page > MOST_PAGES:
+        raise InvalidArgumentsError(
+            f"page: Brave has no page {query.page}, only {MOST_PAGES}.",
+            next_actions=["Narrow the query instead."],
+        )
+    parameters = {
+        "q": query.text,
+        "count": str(query.max_results),
+        "offset": str(query.page - 1),
+        "text_decorations": "false",
+        "result_filter": "web",
+    }
+    if query.timelimit is not None:
+        parameters["freshness"] = f"p{query.timelimit}"
+    if query.language is not None:
+        parameters |= query.language.for_brave()
+    return parameters
+
+
+def _wait(answer: WebResponse) -> float | None:
+    """Seconds until the first window opens again of those that are used up."""
+    asked = retry_after(answer.header("retry-after"))
+    if asked is not None:
+        return asked
+    left = answer.header("x-ratelimit-remaining").split(",")
+    resets = answer.header("x-ratelimit-reset").split(",")
+    waits = [
+        float(reset)
+        for remaining, reset in zip(left, resets, strict=False)
+        if remaining.strip() == "0" and reset.strip().isdecimal()
+    ]
+    return max(waits, default=None)

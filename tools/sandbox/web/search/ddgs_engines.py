@@ -1,0 +1,256 @@
+"""Public search engines, asked as a browser asks them, with the engines of ddgs.
+
+Its own entry point, `DDGS().text`, asks others where it does not know a name, and tells neither
+"asked too much" nor "failed" from "nothing found". So its engines are asked one by one, by name.
+Their HTTP client, primp, shakes hands like a browser; it connects through a proxy of ours, so that
+every address is judged, wherever a redirect leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tools.core.errors import DeadlineError, PermissionDeniedError, ToolError, UnavailableError
+from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.proxy.proxy import GuardedProxy
+from tools.sandbox.web.search.engine import (
+    EngineLimitedError,
+    SearchQuery,
+    SearchResult,
+    failed,
+    retry_after,
+)
+
+if TYPE_CHECKING:
+    import primp
+
+__all__ = ["DdgsEngine", "engine_names"]
+
+MAX_PAGE = 3_000_000
+"""Bytes of a page, unpacked."""
+
+ANYWHERE = "us-en"
+"""The region where none is asked for."""
+
+_TURNED_AWAY = {HTTPStatus.ACCEPTED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
+"""How engines answer programs that ask too much; 202 is DuckDuckGo's way."""
+
+_CHALLENGE = re.compile(
+    r"captcha|anomaly-modal|challenge-form|unusual traffic|not a robot", re.IGNORECASE
+)
+_T = TypeVar("_T")
+
+
+def engine_names() -> list[str]:
+    """The names of the engines that there are; loads them, and so blocks."""
+    from ddgs.engines import ENGINES  # noqa: PLC0415  # imported on first use
+
+    return sorted(ENGINES["text"])
+
+
+class DdgsEngine:
+    """One engine of ddgs.
+
+    Args:
+        name: As ddgs calls it.
+        guard: Judges every address.
+        timeout: Seconds that one of its pages may take.
+        names: All engines of the settings: none is asked while one of them does not exist.
+
+    Attributes:
+        name: As ddgs calls it.
+    """
+
+    def __init__(
+        self, name: str, guard: AddressGuard, *, timeout: float, names: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self._names = (name, *names)
+        self._guard = guard
+        self._timeout = timeout
+
+    async def ask(self, query: SearchQuery) -> list[SearchResult]:
+        """What the engine finds.
+
+        Raises:
+            DeadlineError: If it does not answer in time.
+            EngineLimitedError: If it turns programs away.
+            PermissionDeniedError: If it leads to an address that may not be asked.
+            UnavailableError: If the settings name an engine that does not exist.
+            UpstreamError: If it fails, or answers with something else than results.
+        """
+        refusals: list[str] = []
+        proxy = GuardedProxy(
+            self._guard, allowed=lambda _host, _port: True, on_refusal=refusals.append
+        )
+        try:
+            async with proxy.serving() as address:  # its end breaks off what a thread waits for
+                return await _in_thread(partial(self._search, query, address.url))
+        except ToolError:
+            if not refusals:
+                raise
+            raise PermissionDeniedError(
+                f"{self.name} leads to where nobody may ask: {refusals[-1]}",
+                next_actions=["Have another engine asked: the setting web_search.engines."],
+            ) from None
+
+    def _search(self, query: SearchQuery, proxy_url: str) -> list[SearchResult]:
+        """Asks the engine; blocks."""
+        engine = _engine_class(self.name, self._names)(proxy=proxy_url, timeout=self._timeout)
+        browser = _Browser(self.name, engine.http_client.client)
+        engine.http_client = browser
+        try:
+            found = engine.search(
+                query.text,
+                region=query.language.region if query.language else ANYWHERE,
+                timelimit=query.timelimit,
+                page=query.page,
+            )
+        except ToolError:
+            raise
+        except Exception as error:  # whatever its parser makes of a page
+            how = f"answered with a page that cannot be read ({type(error).__name__})"
+            raise failed(self.name, how) from error
+        if not found:
+            browser.check_empty(query.text)
+        return [SearchResult(each.title, each.body, each.href, self.name) for each in found or ()]
+
+
+@dataclass
+class _Result:
+    """A result as the engines fill it in; that of ddgs itself unquotes URLs."""
+
+    title: str = ""
+    href: str = ""
+    body: str = ""
+
+
+def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # engines are made at run time
+    """The engine of a name, with results that keep their URLs as they stand.
+
+    Raises:
+        UnavailableError: If one of the names is none.
+    """
+    known = engine_names()
+    unknown = [each for each in names if each not in known]
+    if unknown:
+        raise UnavailableError(
+            f"web_search.engines names {', '.join(map(repr, unknown))}, which ddgs does not know.",
+            suggestions=known,
+            next_actions=["Ask the user to name engines that it knows in web_search.engines."],
+        )
+    from ddgs.engines import ENGINES  # noqa: PLC0415  # imported on first use
+
+    kind = ENGINES["text"][name]
+    return type(kind.__name__, (kind,), {"result_type": property(lambda _engine: _Result)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What engines read of an answer."""
+
+    status_code: int
+    content: bytes
+    text: str
+
+
+class _Browser:
+    """Stands in for the HTTP client of ddgs: says how a page failed, and reads none without end.
+
+    Args:
+        name: Of the engine.
+        client: Makes the requests; engines set its cookies.
+    """
+
+    def __init__(self, name: str, client: primp.Client) -> None:
+        self.client = client
+        self._name = name
+        self._last = ""
+
+    def request(self, method: str, url: str, **options: Any) -> _Page:  # noqa: ANN401  # as ddgs has it
+        """A page of the engine.
+
+        Raises:
+            DeadlineError: If it is not there in time.
+            EngineLimitedError: If the engine turns programs away.
+            UpstreamError: If it is anything but a page.
+        """
+        import primp  # noqa: PLC0415  # imported on first use
+
+        try:
+            with self.client.request(method, url, **options | {"stream": True}) as answer:
+                self._check_status(answer)
+                content = self._read(answer)
+        except primp.TimeoutError as error:
+            raise DeadlineError(
+                f"{self._name} did not answer in time.", next_actions=["Try again later."]
+            ) from error
+        except primp.PrimpError as error:
+            raise failed(self._name, f"was not reached ({type(error).__name__})") from error
+        self._last = _decoded(content, answer.encoding)
+        return _Page(HTTPStatus.OK, content, self._last)
+
+    def check_empty(self, query: str) -> None:
+        """Checks that a page without results says that there are none.
+
+        An engine's page repeats what it was asked.
+
+        Raises:
+            EngineLimitedError: If it wants to see a person.
+            UpstreamError: If it is some other page.
+        """
+        if _CHALLENGE.search(self._last):
+            raise EngineLimitedError(self._name, "it asks for a person")
+        text = html.unescape(self._last).casefold()
+        is_data = text.lstrip()[:1] in {"[", "{"}
+        if not is_data and not all(word in text for word in re.findall(r"\w+", query.casefold())):
+            raise failed(self._name, "answered with something that is no page of results")
+
+    def _check_status(self, answer: primp.Response) -> None:
+        status = answer.status_code
+        if status in _TURNED_AWAY:
+            wait = retry_after(answer.headers.get("retry-after", ""))
+            raise EngineLimitedError(self._name, f"status {status}", wait)
+        if status != HTTPStatus.OK:
+            raise failed(self._name, f"answered with status {status}")
+
+    def _read(self, answer: primp.Response) -> bytes:
+        content = bytearray()
+        for part in answer.iter_bytes():
+            content += part
+            if len(content) > MAX_PAGE:
+                raise failed(self._name, f"answered with more than {MAX_PAGE:,} bytes")
+        return bytes(content)
+
+
+def _decoded(content: bytes, encoding: str) -> str:
+    try:
+        return content.decode(encoding, "replace")
+    except LookupError:
+        return content.decode("utf-8", "replace")
+
+
+async def _in_thread(function: Callable[[], _T]) -> _T:
+    """Runs something in a thread that is left behind when cancelled, and keeps no process alive."""
+    future: Future[_T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001  # whoever waits for it raises it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, name="toolcrib-search", daemon=True).start()
+    return await asyncio.wrap_future(future)

@@ -1,0 +1,269 @@
+"""Web search behind one interface: engines asked in turn, in a bounded time and number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ToolError,
+    UpstreamError,
+)
+from tools.sandbox.web.client import WebClient
+from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.search.brave import BRAVE_URL, BraveEngine
+from tools.sandbox.web.search.ddgs_engines import DdgsEngine
+from tools.sandbox.web.search.engine import (
+    EngineLimitedError,
+    SearchEngine,
+    SearchQuery,
+    SearchResult,
+    TimeLimit,
+    distinct,
+)
+from tools.sandbox.web.search.language import Language
+from tools.sandbox.web.search.searxng import SearxngEngine
+from tools.sandbox.web.url import Url
+
+__all__ = ["Found", "SearchPace", "WebSearch", "make_search"]
+
+MOST_RESULTS = 20
+MAX_ANSWER = 3_000_000
+"""Bytes of an engine's answer."""
+
+_TELLING = (RateLimitedError, DeadlineError, UpstreamError, PermissionDeniedError)
+"""Failures after which the next engine is asked, those first of which most can be learned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPace:
+    """How much a search may take.
+
+    Attributes:
+        per_minute: Searches a minute, over all callers.
+        patience: Seconds that a search waits for its turn at most.
+        seconds: Over all engines and attempts.
+        engine_seconds: Of one engine in one attempt.
+        attempts: Rounds through the engines.
+        first_wait: Seconds before the second attempt; doubled before each further one.
+        longest_wait: Seconds between two attempts at most, also where an engine asks for more.
+    """
+
+    per_minute: int = 20
+    patience: float = 2.0
+    seconds: float = 30.0
+    engine_seconds: float = 10.0
+    attempts: int = 3
+    first_wait: float = 0.5
+    longest_wait: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        results: Best first; empty where the web has nothing.
+        engine: Which engine answered.
+    """
+
+    results: tuple[SearchResult, ...]
+    engine: str
+
+
+class WebSearch:
+    """Asks engines one after another until one finds something.
+
+    Args:
+        engines: In the order in which they are asked.
+        pace: How much a search may take.
+        client: What the engines make their requests with, to be closed in the end.
+    """
+
+    def __init__(
+        self,
+        engines: Sequence[SearchEngine],
+        *,
+        pace: SearchPace | None = None,
+        client: WebClient | None = None,
+    ) -> None:
+        from aiolimiter import AsyncLimiter  # noqa: PLC0415  # imported on first use
+
+        self._engines = tuple(engines)
+        self._pace = pace or SearchPace()
+        self._client = client
+        self._limiter = AsyncLimiter(self._pace.per_minute)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        max_results: int = 5,
+        lang: str = "",
+        timelimit: TimeLimit | None = None,
+        page: int = 1,
+    ) -> Found:
+        """Searches the web.
+
+        Args:
+            query: In words, or with the engine's operators.
+            max_results: 1 to 20.
+            lang: Such as `de` or `pt-BR`; empty leaves it to the engine.
+            timelimit: Only what is at most a day, week, month or year old.
+            page: From 1.
+
+        Raises:
+            DeadlineError: If no engine answers in time.
+            InvalidArgumentsError: If the language is none, or an engine cannot be asked that.
+            PermissionDeniedError: If the engines lead to where nobody may ask.
+            RateLimitedError: If we, or the engines, were asked too much.
+            UnavailableError: If the settings do not fit the engine.
+            UpstreamError: If the engines fail.
+        """
+        language = Language.parse(lang) if lang else None
+        wanted = SearchQuery(query, min(max_results, MOST_RESULTS), language, timelimit, page)
+        await self._take_turn()
+        with anyio.move_on_after(self._pace.seconds):
+            return await self._ask(wanted)
+        raise _late("The search", self._pace.seconds)
+
+    async def aclose(self) -> None:
+        """Closes what is open."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _take_turn(self) -> None:
+        """Counts a search.
+
+        Raises:
+            RateLimitedError: If there were too many, and its turn is not soon.
+        """
+        with anyio.move_on_after(self._pace.patience):
+            await self._limiter.acquire()
+            return
+        wait = math.ceil(60 / self._pace.per_minute)
+        raise RateLimitedError(
+            f"More than {self._pace.per_minute} searches a minute were asked for.",
+            next_actions=[
+                f"Wait {wait} seconds before the next search.",
+                "If more are needed, the user can raise web_search.per_minute.",
+            ],
+        )
+
+    async def _ask(self, wanted: SearchQuery) -> Found:
+        """Asks until an attempt succeeds or would not be worth while."""
+        import stamina  # noqa: PLC0415  # imported on first use
+
+        pace = self._pace
+        async for attempt in stamina.retry_context(
+            on=self._backoff,
+            attempts=pace.attempts,
+            timeout=pace.seconds,
+            wait_initial=pace.first_wait,
+            wait_max=pace.longest_wait,
+            wait_jitter=pace.first_wait,
+        ):
+            with attempt:
+                return await self._ask_in_turn(wanted)
+        raise AssertionError  # stamina raises what the last attempt raised
+
+    def _backoff(self, error: Exception) -> bool | float:
+        """Whether to try again, or after how many seconds."""
+        if isinstance(error, EngineLimitedError):
+            is_soon = error.seconds is not None and error.seconds <= self._pace.longest_wait
+            return is_soon and (error.seconds or self._pace.first_wait)
+        return isinstance(error, UpstreamError)
+
+    async def _ask_in_turn(self, wanted: SearchQuery) -> Found:
+        """One attempt: what the first engine finds that finds something."""
+        failures: list[ToolError] = []
+        nothing_from = ""
+        for engine in self._engines:
+            try:
+                found = await self._ask_one(engine, wanted)
+            except _TELLING as error:
+                failures.append(error)
+                continue
+            results = distinct(found, wanted.max_results)
+            if results:
+                return Found(results, engine.name)
+            nothing_from = nothing_from or engine.name
+        if nothing_from:
+            return Found((), nothing_from)
+        raise _most_telling(failures)
+
+    async def _ask_one(self, engine: SearchEngine, wanted: SearchQuery) -> list[SearchResult]:
+        with anyio.move_on_after(self._pace.engine_seconds):
+            return await engine.ask(wanted)
+        raise _late(engine.name, self._pace.engine_seconds)
+
+
+def make_search(
+    *,
+    provider: str,
+    engines: Sequence[str] = (),
+    url: str = "",
+    api_key: str = "",
+    per_minute: int = 20,
+    private: Collection[str] = (),
+    proxy: str = "",
+    pace: SearchPace | None = None,
+) -> WebSearch:
+    """The search that the settings describe.
+
+    Args:
+        provider: "ddgs", "searxng" or "brave".
+        engines: Engines of ddgs, in their order.
+        url: Where the SearXNG instance is, or another address of Brave's API. It may be private:
+            whoever wrote it into the settings meant it.
+        api_key: Key of the Brave Search API.
+        per_minute: Searches a minute.
+        private: Each `host:port` that may be private besides.
+        proxy: Proxy of the requests to SearXNG and Brave; ddgs has its own.
+        pace: How much a search may take; by default what suits people who wait.
+
+    Raises:
+        InvalidArgumentsError: If one of them is wrong, or there is no such provider.
+    """
+    pace = pace or SearchPace(per_minute=per_minute)
+    if provider == "ddgs":
+        guard = AddressGuard(private)
+        seconds = pace.engine_seconds
+        return WebSearch(
+            [DdgsEngine(name, guard, timeout=seconds, names=engines) for name in engines], pace=pace
+        )
+    guard = AddressGuard((*private, *([Url.parse(url).host_port] if url else [])))
+    client = WebClient(guard, proxy=proxy, timeout=pace.seconds, max_bytes=MAX_ANSWER)
+    engine: SearchEngine
+    match provider:
+        case "searxng":
+            engine = SearxngEngine(client, url)
+        case "brave":
+            engine = BraveEngine(client, api_key, url or BRAVE_URL)
+        case _:
+            raise InvalidArgumentsError(f"web_search.provider: {provider!r} is none.")
+    return WebSearch([engine], pace=pace, client=client)
+
+
+def _late(what: str, seconds: float) -> DeadlineError:
+    return DeadlineError(
+        f"{what} did not answer within {seconds:g} seconds.",
+        next_actions=["Try again later, or with simpler words."],
+    )
+
+
+def _most_telling(failures: Sequence[ToolError]) -> ToolError:
+    """One failure for those of all engines."""
+    if len(failures) == 1:
+        return failures[0]
+    first = next(error for kind in _TELLING for error in failures if isinstance(error, kind))
+    told = " ".join(error.message for error in failures)
+    first.message = f"No engine answered. {told}"
+    return first
