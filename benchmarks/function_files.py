@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 
 from server.app import App, build
-from server.settings import FunctionSettings, Settings
+from server.settings.settings import FunctionSettings, Settings
 from tools.conversion.function_to_mcp import FunctionToMCP
 
 SOURCE = "def add_there(a: int, b: int) -> int:\n    return a + b  # {version}\n"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.settings import DEFAULT_SOURCE, Settings
+from server.settings.settings import DEFAULT_SOURCE, Settings
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.machine import Machine

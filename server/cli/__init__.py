@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import keyword
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -15,31 +14,30 @@ from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
-COMMANDS = (
-    "serve",
-    "demo",
-    "call",
-    "tools",
-    "convert",
-    "import",
-    "watch",
-    "query",
-    "index",
-    "search",
-    "delete",
-    "servers",
-    "approvals",
-    "policy",
-    "log",
-    "export",
-    "backup",
-    "restore",
-    "rebuild",
-    "doctor",
-    "config",
-)
-"""In the order of the help; each is a function of that name in `server.cli.NAME`, with an
-underscore behind a word of Python."""
+COMMANDS = {
+    "serve": "serve",
+    "demo": "demo",
+    "call": "call",
+    "tools": "tools",
+    "convert": "convert",
+    "import": "data.import_",
+    "watch": "data.watch",
+    "query": "query",
+    "index": "index",
+    "search": "search",
+    "delete": "data.delete",
+    "servers": "gateway.servers",
+    "approvals": "safety.approvals",
+    "policy": "safety.policy",
+    "log": "safety.log",
+    "export": "data.export",
+    "backup": "data.backup",
+    "restore": "data.restore",
+    "rebuild": "data.rebuild",
+    "doctor": "checks.doctor",
+    "config": "config",
+}
+"""In the order of the help: where each is below `server.cli`, in a function of the module's name."""
 
 ALIASES = {"add": "import"}
 """Other names of commands, which the help does not list."""
@@ -52,10 +50,10 @@ class _Commands(Mapping[str, Any]):
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             raise KeyError(name)
-        function = f"{name}_" if keyword.iskeyword(name) else name
-        module = importlib.import_module(f"server.cli.{function}")
+        place = COMMANDS[name]
+        module = importlib.import_module(f"server.cli.{place}")
         single = typer.Typer(add_completion=False)
-        single.command(name)(getattr(module, function))
+        single.command(name)(getattr(module, place.rpartition(".")[2]))
         return typer.main.get_command(single)
 
     def __iter__(self) -> Iterator[str]:

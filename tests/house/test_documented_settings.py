@@ -36,5 +36,5 @@ def test_the_docs_name_no_setting_that_is_gone() -> None:
         line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
     ]
     assert [row.split("`")[1] for row in rows] == list(FIELDS), (
-        "docs/settings.md lists the settings in the order of server/settings/settings.py, each once."
+        "docs/settings.md lists the settings in the order of `Settings`, each once."
     )

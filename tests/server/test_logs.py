@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from server import logs
-from server.settings import LogSettings, Settings
+from server.settings.settings import LogSettings, Settings
 
 LOGGER = logging.getLogger("toolcrib")
 

@@ -1,4 +1,4 @@
-"""The whole product in memory, asked by a real client."""
+"""The whole product in memory, asked by a real client; and a manager of some functions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from mcp_types import CallToolResult, ElicitResult, TextContent
 
 from server.app import App, build
 from server.settings.sources import load
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.library import Library
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.manager import SandboxToolManager
+from tools.core.registry import ToolRegistry
+from tools.sandbox.files.sandbox import Sandbox
 
 
 @dataclass
@@ -162,3 +168,25 @@ async def workers() -> AsyncIterator[None]:
         with suppress(ProcessLookupError):
             process.kill()
         await process.aclose()
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    library = Library(tmp_path / "data", MiniLMEmbedder())
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManager]:
+    """Makes a manager of some functions, with a real sandbox and a real library."""
+
+    def make(*functions: Callable[..., Any], **options: Any) -> SandboxToolManager:
+        registry = ToolRegistry()
+        for function in functions:
+            registry.add(FunctionToMCP.convert(function))
+        return SandboxToolManager(
+            registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options
+        )
+
+    return make

@@ -13,7 +13,7 @@ from types import CodeType, ModuleType
 __all__ = ["OUR_PACKAGES", "FileImport"]
 
 OUR_PACKAGES = ("tools", "storage")
-OURS = Path(__file__).parents[3]
+OURS = Path(__file__).parents[2]
 """The directory that holds them."""
 
 

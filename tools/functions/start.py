@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["OurFinder"]
 
-OURS = Path(__file__).resolve().parents[3]
+OURS = Path(__file__).resolve().parents[2]
 """The directory that holds our packages; the rest of it is not for the worker."""
 
 

@@ -23,7 +23,7 @@ from tools.core.errors import InvalidArgumentsError, NotFoundError
 
 __all__ = ["SAMPLE", "DirectoryImporter", "RecordTally"]
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "made_up_researchers.json"
+SAMPLE = Path(__file__).parents[2] / "samples" / "made_up_researchers.json"
 """Made-up researchers, to try the directory with."""
 
 MOST_SAID = 10

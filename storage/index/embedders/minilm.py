@@ -155,7 +155,9 @@ def _load(path: Path) -> tuple[Any, Any]:
     from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
 
     try:
-        tokenizer_json = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+        tokenizer_json = (
+            resources.files("storage.index.embedders") / "minilm_tokenizer.json"
+        ).read_bytes()
         model = path.read_bytes()
     except OSError as error:
         raise StorageUnavailableError(

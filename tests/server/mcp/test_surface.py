@@ -12,7 +12,7 @@ from mcp import Client
 import tools
 from server.app import App, build
 from server.mcp.surface import EVERYDAY, Surface
-from server.settings import FunctionSettings, Settings, SettingsError
+from server.settings.settings import FunctionSettings, Settings, SettingsError
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.registry import ToolRegistry
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from server.settings import (
+from server.settings.http import HttpSettings
+from server.settings.settings import (
     FunctionSettings,
     Settings,
     SettingsError,
     SummarySettings,
 )
-from server.settings.http import HttpSettings
 
 
 def test_every_setting_has_a_description() -> None:

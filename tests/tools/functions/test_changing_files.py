@@ -15,7 +15,7 @@ from tools.functions import file, files
 from tools.functions.files import function_files
 
 if TYPE_CHECKING:
-    from tests.tools.core.functions.conftest import Serve
+    from tests.tools.functions.conftest import Serve
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

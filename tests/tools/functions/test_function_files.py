@@ -12,7 +12,7 @@ from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope
 
 if TYPE_CHECKING:
-    from tests.tools.core.functions.conftest import Serve
+    from tests.tools.functions.conftest import Serve
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from tools.core.context import RequestContext
 from tools.functions import worker
 
 if TYPE_CHECKING:
-    from tests.tools.core.functions.conftest import Serve, Served
+    from tests.tools.functions.conftest import Serve, Served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

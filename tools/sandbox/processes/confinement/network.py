@@ -105,7 +105,11 @@ class Network:
 
 def forwarding() -> tuple[str, ...]:
     """What is put before a program, so that its network is the proxy."""
-    text = files("tools.sandbox.processes").joinpath("forwarder.py").read_text(encoding="utf-8")
+    text = (
+        files("tools.sandbox.processes.confinement")
+        .joinpath("forwarder.py")
+        .read_text(encoding="utf-8")
+    )
     return (sys.executable, "-I", "-S", "-c", text, FORWARDER_SOCKET, str(_PORT))
 
 

@@ -83,7 +83,11 @@ class Probe:
                 await running.aclose()
 
     def _plan(self, confinement: Confinement, place: _Place) -> Plan:
-        text = files("tools.sandbox.processes").joinpath("attempts.py").read_text(encoding="utf-8")
+        text = (
+            files("tools.sandbox.processes.confinement")
+            .joinpath("attempts.py")
+            .read_text(encoding="utf-8")
+        )
         root = str(place.root)
         arguments = (root, str(place.private), str(place.tcp), str(place.udp))
         return Plan(

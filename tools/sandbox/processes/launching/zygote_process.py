@@ -17,7 +17,7 @@ from tools.sandbox.processes.launching.wire import send_descriptors
 
 __all__ = ["ZygoteProcess"]
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 # Isolated, without site packages: nothing is loaded but the standard library and our own modules.
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "

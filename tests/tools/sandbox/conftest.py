@@ -1,4 +1,4 @@
-"""What the tests of several rooms share: a manager of some functions, and races."""
+"""What the tests of files, searches and processes share: a user's directory, and races."""
 
 from __future__ import annotations
 
@@ -12,39 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.library import Library
-from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.manager import SandboxToolManager
-from tools.core.registry import ToolRegistry
-from tools.sandbox.files.sandbox import Sandbox
-
-
-@pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    library = Library(tmp_path / "data", MiniLMEmbedder())
-    yield library
-    library.close()
-
-
-@pytest.fixture
-def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManager]:
-    """Makes a manager of some functions, with a real sandbox and a real library."""
-
-    def make(*functions: Callable[..., Any], **options: Any) -> SandboxToolManager:
-        registry = ToolRegistry()
-        for function in functions:
-            registry.add(FunctionToMCP.convert(function))
-        return SandboxToolManager(
-            registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options
-        )
-
-    return make
-
 
 NOBODY = 65534
 
