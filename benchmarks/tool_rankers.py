@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from storage.catalog.analyses import Analyses
 from tools.answers.found_tools import FoundTools
 from tools.core.context import RequestContext
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.retrieval import SearchQuery, ToolIndex, ToolRecord
 from tools.retrieval.catalogue import Found
 from tools.retrieval.vectors import bundled_parts

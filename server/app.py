@@ -42,6 +42,7 @@ from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext
+from tools.core.discovery import discover, discover_installed
 from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
@@ -146,7 +147,7 @@ def build(settings: Settings) -> App:
             that there is not.
         StorageError: If the data directory cannot be used.
     """
-    holdings = holdings_of(settings)
+    holdings = holdings_of(settings.sources, settings.directories, settings.root)
     registry = discover_tools(holdings)
     surface = Surface(settings.surface)
     if not (settings.functions.paths or settings.servers):  # whose tools are known later
@@ -265,8 +266,8 @@ def _changing_lists(settings: Settings, surface: Surface, registry: ToolRegistry
 def discover_tools(holdings: Holdings) -> ToolRegistry:
     """Every tool, the project's own and those of installed packages, fitted to the holdings."""
     registry = ToolRegistry()
-    registry.discover(tools)
-    registry.discover_installed()
+    discover(registry, tools)
+    discover_installed(registry)
     registry.tailor(holdings)
     return registry
 

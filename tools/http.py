@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools.core.context import RequestContext
-from tools.core.media import Media
+from tools.core.result import Media
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.web.form import Form
 from tools.sandbox.web.site import followed_by

@@ -18,15 +18,9 @@ from tools.conversion.misfits import misfits
 from tools.core.batch import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.spec import (
-    Effect,
-    ToolFailure,
-    ToolOffer,
-    ToolResult,
-    ToolScope,
-    ToolSpec,
-    tool,
-)
+from tools.core.result import ToolFailure, ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec, tool
+from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
 __all__ = ["call_tool", "call_tools", "describe_tool", "search_tools"]
@@ -164,7 +158,9 @@ def search_tools(
         top_k=top_k,
         min_score=min_score,
     )
-    found = context.catalogue.search(asked, context)
+    found = context.catalogue.search(
+        asked, context.identity, session_id=context.session_id, admitted=context.tool_set
+    )
     if not found:
         offers = context.catalogue.registry.offers(context.tool_set)
         return FoundTools(tools=[], available=groups(offers, CARDS_CHARACTERS))

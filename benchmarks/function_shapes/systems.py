@@ -46,7 +46,7 @@ class Toolcrib:
         from storage.library import Library  # noqa: PLC0415  # as said above
         from tools.conversion.function_to_mcp import FunctionToMCP  # noqa: PLC0415  # as said above
         from tools.core.context import RequestContext  # noqa: PLC0415  # as said above
-        from tools.core.media import Media  # noqa: PLC0415  # as said above
+        from tools.core.result import Media  # noqa: PLC0415  # as said above
 
         self.context = RequestContext
         self._media = Media

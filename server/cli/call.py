@@ -15,7 +15,7 @@ from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOp
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.core.spec import ToolResult
+    from tools.core.result import ToolResult
 
 __all__ = ["call"]
 

@@ -42,7 +42,7 @@ def tell_unlisted(gateway: Gateway | NoGateway) -> None:
 
 def _of_this_machine(settings: Settings) -> ToolRegistry:
     """Without a data directory, which is made for none of these."""
-    registry = discover_tools(holdings_of(settings))
+    registry = discover_tools(holdings_of(settings.sources, settings.directories, settings.root))
     anyio.run(function_files(settings, registry).load_once)
     return registry
 

@@ -79,7 +79,7 @@ def _search(app: App, asked: SearchQuery) -> list[Found]:
     filling.start()
     filling.join(PATIENCE)
     try:
-        return catalogue.search(asked, app.context)
+        return catalogue.search(asked, app.context.identity)
     finally:
         index.close()
         filling.join()

@@ -14,8 +14,8 @@ from server.mcp.profiles import Profile
 from server.mcp.surface import EVERYDAY, REACHING, Surface
 from tools.conversion.schema import outline
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolOffer, ToolSpec
-from tools.core.toolset import UPSTREAM, ToolSet
+from tools.core.spec import ToolSpec
+from tools.core.toolset import UPSTREAM, ToolOffer, ToolSet
 
 __all__ = ["ToolLists", "describe"]
 

@@ -31,11 +31,10 @@ from storage.models import Identity
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
-from tools.core.media import Media
 from tools.core.registry import ToolRegistry
 from tools.core.repetition import Repetition
+from tools.core.result import Media, ToolResult
 from tools.core.sampling import Sampler
-from tools.core.spec import ToolResult
 
 if TYPE_CHECKING:
     from server.upstream.browsing.subscriptions import Subscriptions

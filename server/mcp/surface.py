@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from server.settings import SettingsError
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolOffer, ToolSpec
-from tools.core.toolset import ToolSet
+from tools.core.spec import ToolSpec
+from tools.core.toolset import ToolOffer, ToolSet
 
 __all__ = ["EVERYDAY", "FULL", "LEAN", "REACHING", "Surface"]
 

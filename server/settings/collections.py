@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -18,9 +18,6 @@ from storage.models import ContextType
 from storage.retrieval.sources import MEMORY, ORIGINS, Source
 from tools.answers.filters import STANDARD_FILTERS
 from tools.core.holdings import Holdings
-
-if TYPE_CHECKING:
-    from server.settings.settings import Settings
 
 __all__ = [
     "DirectorySettings",
@@ -187,14 +184,20 @@ def check_directories(
         _of(name, each.to_directory, name)
 
 
-def holdings_of(settings: Settings) -> Holdings:
-    """The sources and directories that the settings name, that of researchers first."""
-    named = {name: each.to_directory(name) for name, each in settings.directories.items()}
+def holdings_of(
+    sources: Mapping[str, SourceSettings], directories: Mapping[str, DirectorySettings], root: Path
+) -> Holdings:
+    """Returns the sources and directories that the settings name, that of researchers first.
+
+    Args:
+        sources: Settings of the sources, by name.
+        directories: Settings of the directories, by name.
+        root: What a source's relative folder lies beneath.
+    """
+    named = {name: each.to_directory(name) for name, each in directories.items()}
     researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
     return Holdings(
-        sources=tuple(
-            each.to_source(name, settings.root) for name, each in settings.sources.items()
-        ),
+        sources=tuple(each.to_source(name, root) for name, each in sources.items()),
         directories=(researchers, *named.values()),
     )
 

@@ -27,7 +27,7 @@ from server.upstream.upstream import Upstream
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Gateway", "OnChange"]
 

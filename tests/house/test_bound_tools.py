@@ -14,6 +14,7 @@ from server.settings.safety import PolicySettings
 from storage.models import Identity
 from tools.conversion.schema import resolve
 from tools.core.context import RequestContext
+from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
@@ -34,7 +35,7 @@ MORE: Mapping[str, Mapping[str, Any]] = {
 
 def _named() -> list[ToolSpec]:
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return [spec for spec in registry.specs() if "user_id" in spec.input_schema["properties"]]
 
 

@@ -17,6 +17,7 @@ from server.app import App, build
 from server.mcp.surface import EVERYDAY
 from server.settings import Settings
 from tools.conversion.schema import resolve
+from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
@@ -30,7 +31,7 @@ SHOWN_INSTRUCTIONS = 512
 
 def _specs() -> tuple[ToolSpec, ...]:
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return registry.specs()
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -69,6 +70,27 @@ def test_arrows_run_downwards_only() -> None:
 )
 def test_an_import_in_any_form_is_seen(source: str) -> None:
     assert any(name.split(".")[0] == "server" for _, name in imports(source, "tools.core"))
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = {_module(path): path for path in MODULES}
+    imported = {
+        module: {
+            each
+            for _, name in imports(path.read_text(encoding="utf-8"), _package(path))
+            for each in (name, name.rpartition(".")[0])
+            if each in modules and each != module
+        }
+        for module, path in modules.items()
+    }
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        circle = " imports ".join(reversed(error.args[1]))
+        pytest.fail(
+            f"{circle}: move what both ends need to a module of its own. An import under "
+            "TYPE_CHECKING counts too."
+        )
 
 
 def test_no_module_is_too_long() -> None:
@@ -218,6 +240,10 @@ def _floor(path: Path) -> str:
 
 def _package(path: Path) -> str:
     return ".".join(path.parent.relative_to(ROOT).parts)
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def _private(path: Path) -> bool:

@@ -20,6 +20,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.discovery import discover
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.sandbox.files.sandbox import Sandbox
@@ -41,7 +42,7 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
     def make(*functions: Callable[..., Any], builtin: bool = False) -> Server[Any]:
         registry = ToolRegistry()
         if builtin:
-            registry.discover(tools)
+            discover(registry, tools)
         for function in functions:
             registry.add(FunctionToMCP.convert(function))
         manager = SandboxToolManager(

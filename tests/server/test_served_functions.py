@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from server.app import build
 from server.clients.locations import command_path
 from server.settings.settings import FunctionSettings, Settings
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

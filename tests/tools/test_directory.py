@@ -60,7 +60,9 @@ ROWS = [
 @pytest.fixture
 async def crib(open_crib: Opener) -> AsyncIterator[Any]:
     async with open_crib(directories={"parts": PARTS}) as crib:
-        directory = holdings_of(crib.app.settings).directory("parts")
+        directory = holdings_of(
+            crib.app.settings.sources, crib.app.settings.directories, crib.app.settings.root
+        ).directory("parts")
         records = read_records(json.dumps(ROWS).encode(), directory)
         shelf = crib.app.library.shelf(crib.app.identity)
         await anyio.to_thread.run_sync(shelf.directories.add, directory, records)

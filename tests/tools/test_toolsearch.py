@@ -19,8 +19,8 @@ from server.app import App
 from storage.catalog.records import Record
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
-from tools.core.media import Media
-from tools.core.spec import Effect, ToolFailure, ToolResult, ToolScope, tool
+from tools.core.result import Media, ToolFailure, ToolResult
+from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio
 

@@ -12,10 +12,12 @@ from anyio.abc import SocketAttribute, SocketStream
 
 import tools
 from tools.core.context import RequestContext
+from tools.core.discovery import discover
 from tools.core.errors import ToolError
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.web.search.search import SearchPace, make_search
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +71,7 @@ async def instance() -> AsyncIterator[Instance]:
 
 def _spec() -> ToolSpec:
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return registry.find("web_search")
 
 

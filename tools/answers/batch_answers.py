@@ -9,7 +9,7 @@ from pydantic import BaseModel, PrivateAttr
 from typing_extensions import TypedDict
 
 from tools.core.batch import ToolCall
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Answer", "Answers"]
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tools.core.spec import ToolOffer, ToolSpec
+from tools.core.spec import ToolSpec
+from tools.core.toolset import ToolOffer
 
 __all__ = ["Card", "card", "clipped_line", "groups", "parameters", "summary"]
 

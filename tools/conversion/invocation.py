@@ -27,7 +27,7 @@ from tools.conversion.results.streams import (
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, InvalidArgumentsError, ToolError
 from tools.core.failures import only_cause
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from tools.core.errors import UnavailableError
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Made", "ToolCall", "run_batch"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 
 __all__ = ["fit_text"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.core.batch import ToolCall
     from tools.core.holdings import Holdings
     from tools.core.machine import Machine
-    from tools.core.spec import ToolResult
+    from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.search.search import FileSearch
 

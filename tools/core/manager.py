@@ -23,8 +23,9 @@ from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
+from tools.core.result import ToolResult
 from tools.core.sampling import AnswersAwaitedError
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
 from tools.sandbox.files.sandbox import Sandbox
@@ -183,7 +184,8 @@ class SandboxToolManager:
         if self._recording is not None and is_final:
             await self._recording.keep(finished)
         if finished.spec is not None and result is not None and is_final:
-            await self._catalogue.served(finished.spec, call.context, result)
+            identity, session = call.context.identity, call.context.session_id
+            await self._catalogue.served(finished.spec, result, identity, session)
 
     def _grant(
         self, spec: ToolSpec, context: RequestContext, turn: Turn, permission: Permission

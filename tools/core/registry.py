@@ -1,32 +1,20 @@
-"""The registry: every tool under its name, found once at the start."""
+"""The registry: every tool under its name."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import logging
-import pkgutil
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from types import ModuleType
-from typing import Any
 
-from tools.conversion.callables.naming import tool_name
-from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import UnknownToolError
 from tools.core.holdings import Holdings
-from tools.core.spec import MARK, ToolOffer, ToolOptions, ToolSpec
-from tools.core.toolset import ToolSet
+from tools.core.spec import ToolSpec
+from tools.core.toolset import ToolOffer, ToolSet
 
-__all__ = ["ENTRY_POINT_GROUP", "ToolRegistry"]
+__all__ = ["DeferredTool", "ToolRegistry"]
 
 logger = logging.getLogger("toolcrib")
-
-ENTRY_POINT_GROUP = "toolcrib.tools"
-"""Where other distributions announce a module of tools, or one tool."""
 
 SUGGESTIONS = 3
 SIMILAR_ENOUGH = 60.0
@@ -36,11 +24,11 @@ LONGEST_NAME = 128
 
 
 @dataclass(frozen=True, slots=True)
-class _Unconverted:
-    """A built-in tool that nobody has asked for yet.
+class DeferredTool:
+    """A tool that is converted when it is first asked for.
 
     Attributes:
-        function: What it is made of.
+        convert: Makes its specification.
         name: What it is called by.
         aliases: Other names that reach it.
         tags: Groups it belongs to.
@@ -48,7 +36,7 @@ class _Unconverted:
         bare: As in ToolSpec.
     """
 
-    function: Callable[..., Any]
+    convert: Callable[[], ToolSpec]
     name: str
     aliases: tuple[str, ...]
     tags: tuple[str, ...]
@@ -63,8 +51,8 @@ class ToolRegistry:
     """
 
     def __init__(self) -> None:
-        self._specs: dict[str, ToolSpec | _Unconverted] = {}
-        self._owners: dict[str, ToolSpec | _Unconverted] = {}
+        self._specs: dict[str, ToolSpec | DeferredTool] = {}
+        self._owners: dict[str, ToolSpec | DeferredTool] = {}
         self._bare: defaultdict[str, set[str]] = defaultdict(set)
         self._holdings: Holdings | None = None
         self._journal: list[str] = []
@@ -78,15 +66,12 @@ class ToolRegistry:
         """The names of the tools that came, went or changed since there were so many changes."""
         return list(dict.fromkeys(self._journal[changes:]))
 
-    def add(self, spec: ToolSpec) -> None:
+    def add(self, spec: ToolSpec | DeferredTool) -> None:
         """Adds one tool under its name and its aliases, or not at all.
 
         Raises:
             ValueError: If one of them is taken; it names both owners.
         """
-        self._add(spec)
-
-    def _add(self, spec: ToolSpec | _Unconverted) -> None:
         names = (spec.name, *spec.aliases)
         for position, name in enumerate(names):
             owner = spec if name in names[:position] else self._owners.get(name)
@@ -129,33 +114,9 @@ class ToolRegistry:
             if name in self._specs and self._specs[name] is spec:
                 continue
             try:
-                self._add(spec)
+                self.add(spec)
             except ValueError as error:
                 logger.warning("%s", error)
-
-    def discover(self, package: ModuleType) -> None:
-        """Adds the marked functions of each public module directly under a package.
-
-        Each is converted when it is first asked for: a start needs few of them. One that cannot be
-        converted raises ToolDefinitionError there; the project's own are all tested.
-
-        Raises:
-            ValueError: If two of them claim one name.
-        """
-        for module in pkgutil.iter_modules(package.__path__):
-            if not module.ispkg and not module.name.startswith("_"):
-                found = importlib.import_module(f"{package.__name__}.{module.name}")
-                for function in _marked_functions(found):
-                    self._add(_unconverted(function))
-
-    def discover_installed(self) -> None:
-        """Adds the tools that other distributions announce under `toolcrib.tools`.
-
-        An entry point that cannot be loaded is logged and left out: somebody else's defect does not
-        keep the server from starting.
-        """
-        for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
-            self._add_entry_point(entry)
 
     def tailor(self, holdings: Holdings) -> None:
         """Fits each tool that asks for it to what the settings name; once, before any is listed."""
@@ -218,13 +179,13 @@ class ToolRegistry:
         """
         return spec.description if spec.describe is None else spec.describe(self.offers(tool_set))
 
-    def _in_order(self) -> list[ToolSpec | _Unconverted]:
+    def _in_order(self) -> list[ToolSpec | DeferredTool]:
         return sorted(self._specs.values(), key=lambda each: each.name)
 
-    def _converted(self, found: ToolSpec | _Unconverted) -> ToolSpec:
+    def _converted(self, found: ToolSpec | DeferredTool) -> ToolSpec:
         if isinstance(found, ToolSpec):
             return found
-        spec = self._fitted(_built_in(found.function))
+        spec = self._fitted(found.convert())
         self._put(spec)
         return spec
 
@@ -233,29 +194,12 @@ class ToolRegistry:
             return spec
         return spec.tailor(spec, self._holdings)
 
-    def _put(self, spec: ToolSpec | _Unconverted) -> None:
+    def _put(self, spec: ToolSpec | DeferredTool) -> None:
         """Takes the place of what has its names already."""
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
         if isinstance(spec, ToolSpec) and spec.bare:
             self._bare[spec.bare].add(spec.name)
-
-    def _add_module(self, module: ModuleType, source: str) -> None:
-        for function in _marked_functions(module):
-            self.add(FunctionToMCP.convert(function, source=source))
-
-    def _add_entry_point(self, entry: EntryPoint) -> None:
-        source = f"function:{entry.value}"
-        try:
-            found = entry.load()
-            if inspect.ismodule(found):
-                self._add_module(found, source)
-            else:
-                self.add(FunctionToMCP.convert(found, source=source))
-        except Exception:
-            logger.exception(
-                "The tools of entry point %s (%s) are left out", entry.name, entry.value
-            )
 
     def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
         """The tools of several servers that are called so there."""
@@ -274,25 +218,6 @@ class ToolRegistry:
             score_cutoff=SIMILAR_ENOUGH,
         )
         return [candidate for candidate, _score, _position in ranked]
-
-
-def _marked_functions(module: ModuleType) -> Iterator[Any]:
-    """What `@tool` marked in this module, without what it only imports."""
-    for value in vars(module).values():
-        if hasattr(value, MARK) and value.__module__ == module.__name__:
-            yield value
-
-
-def _unconverted(function: Callable[..., Any]) -> _Unconverted:
-    options: ToolOptions = getattr(function, MARK)
-    name = tool_name(function, None)
-    return _Unconverted(function, name, options.get("aliases", ()), options.get("tags", ()))
-
-
-@cache
-def _built_in(function: Callable[..., Any]) -> ToolSpec:
-    """The tool that it is in every registry of this process."""
-    return FunctionToMCP.convert(function)
 
 
 def _describe(spec: ToolOffer) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage.models import Identity
 from tools.core.approval import digest_of
-
-if TYPE_CHECKING:  # it imports the context, which has this
-    from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Repetition"]
 

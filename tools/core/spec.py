@@ -1,4 +1,4 @@
-"""What a tool is: its specification, its result, and the mark that makes a function one."""
+"""What a tool is: its specification, and the mark that makes a function one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
-    Field,
     PositiveFloat,
     TypeAdapter,
     ValidationError,
@@ -20,19 +18,16 @@ from pydantic import (
 )
 from typing_extensions import TypedDict, Unpack
 
-from tools.core.context import RequestContext
-from tools.core.errors import ErrorType, ToolDefinitionError, ToolError
-from tools.core.media import Media
+from tools.core.errors import ToolDefinitionError
+from tools.core.result import ToolResult
+from tools.core.toolset import ToolOffer
 
 __all__ = [
     "Confirmation",
     "Effect",
     "Subject",
     "SubjectKind",
-    "ToolFailure",
-    "ToolOffer",
     "ToolOptions",
-    "ToolResult",
     "ToolScope",
     "ToolSpec",
     "settle",
@@ -93,91 +88,6 @@ class Subject(NamedTuple):
     parameter: str
 
 
-class ToolFailure(BaseModel):
-    """What a failed call answers.
-
-    Attributes:
-        error_type: One of the closed list.
-        message: What was wrong, with which value.
-        suggestions: Values or names that would have worked.
-        next_actions: What to do now.
-    """
-
-    error_type: ErrorType
-    message: str
-    suggestions: list[str] = Field(default_factory=list)
-    next_actions: list[str] = Field(default_factory=list)
-
-    @classmethod
-    def of(cls, error: ToolError) -> ToolFailure:
-        """The failure that an exception of the tree stands for."""
-        return cls(
-            error_type=error.error_type,
-            message=error.message,
-            suggestions=list(error.suggestions),
-            next_actions=list(error.next_actions),
-        )
-
-    def to_text(self) -> str:
-        """The failure as lines for the model."""
-        lines = [f"{self.error_type}: {self.message}"]
-        if self.suggestions:
-            lines.append("Did you mean: " + ", ".join(self.suggestions))
-        lines.extend(f"Next: {action}" for action in self.next_actions)
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What a call answers.
-
-    Attributes:
-        structured: JSON object that validates against the output schema (on success), or a
-            ToolFailure as JSON (on failure).
-        text: The same for the model, compact.
-        is_error: Whether the call failed.
-        media: Images and sounds beside the text, in the order in which the result has them.
-        verbatim: What another server answered, to be handed on as it is.
-        added: What we say beside it.
-    """
-
-    structured: dict[str, Any]
-    text: str
-    is_error: bool = False
-    media: tuple[Media, ...] = ()
-    verbatim: object | None = None
-    added: str = ""
-
-    @classmethod
-    def failure(cls, error: ToolError) -> ToolResult:
-        """The result that an exception of the tree stands for."""
-        failure = ToolFailure.of(error)
-        return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
-
-
-class ToolOffer(Protocol):
-    """What tells which tools there are; a ToolSpec is one.
-
-    Attributes:
-        name: Stable identifier.
-        aliases: Other names that reach it.
-        bare: What it is called at its own server; empty where it is ours.
-        tags: Groups it belongs to.
-        source: Where it comes from, as in ToolSpec.
-    """
-
-    @property
-    def name(self) -> str: ...  # noqa: D102  # told above
-    @property
-    def aliases(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
-    @property
-    def bare(self) -> str: ...  # noqa: D102  # the same
-    @property
-    def tags(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
-    @property
-    def source(self) -> str: ...  # noqa: D102  # the same
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """Everything that is known of a tool.
@@ -209,7 +119,7 @@ class ToolSpec:
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
-        invoke: Runs the tool with arguments that `validate` returned.
+        invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
     """
 
     name: str
@@ -220,7 +130,7 @@ class ToolSpec:
     scope: ToolScope
     effects: frozenset[Effect]
     validate: Callable[[Mapping[str, Any]], dict[str, Any]]
-    invoke: Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
+    invoke: Callable[[dict[str, Any], Any], Awaitable[ToolResult]]
     destructive: bool = False
     idempotent: bool = False
     confirmation: Confirmation = Confirmation.NONE

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from tools.core.spec import ToolOffer
-
-__all__ = ["UPSTREAM", "ToolSet"]
+__all__ = ["UPSTREAM", "ToolOffer", "ToolSet"]
 
 UPSTREAM = "upstream"
 """What the source of a tool of another server begins with, before its colon."""
+
+
+class ToolOffer(Protocol):
+    """What tells which tools there are; a ToolSpec is one.
+
+    Attributes:
+        name: Stable identifier.
+        aliases: Other names that reach it.
+        bare: What it is called at its own server; empty where it is ours.
+        tags: Groups it belongs to.
+        source: Where it comes from, as in ToolSpec.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102  # told above
+    @property
+    def aliases(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
+    @property
+    def bare(self) -> str: ...  # noqa: D102  # the same
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
+    @property
+    def source(self) -> str: ...  # noqa: D102  # the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnknownToolError
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 from tools.functions.environment import EnvironmentFailedError, Environments
 from tools.functions.messages import Load, Loaded, Problem, decode_spec
 from tools.functions.script import ScriptMetadataError, read_script_metadata

@@ -25,7 +25,8 @@ from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError
 from tools.core.failures import as_tool_error
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 from tools.functions.loading import load
 from tools.functions.messages import (
     Load,

@@ -25,8 +25,8 @@ from pydantic import TypeAdapter
 
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError
-from tools.core.media import Media
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import Media, ToolResult
+from tools.core.spec import ToolSpec
 
 __all__ = [
     "Load",

@@ -19,7 +19,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, Tas
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from tools.core.context import RequestContext
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 from tools.functions import start
 from tools.functions.messages import (
     Load,

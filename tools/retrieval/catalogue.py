@@ -20,14 +20,15 @@ from tools.core.errors import (
     UnknownToolError,
 )
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval.file_records import FROM_FILE, FileRecords, admits_record
 from tools.retrieval.intake import Intake
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
-    from tools.core.context import RequestContext
+    from storage.models import Identity
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.learning import Learning
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
@@ -117,36 +118,46 @@ class Catalogue:
         """Says that many tools may have come: they are indexed before anybody searches."""
         self._stirred.set()
 
-    def search(self, query: SearchQuery, context: RequestContext) -> list[Found]:
-        """The tools that fit, best first; blocks.
+    def search(
+        self,
+        query: SearchQuery,
+        identity: Identity,
+        *,
+        session_id: str = "",
+        admitted: ToolSet | None = None,
+    ) -> list[Found]:
+        """Returns the tools that fit, best first; blocks.
 
         Args:
             query: What is needed.
-            context: Who asks, and what they may find.
+            identity: Who asks; what they used before counts.
+            session_id: The session in which a tool that is found may be called.
+            admitted: The tools that may be found; None means all.
         """
         index = self._intake.current()
-        admitted = context.tool_set
         learning = self._learned()
         asked = query.query_text
         results = index.search(
             query,
             admits=None if admitted is None else partial(self._admits, admitted),
-            boosts=None if learning is None else learning.boosts(context.identity, asked),
+            boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [each for each in (self._found(result, admitted) for result in results) if each]
         if learning is not None:
             names = [each.spec.name for each in found if each.spec is not None]
-            learning.shown.note(context.identity, context.session_id, asked, names)
+            learning.shown.note(identity, session_id, asked, names)
         return found
 
-    async def served(self, spec: ToolSpec, context: RequestContext, result: ToolResult) -> None:
+    async def served(
+        self, spec: ToolSpec, result: ToolResult, identity: Identity, session_id: str
+    ) -> None:
         """Learns from a call that ended well, if a search of its session found the tool."""
         learning = self._learning
         if learning is None or result.is_error or REACHING in spec.tags:
             return
-        question = learning.shown.question_for(context.identity, context.session_id, spec.name)
+        question = learning.shown.question_for(identity, session_id, spec.name)
         if question is not None:
-            await anyio.to_thread.run_sync(learning.remember, context.identity, question, spec.name)
+            await anyio.to_thread.run_sync(learning.remember, identity, question, spec.name)
 
     def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
         """The tool of that name, alias or unique bare name; blocks where there is none.

@@ -139,7 +139,9 @@ def _directories(config: Path | None) -> dict[str, Directory]:
     from server.settings.collections import holdings_of  # noqa: PLC0415  # imported on first use
     from server.settings.sources import load  # noqa: PLC0415  # the same
 
-    return {each.name: each for each in holdings_of(load({}, config_file=config)).directories}
+    settings = load({}, config_file=config)
+    holdings = holdings_of(settings.sources, settings.directories, settings.root)
+    return {each.name: each for each in holdings.directories}
 
 
 def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:

@@ -88,7 +88,9 @@ class Inspection:
             Transports(os.environ, proxy=self._settings.requests.proxy),
             self._cached,
         )
-        registry = discover_tools(holdings_of(self._settings))
+        registry = discover_tools(
+            holdings_of(self._settings.sources, self._settings.directories, self._settings.root)
+        )
         await function_files(self._settings, registry).load_once()
         ours = [each.name for each in registry.offers()]
         vetting = Vetting(named, self.pins)

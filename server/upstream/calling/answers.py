@@ -11,8 +11,7 @@ from typing import Any
 import mcp_types as types
 
 from server.upstream.calling.meta import with_meta_handed_on
-from tools.core.media import Media
-from tools.core.spec import ToolFailure, ToolResult
+from tools.core.result import Media, ToolFailure, ToolResult
 
 __all__ = ["result_of"]
 

@@ -15,7 +15,7 @@ from server.upstream.calling.relay import Relay
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
 from tools.core.context import ProgressReporter, RequestContext
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["call"]
 

@@ -25,7 +25,7 @@ from server.upstream.calling.ways import fits
 from storage.models import Identity
 from tools.core.context import ProgressReporter
 from tools.core.errors import UnavailableError
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["ParkedCall", "ParkedCalls", "Stay"]
 

@@ -12,7 +12,8 @@ from server.settings.gateway import ServerSettings
 from server.upstream.safety.naming import SEPARATOR, exposed_name
 from server.upstream.safety.schemas import rooted, sound
 from tools.core.context import RequestContext
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec
 
 __all__ = ["Invoke", "readable", "to_barred", "to_spec"]
 

@@ -11,13 +11,14 @@ from server.mcp.lean import SELDOM, lean
 from server.mcp.listed import describe
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.schema import resolve
+from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec, tool
 
 
 def _builtin() -> tuple[ToolSpec, ...]:
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return registry.specs()
 
 

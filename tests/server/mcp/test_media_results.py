@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp_types import AudioContent, ImageContent, TextContent
 from PIL import Image
 
-from tools.core.media import Media
+from tools.core.result import Media
 from tools.core.spec import Effect, ToolScope, tool
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -14,6 +14,7 @@ from server.app import App, build
 from server.mcp.surface import EVERYDAY, Surface
 from server.settings.settings import FunctionSettings, Settings, SettingsError
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -142,7 +143,7 @@ def test_a_surface_names_tools_of_other_servers(named: str) -> None:
 
     spec = replace(FunctionToMCP.convert(file_issue), name="hub__file_issue", source="upstream:hub")
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     registry.add(spec)
     assert spec not in Surface(["lean"]).select(registry)
     assert Surface([named]).select(registry) == [spec]

@@ -11,6 +11,7 @@ from mcp import Client
 from mcp.server.lowlevel import Server
 
 import tools
+from tools.core.discovery import discover
 from tools.core.registry import ToolRegistry
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -46,7 +47,7 @@ likely_values = st.sampled_from(
 def calls(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
     """One call of each tool, with arguments of its own names and values of any kind."""
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     drawn = []
     for spec in registry.specs():
         names = st.sampled_from([*spec.input_schema["properties"], "other"])

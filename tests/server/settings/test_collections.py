@@ -53,7 +53,8 @@ supplier = ["second_sources", "former"]
 def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Holdings:
     path = tmp_path / "config.toml"
     path.write_text(f"root = {json.dumps(str(tmp_path))}\n{text}", encoding="utf-8")
-    return holdings_of(load(config_file=path, environ=environ or {}))
+    settings = load(config_file=path, environ=environ or {})
+    return holdings_of(settings.sources, settings.directories, settings.root)
 
 
 def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> str:

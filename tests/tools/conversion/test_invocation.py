@@ -27,8 +27,8 @@ from tools.core.errors import (
     InvalidArgumentsError,
     ToolError,
 )
-from tools.core.media import Media
-from tools.core.spec import Effect, ToolResult, ToolSpec
+from tools.core.result import Media, ToolResult
+from tools.core.spec import Effect, ToolSpec
 
 Heard = list[tuple[float, str | None]]
 PICTURE = Media("image", b"?", "image/png")

@@ -52,7 +52,7 @@ from tools.conversion.results.output import Output
 from tools.conversion.results.streams import Collected
 from tools.conversion.schema import types
 from tools.core.errors import InternalError, ToolDefinitionError
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 MOMENT = datetime(2026, 3, 31, 12, tzinfo=UTC)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.budget import fit_text
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec, tool
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 
 
 @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})

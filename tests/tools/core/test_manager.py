@@ -14,7 +14,8 @@ from tools.core.batch import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
-from tools.core.spec import Effect, ToolResult, ToolScope, tool
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, tool
 
 READ = {Effect.READ}
 WRITE = {Effect.WRITE}

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.discovery import discover, discover_installed
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
@@ -74,13 +75,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package
 
 def test_marked_functions_of_public_modules_are_discovered(package: Package) -> None:
     registry = ToolRegistry()
-    registry.discover(package(words=COUNT, _private=COUNT.replace("count_words", "hidden")))
+    discover(registry, package(words=COUNT, _private=COUNT.replace("count_words", "hidden")))
     assert [spec.name for spec in registry.specs()] == ["count_words"]
 
 
 def test_an_imported_tool_belongs_to_the_module_that_defines_it(package: Package) -> None:
     registry = ToolRegistry()
-    registry.discover(package(more="from toolbox.words import count_words", words=COUNT))
+    discover(registry, package(more="from toolbox.words import count_words", words=COUNT))
     assert [spec.name for spec in registry.specs()] == ["count_words"]
 
 
@@ -90,13 +91,13 @@ def test_packages_below_are_not_searched(package: Package) -> None:
     core.mkdir()
     (core / "__init__.py").write_text("raise AssertionError('imported')")
     registry = ToolRegistry()
-    registry.discover(toolbox)
+    discover(registry, toolbox)
     assert registry.specs() == ()
 
 
 def test_an_alias_reaches_the_tool_and_is_not_a_tool_of_its_own(package: Package) -> None:
     registry = ToolRegistry()
-    registry.discover(package(words=COUNT))
+    discover(registry, package(words=COUNT))
     assert registry.get("tally") is registry.find("count_words") is registry.find("tally")
     assert len(registry.specs()) == 1
 
@@ -178,7 +179,7 @@ def test_tools_of_other_distributions_are_found_and_a_broken_one_is_left_out(
     _announce(tmp_path, "crib-broken", "crib_broken", "crib_broken", "import nothing_like_this")
     monkeypatch.syspath_prepend(tmp_path)
     registry = ToolRegistry()
-    registry.discover_installed()
+    discover_installed(registry)
     assert {spec.name: spec.source for spec in registry.specs()} == {
         "count_lines": "function:crib_one:count_lines",
         "count_words": "function:crib_words",

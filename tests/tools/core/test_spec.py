@@ -7,7 +7,8 @@ import pytest
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core import errors
 from tools.core.errors import InvalidArgumentsError, ToolError, UnknownToolError
-from tools.core.spec import Effect, ToolFailure, ToolOptions, ToolResult, ToolScope, tool
+from tools.core.result import ToolFailure, ToolResult
+from tools.core.spec import Effect, ToolOptions, ToolScope, tool
 
 
 def _greet(who: str = "you") -> str:

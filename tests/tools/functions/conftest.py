@@ -18,7 +18,7 @@ from storage.library import Library
 from tools.core.context import RequestContext
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 from tools.functions.environment import Environments
 from tools.functions.file import Workshop
 from tools.functions.files import FunctionFiles

@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 
 from tools.core.context import RequestContext
-from tools.core.spec import (
-    Confirmation,
-    Effect,
-    Subject,
-    SubjectKind,
-    ToolResult,
-    ToolScope,
-    ToolSpec,
-)
+from tools.core.result import ToolResult
+from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, ToolSpec
 from tools.policy.policy import Policy
 from tools.policy.verdict import Decision
 

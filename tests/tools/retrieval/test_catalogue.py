@@ -12,9 +12,9 @@ import pytest
 from storage.catalog.records import Record
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
+from storage.models import Identity
 from tools.answers.found_tools import CARDS_CHARACTERS, FoundTools
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.context import RequestContext
 from tools.core.errors import (
     NotFoundError,
     PermissionDeniedError,
@@ -22,7 +22,8 @@ from tools.core.errors import (
     UnknownToolError,
 )
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval import SearchQuery, ToolIndex
 from tools.retrieval.catalogue import Catalogue
@@ -86,8 +87,8 @@ def found(
     catalogue: Catalogue, query: str, tool_set: ToolSet | None = None, **options: Any
 ) -> list[str]:
     asked = SearchQuery(query_text=query, **options)
-    context = RequestContext(tool_set=tool_set, session_id="s")
-    return [each.record.name for each in catalogue.search(asked, context)]
+    results = catalogue.search(asked, Identity(), session_id="s", admitted=tool_set)
+    return [each.record.name for each in results]
 
 
 def test_tools_come_change_and_go_with_the_registry(registry: ToolRegistry) -> None:
@@ -152,18 +153,18 @@ def test_a_tool_of_several_servers_is_found_once_where_it_can_be_reached(
         down.clear()
         down.update(down_now)
         asked = SearchQuery(query_text="create an issue")
-        (only,) = catalogue.search(asked, RequestContext())
+        (only,) = catalogue.search(asked, Identity())
         assert only.spec is not None
         assert expected in {None, only.spec.server}
         assert not only.is_down
         assert len(only.also) == 1
     down.update({"github", "hub"})
-    assert catalogue.search(asked, RequestContext())[0].is_down
-    (card,) = FoundTools.of(catalogue.search(asked, RequestContext())).tools
+    assert catalogue.search(asked, Identity())[0].is_down
+    (card,) = FoundTools.of(catalogue.search(asked, Identity())).tools
     assert {card["server"], *card["also"]} == {"github", "hub"}
     assert card["note"] == "its server is down"
     hidden = ToolSet("p", deny=("server:hub",))
-    (seen,) = catalogue.search(asked, RequestContext(tool_set=hidden))
+    (seen,) = catalogue.search(asked, Identity(), admitted=hidden)
     assert seen.also == ()
 
 
@@ -174,7 +175,7 @@ def test_a_tool_in_quarantine_is_found_by_its_name_and_shows_nothing_else() -> N
     catalogue = Catalogue(registry, index=words_only)
     assert found(catalogue, "important ssh") == []
     text = FoundTools.of(
-        catalogue.search(SearchQuery(query_text="evil__add"), RequestContext())
+        catalogue.search(SearchQuery(query_text="evil__add"), Identity())
     ).to_text()
     assert re.fullmatch(r"evil__add \(in quarantine\) \d\.\d\d", text)
     with pytest.raises(PermissionDeniedError, match="in quarantine: it changed"):
@@ -237,7 +238,7 @@ def test_a_record_takes_no_place_of_a_tool_that_can_be_called(
     library.catalog.records.replace(tmp_path, [Record("read_file", tmp_path / "a.json", fields)])
     catalogue = Catalogue(registry, library=library, index=words_only)
     assert catalogue.find("read_file", None).description == "Reads a file."
-    found_now = catalogue.search(SearchQuery(query_text="reads"), RequestContext())
+    found_now = catalogue.search(SearchQuery(query_text="reads"), Identity())
     assert {each.spec is None for each in found_now} == {True, False}
 
 
@@ -278,14 +279,15 @@ async def test_what_served_a_question_is_found_sooner_for_its_like(
     registry.add(ours("alpha", "Handles a parcel quickly."))
     registry.add(ours("beta", "Handles a parcel quickly and well."))
     catalogue = learner(registry, library)
-    context = RequestContext(session_id="s")
     asked = SearchQuery(query_text="handle my parcel")
-    first, second = [each.spec for each in catalogue.search(asked, context) if each.spec]
-    await catalogue.served(first, context, ToolResult({}, "", is_error=True))
-    assert not library.catalog.uses.listed(context.identity)
-    await catalogue.served(second, context, ToolResult({}, ""))
-    assert [use.tool_id for use in library.catalog.uses.listed(context.identity)] == [second.name]
-    again = catalogue.search(asked, RequestContext(session_id="t"))
+    first, second = [
+        each.spec for each in catalogue.search(asked, Identity(), session_id="s") if each.spec
+    ]
+    await catalogue.served(first, ToolResult({}, "", is_error=True), Identity(), "s")
+    assert not library.catalog.uses.listed(Identity())
+    await catalogue.served(second, ToolResult({}, ""), Identity(), "s")
+    assert [use.tool_id for use in library.catalog.uses.listed(Identity())] == [second.name]
+    again = catalogue.search(asked, Identity(), session_id="t")
     scores = {each.record.name: each.score for each in again}
     assert scores[second.name] >= scores[first.name]
 
@@ -298,12 +300,12 @@ async def test_a_tool_on_the_way_to_another_is_not_learned(
     for name in found_by:
         registry.add(replace(ours(name, "Shows a parcel."), tags=("toolsearch",)))
     catalogue = learner(registry, library)
-    context = RequestContext(session_id="s")
-    for each in catalogue.search(SearchQuery(query_text="show my parcel"), context):
+    asked = SearchQuery(query_text="show my parcel")
+    for each in catalogue.search(asked, Identity(), session_id="s"):
         assert each.spec
         assert each.spec.name in found_by
-        await catalogue.served(each.spec, context, ToolResult({}, ""))
-    assert not library.catalog.uses.listed(context.identity)
+        await catalogue.served(each.spec, ToolResult({}, ""), Identity(), "s")
+    assert not library.catalog.uses.listed(Identity())
 
 
 def test_a_record_of_a_file_has_its_own_name_as_no_alias(
@@ -328,7 +330,7 @@ def test_a_group_that_tools_without_tags_are_counted_in_narrows_the_search(
     registry.add(replace(ours("ship", "Ships a parcel."), tags=("post",)))
     catalogue = Catalogue(registry, index=words_only)
     asked = SearchQuery(query_text="parcel", tags_filter=("function",))
-    assert [each.record.name for each in catalogue.search(asked, RequestContext())] == ["harvest"]
+    assert [each.record.name for each in catalogue.search(asked, Identity())] == ["harvest"]
 
 
 def test_fifteen_thousand_tools_come_at_once_and_cards_stay_short(registry: ToolRegistry) -> None:
@@ -341,7 +343,7 @@ def test_fifteen_thousand_tools_come_at_once_and_cards_stay_short(registry: Tool
         registry.replace_source(f"upstream:server{server}", specs)
     catalogue = Catalogue(registry, index=words_only, is_down=lambda _server: True)
     asked = SearchQuery(query_text="sort the papers of department number 77")
-    cards = FoundTools.of(catalogue.search(asked, RequestContext()))
+    cards = FoundTools.of(catalogue.search(asked, Identity()))
     assert len(cards.tools) == 5
     assert len(cards.to_text()) <= CARDS_CHARACTERS
     assert cards.to_text().count(" also on server") == 5

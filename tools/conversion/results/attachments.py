@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.conversion.results.replacement import replaced
-from tools.core.media import Media
+from tools.core.result import Media
 
 __all__ = ["NOTE", "is_shown", "lines", "media_of", "note", "without_data"]
 

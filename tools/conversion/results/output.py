@@ -18,8 +18,7 @@ from tools.conversion.results.returns import gives_back, promised, says_nothing
 from tools.conversion.results.streams import Collected
 from tools.conversion.schema import resolve, tidy
 from tools.core.errors import InternalError, ToolDefinitionError
-from tools.core.media import Media
-from tools.core.spec import ToolResult
+from tools.core.result import Media, ToolResult
 
 __all__ = ["Output"]
 

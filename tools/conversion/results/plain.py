@@ -26,7 +26,7 @@ from tools.conversion.errors import UnsendableError
 from tools.conversion.results.attachments import media_of, note, without_data
 from tools.conversion.results.foreign import is_foreign, json_form, native
 from tools.conversion.results.opaque import attributes, is_mute, label, own_text
-from tools.core.media import Media
+from tools.core.result import Media
 
 __all__ = ["MOST_ITEMS", "bounded", "ordered", "plain"]
 

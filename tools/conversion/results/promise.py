@@ -19,7 +19,7 @@ from tools.conversion.results.foreign import alternatives, native
 from tools.conversion.results.plain import ordered, plain
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.result_schema import ResultSchemaGenerator
-from tools.core.media import Media
+from tools.core.result import Media
 
 __all__ = ["Promise"]
 

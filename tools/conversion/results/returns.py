@@ -14,7 +14,7 @@ import typing_extensions
 from tools.conversion.callables.generics import bare, with_arguments
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.errors import UnsendableError
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["gives_back", "promised", "says_nothing"]
 

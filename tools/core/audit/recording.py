@@ -28,7 +28,8 @@ from storage.models import Identity
 from tools.core.audit.redact import clipped, redacted, redacted_text
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError
-from tools.core.spec import Effect, ToolResult, ToolScope, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec
 
 __all__ = ["CANCELLED", "BegunCall", "FinishedCall", "Recording"]
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 from storage.errors import UnreadableDocumentError
 from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError, UpstreamError
-from tools.core.media import Media
+from tools.core.result import Media
 from tools.sandbox.web.charsets import charset_of, decoded, media_type_of
 from tools.sandbox.web.form import Form
 

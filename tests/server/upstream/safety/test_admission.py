@@ -21,7 +21,7 @@ from storage.database import Database
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError, UnknownToolError
 from tools.core.registry import ToolRegistry
-from tools.core.spec import ToolResult
+from tools.core.result import ToolResult
 
 SETTINGS = ServerSettings(command="x")
 HIDDEN = "Adds.\u200b"

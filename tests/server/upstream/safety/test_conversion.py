@@ -16,7 +16,8 @@ from server.upstream.safety.conversion import readable, to_barred, to_spec
 from server.upstream.safety.schemas import DEEPEST, rooted, sound
 from tools.answers.cards import parameters
 from tools.core.context import RequestContext
-from tools.core.spec import Effect, ToolResult, ToolSpec
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolSpec
 
 SETTINGS = ServerSettings(command="x")
 KEYWORDS = st.sampled_from(

@@ -26,11 +26,13 @@ from tools.core.audit.audit import AWAITING, Audit
 from tools.core.audit.file import rotated, unrotated
 from tools.core.audit.recording import BegunCall, FinishedCall
 from tools.core.context import RequestContext
+from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permission
 from tools.core.registry import ToolRegistry
-from tools.core.spec import Effect, Subject, SubjectKind, ToolResult, ToolScope, ToolSpec, tool
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.policy.verdict import Decision, Verdict
 
 ASKING = RequestContext(Identity("ann", "laptop", "coder"), session_id="s1", client="Cursor")
@@ -62,7 +64,7 @@ SHELL, PEEK = FunctionToMCP.convert(shell), FunctionToMCP.convert(peek)
 @pytest.fixture(scope="module")
 def builtin() -> ToolRegistry:
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return registry
 
 

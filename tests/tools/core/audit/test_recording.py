@@ -18,6 +18,7 @@ from storage.memory.models import Entry
 from storage.models import ContextType, Identity, NewContext
 from tools.core.audit.recording import CANCELLED, Recording
 from tools.core.context import RequestContext
+from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
@@ -49,7 +50,7 @@ def recorded(toolbox: Callable[..., SandboxToolManager], library: Library) -> Re
 def builtin(tmp_path: Any, library: Library) -> SandboxToolManager:
     """The project's own tools, recorded."""
     registry = ToolRegistry()
-    registry.discover(tools)
+    discover(registry, tools)
     return SandboxToolManager(
         registry,
         sandbox=Sandbox(tmp_path),

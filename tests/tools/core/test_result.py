@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.core.media import Media
+from tools.core.result import Media
 
 FORMATS = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -1,12 +1,17 @@
-"""Images and sounds in results."""
+"""What a call answers: a result or a failure, with images and sounds beside the text."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-__all__ = ["Media"]
+from pydantic import BaseModel, Field
+
+from tools.core.errors import ErrorType, ToolError
+
+__all__ = ["Media", "ToolFailure", "ToolResult"]
 
 MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -104,6 +109,68 @@ class Media:
 
     def _key(self) -> tuple[str, str, bytes]:
         return self.kind, self.mime_type, self.data
+
+
+class ToolFailure(BaseModel):
+    """What a failed call answers.
+
+    Attributes:
+        error_type: One of the closed list.
+        message: What was wrong, with which value.
+        suggestions: Values or names that would have worked.
+        next_actions: What to do now.
+    """
+
+    error_type: ErrorType
+    message: str
+    suggestions: list[str] = Field(default_factory=list)
+    next_actions: list[str] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, error: ToolError) -> ToolFailure:
+        """The failure that an exception of the tree stands for."""
+        return cls(
+            error_type=error.error_type,
+            message=error.message,
+            suggestions=list(error.suggestions),
+            next_actions=list(error.next_actions),
+        )
+
+    def to_text(self) -> str:
+        """The failure as lines for the model."""
+        lines = [f"{self.error_type}: {self.message}"]
+        if self.suggestions:
+            lines.append("Did you mean: " + ", ".join(self.suggestions))
+        lines.extend(f"Next: {action}" for action in self.next_actions)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call answers.
+
+    Attributes:
+        structured: JSON object that validates against the output schema (on success), or a
+            ToolFailure as JSON (on failure).
+        text: The same for the model, compact.
+        is_error: Whether the call failed.
+        media: Images and sounds beside the text, in the order in which the result has them.
+        verbatim: What another server answered, to be handed on as it is.
+        added: What we say beside it.
+    """
+
+    structured: dict[str, Any]
+    text: str
+    is_error: bool = False
+    media: tuple[Media, ...] = ()
+    verbatim: object | None = None
+    added: str = ""
+
+    @classmethod
+    def failure(cls, error: ToolError) -> ToolResult:
+        """The result that an exception of the tree stands for."""
+        failure = ToolFailure.of(error)
+        return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
 
 def _format(data: bytes) -> str | None:

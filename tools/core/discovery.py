@@ -1,0 +1,90 @@
+"""Discovery: finds the tools that come with the product and with installed distributions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+from tools.conversion.callables.naming import tool_name
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.registry import DeferredTool, ToolRegistry
+from tools.core.spec import MARK, ToolOptions, ToolSpec
+
+__all__ = ["ENTRY_POINT_GROUP", "discover", "discover_installed"]
+
+logger = logging.getLogger("toolcrib")
+
+ENTRY_POINT_GROUP = "toolcrib.tools"
+"""Where other distributions announce a module of tools, or one tool."""
+
+
+def discover(registry: ToolRegistry, package: ModuleType) -> None:
+    """Adds the marked functions of each public module directly under a package.
+
+    Each is converted when it is first asked for: a start needs few of them. One that cannot be
+    converted raises ToolDefinitionError there; the project's own are all tested.
+
+    Args:
+        registry: Where they are added.
+        package: The package; its modules are imported.
+
+    Raises:
+        ValueError: If two of them claim one name.
+    """
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.ispkg and not module.name.startswith("_"):
+            found = importlib.import_module(f"{package.__name__}.{module.name}")
+            for function in _marked_functions(found):
+                registry.add(_deferred(function))
+
+
+def discover_installed(registry: ToolRegistry) -> None:
+    """Adds the tools that other distributions announce under `toolcrib.tools`.
+
+    An entry point that cannot be loaded is logged and left out: somebody else's defect does not
+    keep the server from starting.
+    """
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
+        try:
+            _add_entry_point(registry, entry)
+        except Exception:
+            logger.exception(
+                "The tools of entry point %s (%s) are left out", entry.name, entry.value
+            )
+
+
+def _add_entry_point(registry: ToolRegistry, entry: EntryPoint) -> None:
+    found = entry.load()
+    functions = _marked_functions(found) if inspect.ismodule(found) else (found,)
+    for function in functions:
+        registry.add(FunctionToMCP.convert(function, source=f"function:{entry.value}"))
+
+
+def _marked_functions(module: ModuleType) -> Iterator[Any]:
+    """What `@tool` marked in this module, without what it only imports."""
+    for value in vars(module).values():
+        if hasattr(value, MARK) and value.__module__ == module.__name__:
+            yield value
+
+
+def _deferred(function: Callable[..., Any]) -> DeferredTool:
+    options: ToolOptions = getattr(function, MARK)
+    return DeferredTool(
+        partial(_converted, function),
+        tool_name(function, None),
+        options.get("aliases", ()),
+        options.get("tags", ()),
+    )
+
+
+@cache
+def _converted(function: Callable[..., Any]) -> ToolSpec:
+    """The tool that it is in every registry of this process."""
+    return FunctionToMCP.convert(function)
