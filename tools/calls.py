@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.memory.models import Entry
 from storage.shelf import Shelf
 from tools.answers.calendar import utc
-from tools.answers.params import AgentId, DeviceId, TimeWindow, UserId
-from tools.core.context import RequestContext
+from tools.answers.params import TimeWindow
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, tool
@@ -138,9 +138,7 @@ def query_events(
     ] = "all",
     limit: Annotated[int, Field(ge=1, le=1_000, description="Most events")] = 20,
     offset: Annotated[int, Field(ge=0, le=2**40, description="How many to leave out")] = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> RecordedEvents:
     """Finds recorded tool calls and messages of this session and earlier ones, newest first."""
     if (value is None) != (filter_by == "recent"):
@@ -148,7 +146,7 @@ def query_events(
             f"value: {filter_by} needs one." if value is None else "value: recent takes none.",
             next_actions=["Give filter_by action, node or target together with a value."],
         )
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     session_id = _session(context, shelf, session)
     window = None if time_range is None else time_range.to_range()
     find = partial(

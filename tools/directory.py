@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 from pydantic import Field
 
@@ -14,9 +14,9 @@ from storage.models import SearchFilter
 from tools.answers.directory import SearchedDirectory, counted, in_words
 from tools.answers.directory_groups import FilteredDirectory
 from tools.answers.directory_items import ListedItems
-from tools.answers.params import AgentId, DeviceId, TopK, UserId
+from tools.answers.params import TopK
 from tools.answers.tailoring import LONGEST_DESCRIPTION, with_enum
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.holdings import Holdings
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.directories import Directories
 
 __all__ = [
-    "Identities",
     "Limit",
     "Name",
     "Offset",
@@ -51,9 +50,6 @@ Limit = Annotated[int, Field(ge=1, le=200, description="Most on a page")]
 Offset = Annotated[int, Field(ge=0, le=1_000_000, description="How many are skipped")]
 DirectoryName = Annotated[str, Field(min_length=1, max_length=64, description="Which directory")]
 FieldName = Annotated[str, Field(min_length=1, max_length=64)]
-
-Identities = tuple[str | None, str | None, str | None]
-"""The user, the device and the agent that a call names."""
 
 
 def _fitted(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
@@ -91,13 +87,11 @@ def directory_search(
     topic: Annotated[Topic | None, Field(description="What they are about")] = None,
     query: Annotated[Topic | None, Field(description="A name or a topic, if unsure which")] = None,
     top_k: TopK = 10,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> SearchedDirectory:
     """Finds people or things in an imported directory by a name, a topic or a query."""
     asked = {"name": name, "topic": topic, "query": query}
-    return search_in(context, directory, asked, top_k, (user_id, device_id, agent_id))
+    return search_in(context, directory, asked, top_k, identity)
 
 
 @tool(
@@ -117,13 +111,11 @@ def directory_filter(
     value: Annotated[Value, Field(description='In any spelling; "list" lists the values')],
     limit: Limit = 50,
     offset: Offset = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> FilteredDirectory:
     """Lists who or what belongs to a group of an imported directory, or which groups there are."""
     page = (limit, offset)
-    return filter_in(context, directory, field, value, page, (user_id, device_id, agent_id))
+    return filter_in(context, directory, field, value, page, identity)
 
 
 @tool(
@@ -140,13 +132,11 @@ def directory_items(
     topic: Annotated[Topic | None, Field(description="What they are about")] = None,
     year: Annotated[Year | None, Field(description="Only of this year; alone, lists them")] = None,
     top_k: TopK = 10,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> ListedItems:
     """Finds items of an imported directory, such as publications, by topic and year."""
     asked = (topic, year)
-    return items_in(context, directory, items, asked, top_k, (user_id, device_id, agent_id))
+    return items_in(context, directory, items, asked, top_k, identity)
 
 
 def search_in(
@@ -154,7 +144,7 @@ def search_in(
     directory: str,
     asked: dict[str, str | None],
     top_k: int,
-    identities: Identities,
+    identity: IdentityArguments,
 ) -> SearchedDirectory:
     """Finds records by exactly one of a name, a topic and a query.
 
@@ -163,7 +153,7 @@ def search_in(
         directory: The directory's name.
         asked: The three in this order, by the names of the tool's parameters.
         top_k: How many at most.
-        identities: Whose.
+        identity: Whose.
 
     Raises:
         InvalidArgumentsError: If not exactly one is given, or there is no such directory.
@@ -173,7 +163,7 @@ def search_in(
     if len(given) != 1:
         raise _not_one(list(asked), given)
     where = context.holdings.directory(directory)
-    directories = context.shelf(*identities).directories
+    directories = context.shelf(**identity).directories
     text = (asked[given[0]] or "").strip()
     ways = (directories.search_names, directories.search_topics, directories.search)
     found = ways[list(asked).index(given[0])](where, text, top_k)
@@ -188,7 +178,7 @@ def filter_in(
     field: str,
     value: str,
     page: tuple[int, int],
-    identities: Identities,
+    identity: IdentityArguments,
 ) -> FilteredDirectory:
     """Lists the members of a group, or for "list" the groups.
 
@@ -198,14 +188,14 @@ def filter_in(
         field: The group field.
         value: The group, in any spelling, or "list".
         page: How many at most, and how many are skipped.
-        identities: Whose.
+        identity: Whose.
 
     Raises:
         InvalidArgumentsError: If there is no such directory or field.
         NotFoundError: If nothing is imported into the directory, or no group is like the value.
     """
     where = context.holdings.directory(directory)
-    directories = context.shelf(*identities).directories
+    directories = context.shelf(**identity).directories
     if value.strip().casefold() == LIST:
         sizes = directories.groups(where, field)
         if not sizes:
@@ -228,7 +218,7 @@ def items_in(
     items: str,
     asked: tuple[str | None, int | None],
     top_k: int,
-    identities: Identities,
+    identity: IdentityArguments,
 ) -> ListedItems:
     """Finds items by a topic, a year or both.
 
@@ -238,7 +228,7 @@ def items_in(
         items: The field of the list.
         asked: The topic and the year.
         top_k: How many at most.
-        identities: Whose.
+        identity: Whose.
 
     Raises:
         InvalidArgumentsError: If neither is given, or there is no such directory or list.
@@ -250,7 +240,7 @@ def items_in(
             "topic and year: both are missing.", next_actions=["Send a topic, a year, or both."]
         )
     where = context.holdings.directory(directory)
-    shelf = context.shelf(*identities)
+    shelf = context.shelf(**identity)
     found = shelf.directories.search_items(where, items, topic, top_k, since=year, until=year)
     if not found.items:
         _check_filled(shelf.directories, where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import anyio.from_thread
 import anyio.to_thread
@@ -14,20 +14,10 @@ from pydantic import BaseModel, Field, FiniteFloat
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType, SearchFilter
 from tools.answers.calendar import utc
-from tools.answers.params import (
-    AgentId,
-    DeviceId,
-    Metadata,
-    Names,
-    RawId,
-    RawType,
-    TimeWindow,
-    TopK,
-    UserId,
-)
+from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
 from tools.answers.retrieved import Coverage, Retrieved
 from tools.answers.sources import read_source, text_source
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 
@@ -137,9 +127,7 @@ async def add_document(
     ] = None,
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
     entities: Annotated[Names | None, Field(description="Names it is about")] = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> AddedDocument:
     """Stores a document (Markdown, text, HTML, PDF, DOCX) so that it is found by meaning and words.
 
@@ -150,7 +138,7 @@ async def add_document(
             "path and text: give exactly one of them.",
             next_actions=("Give path for a file beneath the root, or text (with a title).",),
         )
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     title = " ".join((title or "").replace("\0", " ").split()) or None
     document = await (
         read_source(context, path, shelf.max_document_bytes)
@@ -196,9 +184,7 @@ def retrieve_document_context(
         TimeWindow | None, Field(description="Only documents of this time")
     ] = None,
     top_k: TopK = 5,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> Retrieved:
     """Finds passages of the stored documents by meaning and words, with their scores."""
     wanted = SearchFilter(
@@ -207,9 +193,7 @@ def retrieve_document_context(
         entities=tuple(entities or ()),
     )
     return Retrieved.of(
-        context.shelf(user_id, device_id, agent_id).search(
-            (query or "").strip() or None, wanted, top_k
-        )
+        context.shelf(**identity).search((query or "").strip() or None, wanted, top_k)
     )
 
 
@@ -224,12 +208,10 @@ def get_document(
     raw_type: RawType,
     raw_id: RawId,
     return_chunks: Annotated[bool, Field(description="With its text")] = True,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> StoredText:
     """Reads a stored document: what is known of it and its chunks in order."""
-    document, chunks = context.shelf(user_id, device_id, agent_id).get_document(raw_type, raw_id)
+    document, chunks = context.shelf(**identity).get_document(raw_type, raw_id)
     return _stored_text(document, chunks if return_chunks else [])
 
 
@@ -246,12 +228,10 @@ def delete_document(
     context: RequestContext,
     raw_type: RawType,
     raw_id: RawId,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> DeletedDocument:
     """Deletes a stored document for good, from every index; the file itself stays."""
-    removed = context.shelf(user_id, device_id, agent_id).delete_document(raw_type, raw_id)
+    removed = context.shelf(**identity).delete_document(raw_type, raw_id)
     return DeletedDocument(raw_type=raw_type, raw_id=raw_id, chunks_deleted=removed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
@@ -12,9 +12,7 @@ from storage.events.drilldown import EventHit, EventResult
 from storage.models import ContextType, NewContext
 from tools.answers.calendar import utc
 from tools.answers.params import (
-    AgentId,
     Content,
-    DeviceId,
     Grade,
     Instant,
     Metadata,
@@ -23,11 +21,10 @@ from tools.answers.params import (
     RawType,
     TimeWindow,
     TopK,
-    UserId,
     instant,
 )
 from tools.answers.retrieved import Coverage, Hit
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 from tools.summaries import BuiltSummaries, SummaryBuild
 
@@ -173,12 +170,10 @@ def add_event(
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
     raw_type: RawType | None = None,
     raw_id: RawId | None = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> AddedEvent:
     """Records an event; it stays as it is, and every call adds another one."""
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     stored = shelf.add(
         NewContext(
             context_type=ContextType.EVENT,
@@ -218,12 +213,10 @@ def retrieve_event_context(
     include_summaries: Annotated[
         bool, Field(description="Also the best summaries of days, weeks and months")
     ] = True,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> FoundEvents:
     """Finds events, by themselves and down through the summaries of months, weeks and days."""
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     window = None if time_range is None else time_range.to_range()
     return FoundEvents.of(
         shelf.events.search(query, window, top_k), include_summaries=include_summaries
@@ -251,12 +244,10 @@ async def build_event_summaries(
         Literal["auto", "extractive"],
         Field(description="auto: a model where there is one; extractive: sentences of the events"),
     ] = "auto",
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> BuiltSummaries:
     """Sums up events by day, ISO week and month; only what is new or changed is written."""
-    events = context.shelf(user_id, device_id, agent_id).events
+    events = context.shelf(**identity).events
     end = instant("until", until, whole_day=True)
     sampler = context.sampler if summarizer == "auto" else None
     build = SummaryBuild(events, sampler, context.report_progress)

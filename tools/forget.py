@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from pydantic import BaseModel, Field
 
 from storage.models import Context, ContextType, SearchFilter
 from storage.shelf import Shelf
-from tools.answers.params import AgentId, DeviceId, Names, RawId, RawType, TimeWindow, UserId
-from tools.core.context import RequestContext
+from tools.answers.params import Names, RawId, RawType, TimeWindow
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
@@ -109,9 +109,7 @@ def forget(
     raw_type: Annotated[RawType | None, Field(description="Only this kind of source")] = None,
     raw_id: Annotated[RawId | None, Field(description="Only the source of this name")] = None,
     dry_run: Annotated[bool, Field(description="Only show what would go")] = True,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> Forgotten:
     """Deletes contexts for good: those with these ids, or all that fit every given filter.
 
@@ -126,7 +124,7 @@ def forget(
         raw_id=raw_id,
     )
     _check(wanted)
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     missing = _missing(shelf, wanted)
     kinds, first = shelf.forgettable(wanted, SHOWN) if dry_run else (shelf.forget_all(wanted), [])
     return Forgotten(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
 from storage.shelf import Shelf
 from tools.answers.params import (
-    AgentId,
     Content,
-    DeviceId,
     Grade,
     Instant,
     Metadata,
@@ -21,11 +19,10 @@ from tools.answers.params import (
     RawType,
     TimeWindow,
     TopK,
-    UserId,
     instant,
 )
 from tools.answers.retrieved import Retrieved
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]
@@ -94,12 +91,10 @@ def add_knowledge(
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
     raw_type: RawType | None = None,
     raw_id: RawId | None = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> AddedKnowledge:
     """Keeps a piece of knowledge; what says nearly the same as something known merges into it."""
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     stored = shelf.add(
         NewContext(
             context_type=ContextType.KNOWLEDGE,
@@ -134,9 +129,7 @@ def retrieve_knowledge_context(
     entities: Annotated[Names | None, Field(description="Only about one of these names")] = None,
     time_range: Annotated[TimeWindow | None, Field(description="Only of this time")] = None,
     top_k: TopK = 5,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> Retrieved:
     """Finds knowledge, and events themselves, by meaning and words, with their scores."""
     wanted = replace(
@@ -144,7 +137,7 @@ def retrieve_knowledge_context(
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
     )
-    shelf = context.shelf(user_id, device_id, agent_id)
+    shelf = context.shelf(**identity)
     found = _found(shelf, (query or "").strip(), wanted, top_k)
     return Retrieved.of(replace(found, hits=_merged(found.hits)[:top_k]))
 

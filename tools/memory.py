@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
@@ -12,19 +12,16 @@ from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Stored
 from tools.answers.calendar import utc
 from tools.answers.params import (
-    AgentId,
     Content,
-    DeviceId,
     Grade,
     Layer,
     Metadata,
     Names,
     Numbers,
     SessionId,
-    UserId,
     layer_of,
 )
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -206,12 +203,10 @@ def remember(
     entities: Annotated[Names | None, Field(description="Names it is about")] = None,
     keywords: Annotated[Names | None, Field(description="What it is about")] = None,
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> Remembered:
     """Keeps something for this and every later session; what says nearly the same merges."""
-    memories = context.shelf(user_id, device_id, agent_id).memories
+    memories = context.shelf(**identity).memories
     stored = memories.remember(
         content,
         title=" ".join(title.split()),
@@ -250,12 +245,10 @@ def browse_memory(
         SessionId | None,
         Field(description="this, all, or an id; default: this in l1, else all"),
     ] = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> BrowsedMemory:
     """Looks through a layer of memory: l1 recent, l2 important, l3 summaries, l4 long-term."""
-    memories = context.shelf(user_id, device_id, agent_id).memories
+    memories = context.shelf(**identity).memories
     if action == "select":
         return _selected(memories, layer_of(layer), _given(indices))
     if indices:

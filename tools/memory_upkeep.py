@@ -6,7 +6,7 @@ import time
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import anyio.to_thread
 from pydantic import Field
@@ -14,8 +14,8 @@ from pydantic import Field
 from storage.memory.layers import UNUSED_SECONDS
 from storage.memory.models import MemoryLayer
 from tools.answers.managed import Action, Counts, ManagedMemory, Touched
-from tools.answers.params import AgentId, DeviceId, Layer, Numbers, SessionId, UserId, layer_of
-from tools.core.context import RequestContext
+from tools.answers.params import Layer, Numbers, SessionId, layer_of
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 from tools.session_summaries import SessionBuild
@@ -101,16 +101,14 @@ async def manage_memory(
         Field(ge=0, le=36_500, description="Days: to persist or forget what is unused for longer"),
     ] = None,
     dry_run: Annotated[bool, Field(description="Of forget: only show what would go")] = True,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> ManagedMemory:
     """Counts what is in memory, moves it between the layers, or forgets it.
 
     Without indices, ids or session, promote, aggregate and persist do what it is time for, as also
     happens by itself. Call forget with dry_run first, and show the user what would go.
     """
-    memories = context.shelf(user_id, device_id, agent_id).memories
+    memories = context.shelf(**identity).memories
     asked = _Asked(
         layer=None if layer is None else layer_of(layer),
         indices=tuple(indices or ()),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Unpack
 
 from pydantic import Field
 
 from storage.people.models import EntityType, NewEntity, NewRelationship
 from storage.people.people import People
-from tools.answers.params import AgentId, DeviceId, Metadata, Names, TopK, UserId
+from tools.answers.params import Metadata, Names, TopK
 from tools.answers.people import (
     DeletedEntity,
     DeletedRelationship,
@@ -24,7 +24,7 @@ from tools.answers.people import (
     SavedRelationship,
     UserProfile,
 )
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
@@ -68,15 +68,15 @@ def retrieve_profile_context(
     entity_type: OnlyType = None,
     top_k: TopK = 10,
     offset: Offset = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> ProfileContext:
     """Who the user is, and the people, projects, teams and organizations they know."""
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     match operation:
         case "get_profile":
-            return ProfileContext(operation=operation, profile=_profile(people, context, user_id))
+            return ProfileContext(
+                operation=operation, profile=_profile(people, context.about(**identity).user_id)
+            )
         case "find_entity":
             name = _required(operation, "entity_name", entity_name)
             matches = people.find(name, entity_type, top_k)
@@ -117,12 +117,10 @@ def profile_entity_tool(
     ] = None,
     top_k: TopK = 10,
     offset: Offset = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> EntityAnswer:
     """Finds an entity by name or alias, similar names, or how two entities are related."""
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     match operation:
         case "find_exact_entity":
             name = _required(operation, "entity_name", entity_name)
@@ -159,9 +157,7 @@ def save_profile(
         Metadata | None, Field(description="What is known, by name; null removes one")
     ] = None,
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> SavedProfile:
     """Adds to what is known of the user; what is not given stays."""
     if summary is None and facts is None and metadata is None:
@@ -169,7 +165,7 @@ def save_profile(
             "summary, facts and metadata: all are missing.",
             next_actions=("Give at least one of them.",),
         )
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     profile, created = people.save_profile(
         summary=summary, facts=facts or {}, metadata=metadata or {}
     )
@@ -194,12 +190,10 @@ def save_entity(
         Metadata | None, Field(description="Anything to keep with it; null removes a key")
     ] = None,
     importance: Annotated[float | None, Field(ge=0, le=10, description="0 to 10")] = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> SavedEntity:
     """Saves a person, project, team, organization or other thing; what is not given stays."""
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     entity, created = people.save_entity(
         NewEntity(
             name=entity_name,
@@ -233,12 +227,10 @@ def relate_entities(
     source_type: EndType = None,
     target_type: EndType = None,
     create_missing: Annotated[bool, Field(description="Also save unknown ends")] = False,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> SavedRelationship:
     """Saves that one entity does something to another: source, relation, target."""
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     saved, created, made = people.relate(
         NewRelationship(
             source=source,
@@ -271,12 +263,10 @@ def delete_entity(
     context: RequestContext,
     entity_name: Annotated[Name, Field(description="Its name or an alias")],
     entity_type: EndType = None,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> DeletedEntity:
     """Deletes an entity for good, with its aliases and relationships."""
-    people = context.shelf(user_id, device_id, agent_id).people
+    people = context.shelf(**identity).people
     entity, removed = people.delete_entity(entity_name, entity_type)
     return DeletedEntity(
         name=entity.name, entity_type=entity.entity_type, relationships_deleted=removed
@@ -297,12 +287,10 @@ def unrelate_entities(
     source: Annotated[Name, Field(description="The one that does")],
     relation: Annotated[Name, Field(description="What it does")],
     target: Annotated[Name, Field(description="The one that it is done to")],
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> DeletedRelationship:
     """Deletes a relationship for good; the entities stay."""
-    context.shelf(user_id, device_id, agent_id).people.unrelate(source, relation, target)
+    context.shelf(**identity).people.unrelate(source, relation, target)
     return DeletedRelationship(source=source, relation=relation, target=target)
 
 
@@ -315,11 +303,11 @@ def _required(operation: str, parameter: str, value: str | None) -> str:
     return bare
 
 
-def _profile(people: People, context: RequestContext, user_id: str | None) -> UserProfile:
+def _profile(people: People, user_id: str) -> UserProfile:
     profile = people.profile()
     if profile is None:
         raise NotFoundError(
-            f"No profile is stored for user {user_id or context.identity.user_id!r}.",
+            f"No profile is stored for user {user_id!r}.",
             next_actions=("Save what is known of the user with save_profile.",),
         )
     return UserProfile.of(profile)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Unpack
 
 from pydantic import Field
 
 from storage.retrieval.inquiry import Inquiry, Scope
 from tools.answers.answer import Answer
 from tools.answers.filters import FilterArguments, read_filters
-from tools.answers.params import AgentId, DeviceId, TopK, UserId
+from tools.answers.params import TopK
 from tools.answers.tailoring import tailored
-from tools.core.context import RequestContext
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -44,9 +44,7 @@ def query(
     ] = "auto",
     filters: Annotated[FilterArguments | None, Field(description="What narrows it")] = None,
     top_k: TopK = 5,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> Answer:
     """Searches all memory and knowledge of this user: ask here before saying you do not know."""
     if not query.strip():
@@ -67,7 +65,7 @@ def query(
         wanted=read_filters(filters, meant, sources),
         session_id=context.session_id,
     )
-    return Answer.of_findings(context.shelf(user_id, device_id, agent_id).ask(inquiry), query)
+    return Answer.of_findings(context.shelf(**identity).ask(inquiry), query)
 
 
 def _check_together(scope: str, source: str | None, layer: str) -> None:

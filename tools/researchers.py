@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Unpack
 
 from pydantic import Field
 
@@ -10,8 +10,8 @@ from storage.directory.models import RESEARCHERS
 from tools.answers.directory import SearchedDirectory
 from tools.answers.directory_groups import FilteredDirectory
 from tools.answers.directory_items import ListedItems
-from tools.answers.params import AgentId, DeviceId, TopK, UserId
-from tools.core.context import RequestContext
+from tools.answers.params import TopK
+from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 from tools.directory import (
     Limit,
@@ -45,13 +45,11 @@ def researcher_search(
     topic: Annotated[Topic | None, Field(description="What they work on")] = None,
     query: Annotated[Topic | None, Field(description="A name or a topic, if unsure which")] = None,
     top_k: TopK = 10,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> SearchedDirectory:
     """Finds researchers by exactly one of a name, a research topic or a query."""
     asked = {"researcher_name": researcher_name, "topic": topic, "query": query}
-    return search_in(context, RESEARCHERS.name, asked, top_k, (user_id, device_id, agent_id))
+    return search_in(context, RESEARCHERS.name, asked, top_k, identity)
 
 
 @tool(
@@ -65,14 +63,11 @@ def department_filter(
     department: Annotated[Value, Field(description='In any spelling; "list" lists all of them')],
     limit: Limit = 50,
     offset: Offset = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> FilteredDirectory:
     """Lists the researchers who work in a department, or all departments."""
     page = (limit, offset)
-    identities = (user_id, device_id, agent_id)
-    return filter_in(context, RESEARCHERS.name, "department", department, page, identities)
+    return filter_in(context, RESEARCHERS.name, "department", department, page, identity)
 
 
 @tool(
@@ -86,14 +81,11 @@ def program_filter(
     program: Annotated[Value, Field(description='In any spelling; "list" lists all of them')],
     limit: Limit = 50,
     offset: Offset = 0,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> FilteredDirectory:
     """Lists the researchers of a research program, or all programs."""
     page = (limit, offset)
-    identities = (user_id, device_id, agent_id)
-    return filter_in(context, RESEARCHERS.name, "program", program, page, identities)
+    return filter_in(context, RESEARCHERS.name, "program", program, page, identity)
 
 
 @tool(
@@ -110,10 +102,7 @@ def publication_search(
     topic: Annotated[Topic | None, Field(description="What they are about")] = None,
     year: Annotated[Year | None, Field(description="Only of this year; alone, lists them")] = None,
     top_k: TopK = 10,
-    user_id: UserId = None,
-    device_id: DeviceId = None,
-    agent_id: AgentId = None,
+    **identity: Unpack[IdentityArguments],
 ) -> ListedItems:
     """Finds the researchers' publications (papers) by topic and year, and who wrote them."""
-    identities = (user_id, device_id, agent_id)
-    return items_in(context, RESEARCHERS.name, "publications", (topic, year), top_k, identities)
+    return items_in(context, RESEARCHERS.name, "publications", (topic, year), top_k, identity)

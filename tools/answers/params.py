@@ -15,9 +15,7 @@ from tools.answers.calendar import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
 
 __all__ = [
-    "AgentId",
     "Content",
-    "DeviceId",
     "Grade",
     "Instant",
     "Layer",
@@ -29,7 +27,6 @@ __all__ = [
     "SessionId",
     "TimeWindow",
     "TopK",
-    "UserId",
     "instant",
     "layer_of",
 ]
@@ -75,11 +72,6 @@ def _levels(value: object) -> int:
     return 1 + max(map(_levels, value.values() if isinstance(value, dict) else value), default=0)
 
 
-UserId = Annotated[
-    str | None, Field(min_length=1, max_length=256, description="Whose; default: yours")
-]
-DeviceId = Annotated[str | None, Field(max_length=256, description="Which device")]
-AgentId = Annotated[str | None, Field(max_length=256, description="Which agent")]
 Names = Annotated[list[Annotated[str, Field(max_length=256)]], Field(max_length=100)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 TopK = Annotated[int, Field(ge=1, le=100, description="Most results")]

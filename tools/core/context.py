@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
 import anyio
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from storage.models import Identity
 from tools.core.approval import Approver
@@ -27,7 +29,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.search.search import FileSearch
 
-__all__ = ["Calls", "ProgressReporter", "RequestContext"]
+__all__ = ["Calls", "IdentityArguments", "ProgressReporter", "RequestContext"]
 
 ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Reports (done, total, message) to the caller."""
@@ -37,6 +39,19 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 
 Batch = Callable[["Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
 """Calls several tools: reads side by side, writes in their order."""
+
+
+class IdentityArguments(TypedDict, total=False):
+    """Whose context a call is about, where it is not its caller's own.
+
+    A tool takes them as `**identity: Unpack[IdentityArguments]`.
+    """
+
+    user_id: Annotated[
+        str | None, Field(min_length=1, max_length=256, description="Whose; default: yours")
+    ]
+    device_id: Annotated[str | None, Field(max_length=256, description="Which device")]
+    agent_id: Annotated[str | None, Field(max_length=256, description="Which agent")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +123,11 @@ class RequestContext:
             raise PermissionDeniedError("This tool's scope grants no access to files.")
         return self._sandbox
 
-    def shelf(
-        self,
-        user_id: str | None = None,
-        device_id: str | None = None,
-        agent_id: str | None = None,
-    ) -> Shelf:
-        """Stored context, bound to one identity (scope context).
+    def shelf(self, **identity: Unpack[IdentityArguments]) -> Shelf:
+        """Returns stored context, bound to one identity (scope context).
 
         Args:
-            user_id: Another user than the caller's own.
-            device_id: Another device than the caller's own.
-            agent_id: Another agent than the caller's own.
+            **identity: Another user, device or agent than the caller's own.
 
         Raises:
             PermissionDeniedError: If the tool's scope does not grant stored context, or the call
@@ -127,21 +135,18 @@ class RequestContext:
         """
         if self._library is None:
             raise PermissionDeniedError("This tool's scope grants no access to stored context.")
-        return self._library.shelf(self.about(user_id, device_id, agent_id))
+        return self._library.shelf(self.about(**identity))
 
-    def about(
-        self,
-        user_id: str | None = None,
-        device_id: str | None = None,
-        agent_id: str | None = None,
-    ) -> Identity:
-        """Whose context the call is about, where it names another user, device or agent.
+    def about(self, **identity: Unpack[IdentityArguments]) -> Identity:
+        """Returns whose context the call is about.
+
+        Args:
+            **identity: Another user, device or agent than the caller's own.
 
         Raises:
             PermissionDeniedError: If the call is bound to its identity and another is named.
         """
-        given = {"user_id": user_id, "device_id": device_id, "agent_id": agent_id}
-        named = {key: value for key, value in given.items() if value is not None}
+        named: dict[str, Any] = {key: value for key, value in identity.items() if value is not None}
         if self.bound:
             self._check_own(named)
         return replace(self.identity, **named)

@@ -81,7 +81,7 @@ def whose(context: RequestContext, user_id: str | None = None, agent_id: str | N
         user_id: The user.
         agent_id: The agent.
     """
-    return context.shelf(user_id, None, agent_id).identity.user_id
+    return context.shelf(user_id=user_id, agent_id=agent_id).identity.user_id
 
 
 @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, timeout=0.05)
