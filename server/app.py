@@ -34,21 +34,21 @@ from server.safety import (
     read_only,
 )
 from server.settings import Settings
-from server.settings.collections import holdings_of
+from server.settings.collections import collections_of
 from server.upstream.absent import NoGateway
 from server.upstream.calling.desk import Desk
 from server.upstream.depth import allowed_servers
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
+from tools.core.client import Sampler
+from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.discovery import discover, discover_installed
-from tools.core.holdings import Holdings
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
-from tools.core.sampling import Sampler
 from tools.functions.files import FunctionFiles
 from tools.retrieval.catalogue import Catalogue
 
@@ -147,8 +147,8 @@ def build(settings: Settings) -> App:
             that there is not.
         StorageError: If the data directory cannot be used.
     """
-    holdings = holdings_of(settings.sources, settings.directories, settings.root)
-    registry = discover_tools(holdings)
+    collections = collections_of(settings.sources, settings.directories, settings.root)
+    registry = discover_tools(collections)
     surface = Surface(settings.surface)
     if not (settings.functions.paths or settings.servers):  # whose tools are known later
         surface.check(registry)
@@ -183,7 +183,7 @@ def build(settings: Settings) -> App:
         registry,
         library=library,
         text_budget=settings.limits.text_budget,
-        holdings=holdings,
+        collections=collections,
         find_more=find,
         catalogue=catalogue,
     )
@@ -206,7 +206,7 @@ def build(settings: Settings) -> App:
         await functions.loaded()
         await gateway.ready()
 
-    resources = ContextResources(library, identity, holdings.sources)
+    resources = ContextResources(library, identity, collections.sources)
     prompts = Prompts(resources, registry, sessions, recording)
     browsing: Browsing | None = None
     if not isinstance(gateway, NoGateway):
@@ -263,12 +263,12 @@ def _changing_lists(settings: Settings, surface: Surface, registry: ToolRegistry
     return ["prompts", "resources", *(["tools"] if tools_too else [])]
 
 
-def discover_tools(holdings: Holdings) -> ToolRegistry:
-    """Every tool, the project's own and those of installed packages, fitted to the holdings."""
+def discover_tools(collections: Collections) -> ToolRegistry:
+    """Every tool, the project's own and those of installed packages, fitted to the collections."""
     registry = ToolRegistry()
     discover(registry, tools)
     discover_installed(registry)
-    registry.tailor(holdings)
+    registry.tailor(collections)
     return registry
 
 

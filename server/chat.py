@@ -15,7 +15,7 @@ import anyio.to_thread
 from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.endpoint import Endpoint
-from tools.core.sampling import Prompt, Reply
+from tools.core.client import Prompt, Reply
 
 __all__ = ["ChatSampler"]
 

@@ -16,9 +16,9 @@ from tools.answers.directory_groups import FilteredDirectory
 from tools.answers.directory_items import ListedItems
 from tools.answers.params import TopK
 from tools.answers.tailoring import LONGEST_DESCRIPTION, with_enum
+from tools.core.collections import Collections
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.holdings import Holdings
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 
 if TYPE_CHECKING:  # loaded on first use
@@ -52,9 +52,9 @@ DirectoryName = Annotated[str, Field(min_length=1, max_length=64, description="W
 FieldName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-def _fitted(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
+def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
     """A tool with the names of the directories that there are, and of their fields."""
-    directories = holdings.directories
+    directories = collections.directories
     fields = {
         "directory": [each.name for each in directories],
         "field": [field for each in directories for field in each.groups],
@@ -162,7 +162,7 @@ def search_in(
     given = [name for name, text in asked.items() if text is not None and text.strip()]
     if len(given) != 1:
         raise _not_one(list(asked), given)
-    where = context.holdings.directory(directory)
+    where = context.collections.directory(directory)
     directories = context.shelf(**identity).directories
     text = (asked[given[0]] or "").strip()
     ways = (directories.search_names, directories.search_topics, directories.search)
@@ -194,7 +194,7 @@ def filter_in(
         InvalidArgumentsError: If there is no such directory or field.
         NotFoundError: If nothing is imported into the directory, or no group is like the value.
     """
-    where = context.holdings.directory(directory)
+    where = context.collections.directory(directory)
     directories = context.shelf(**identity).directories
     if value.strip().casefold() == LIST:
         sizes = directories.groups(where, field)
@@ -239,7 +239,7 @@ def items_in(
         raise InvalidArgumentsError(
             "topic and year: both are missing.", next_actions=["Send a topic, a year, or both."]
         )
-    where = context.holdings.directory(directory)
+    where = context.collections.directory(directory)
     shelf = context.shelf(**identity)
     found = shelf.directories.search_items(where, items, topic, top_k, since=year, until=year)
     if not found.items:

@@ -52,8 +52,8 @@ def query(
             f"query: {query!r} asks nothing.", next_actions=("Ask in words what you look for.",)
         )
     _check_together(scope, source, layer)
-    sources = context.holdings.sources
-    meant = None if source is None else context.holdings.source(source)
+    sources = context.collections.sources
+    meant = None if source is None else context.collections.source(source)
     inquiry = Inquiry(
         query=query,
         top_k=top_k,

@@ -13,8 +13,8 @@ from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from storage.models import Context
 from tools.answers.managed import SessionSummary
 from tools.answers.writing import MOST_WRITTEN, summary_prompt, written_by
+from tools.core.client import Prompt, Reply, Sampler
 from tools.core.context import ProgressReporter
-from tools.core.sampling import Prompt, Reply, Sampler
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Memories

@@ -14,8 +14,8 @@ from storage.events.buckets import DAY, MONTH, WEEK
 from storage.events.events import Due, Events, Review
 from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from tools.answers.writing import MOST_WRITTEN, summary_prompt, written_by
+from tools.core.client import Prompt, Reply, Sampler
 from tools.core.context import ProgressReporter
-from tools.core.sampling import Prompt, Reply, Sampler
 
 __all__ = ["BuiltSummaries", "SummaryBuild", "WrittenSummary"]
 

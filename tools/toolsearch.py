@@ -15,9 +15,9 @@ from tools.answers.cards import groups, parameters
 from tools.answers.found_tools import CARDS_CHARACTERS, FoundTools
 from tools.answers.params import TopK
 from tools.conversion.misfits import misfits
-from tools.core.batch import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.nested import ToolCall
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer

@@ -9,7 +9,7 @@ import typer
 
 from server.app import build, discover_tools, function_files
 from server.settings import Settings
-from server.settings.collections import holdings_of
+from server.settings.collections import collections_of
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def tell_unlisted(gateway: Gateway | NoGateway) -> None:
 
 def _of_this_machine(settings: Settings) -> ToolRegistry:
     """Without a data directory, which is made for none of these."""
-    registry = discover_tools(holdings_of(settings.sources, settings.directories, settings.root))
+    registry = discover_tools(collections_of(settings.sources, settings.directories, settings.root))
     anyio.run(function_files(settings, registry).load_once)
     return registry
 

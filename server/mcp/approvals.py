@@ -13,7 +13,7 @@ import anyio.to_thread
 from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.errors import StorageUnavailableError
 from storage.models import Identity
-from tools.core.approval import Approval, Approver, Consent, Question
+from tools.core.client import Approval, Approver, Consent, Question
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
 __all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals"]

@@ -21,8 +21,7 @@ from pydantic import ValidationError
 from server.mcp.rounds import Round
 from server.mcp.visible import visible, visible_lines
 from server.mcp.wire import utf8_text
-from tools.core.approval import Approver, Consent, Question
-from tools.core.sampling import AnswersAwaitedError
+from tools.core.client import AnswersAwaitedError, Approver, Consent, Question
 
 __all__ = ["CallApprover", "RoundApprover", "approver_of", "asking_text"]
 

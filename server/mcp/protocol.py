@@ -28,13 +28,13 @@ from server.transport.auth import Speaker, speaker_of
 from server.upstream.calling.desk import Desk
 from server.upstream.calling.relay import Relay
 from storage.models import Identity
+from tools.core.client import Sampler
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
+from tools.core.nested import Repetition
 from tools.core.registry import ToolRegistry
-from tools.core.repetition import Repetition
 from tools.core.result import Media, ToolResult
-from tools.core.sampling import Sampler
 
 if TYPE_CHECKING:
     from server.upstream.browsing.subscriptions import Subscriptions

@@ -25,8 +25,7 @@ from storage.library import Library
 from storage.models import Context, ContextType, Identity, SearchFilter
 from storage.retrieval.sources import Source
 from storage.shelf import Shelf
-from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.failures import as_tool_error
+from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
 __all__ = [
     "PAGE_SIZE",

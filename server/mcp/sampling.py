@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from server.mcp.rounds import Round
 from server.mcp.wire import utf8_text
-from tools.core.sampling import AnswersAwaitedError, Prompt, Reply
+from tools.core.client import AnswersAwaitedError, Prompt, Reply
 
 __all__ = ["RoundSampler", "sampler_of"]
 

@@ -17,14 +17,14 @@ from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.models import ContextType
 from storage.retrieval.sources import MEMORY, ORIGINS, Source
 from tools.answers.filters import STANDARD_FILTERS
-from tools.core.holdings import Holdings
+from tools.core.collections import Collections
 
 __all__ = [
     "DirectorySettings",
     "SourceSettings",
     "check_directories",
     "check_sources",
-    "holdings_of",
+    "collections_of",
 ]
 
 OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
@@ -184,9 +184,9 @@ def check_directories(
         _of(name, each.to_directory, name)
 
 
-def holdings_of(
+def collections_of(
     sources: Mapping[str, SourceSettings], directories: Mapping[str, DirectorySettings], root: Path
-) -> Holdings:
+) -> Collections:
     """Returns the sources and directories that the settings name, that of researchers first.
 
     Args:
@@ -196,7 +196,7 @@ def holdings_of(
     """
     named = {name: each.to_directory(name) for name, each in directories.items()}
     researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
-    return Holdings(
+    return Collections(
         sources=tuple(each.to_source(name, root) for name, each in sources.items()),
         directories=(researchers, *named.values()),
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.chat import ChatSampler
-from tools.core.sampling import Prompt, Reply
+from tools.core.client import Prompt, Reply
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from server.settings.collections import holdings_of
+from server.settings.collections import collections_of
 from storage.directory.reading import read_records
 from tools.answers.directory import counted
 
@@ -60,7 +60,7 @@ ROWS = [
 @pytest.fixture
 async def crib(open_crib: Opener) -> AsyncIterator[Any]:
     async with open_crib(directories={"parts": PARTS}) as crib:
-        directory = holdings_of(
+        directory = collections_of(
             crib.app.settings.sources, crib.app.settings.directories, crib.app.settings.root
         ).directory("parts")
         records = read_records(json.dumps(ROWS).encode(), directory)

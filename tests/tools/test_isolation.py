@@ -20,9 +20,9 @@ from server.settings import Settings
 from storage.database import Database
 from storage.directory.models import RESEARCHERS, Item, Record
 from storage.models import Identity
+from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.discovery import discover
-from tools.core.holdings import Holdings
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolScope
 
@@ -79,7 +79,7 @@ GUESSES += [f"{SOME_ID}{number}" for number in range(6)]
 def _registry() -> ToolRegistry:
     registry = ToolRegistry()
     discover(registry, tools)
-    registry.tailor(Holdings())  # whose names are then values to choose from
+    registry.tailor(Collections())  # whose names are then values to choose from
     return registry
 
 

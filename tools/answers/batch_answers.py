@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 from pydantic import BaseModel, PrivateAttr
 from typing_extensions import TypedDict
 
-from tools.core.batch import ToolCall
+from tools.core.nested import ToolCall
 from tools.core.result import ToolResult
 
 __all__ = ["Answer", "Answers"]

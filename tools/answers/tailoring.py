@@ -11,7 +11,7 @@ from typing import Any
 from storage.retrieval.sources import Source
 from tools.answers.filters import supported_filters
 from tools.conversion.schema import resolve
-from tools.core.holdings import Holdings
+from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 
 __all__ = ["LONGEST_DESCRIPTION", "tailored", "with_enum"]
@@ -26,7 +26,7 @@ _VALUES = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}
 """What a key of metadata is filtered by: a value, or several of which one fits."""
 
 
-def tailored(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
+def tailored(spec: ToolSpec, collections: Collections) -> ToolSpec:
     """A tool with the parameters `source` and `filters`, fitted to the sources there are.
 
     The description tells what the sources are; `source` is an enum of their names, and left out
@@ -35,9 +35,9 @@ def tailored(spec: ToolSpec, holdings: Holdings) -> ToolSpec:
 
     Args:
         spec: The tool as it was converted; its `filters` are `FilterArguments`.
-        holdings: What the settings name.
+        collections: What the settings name.
     """
-    sources = holdings.sources
+    sources = collections.sources
     schema = spec.input_schema
     properties = dict(schema["properties"])
     properties["filters"] = _filters_schema(schema, sources)

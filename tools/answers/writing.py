@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from storage.events.hierarchy import Part
-from tools.core.sampling import Prompt, Reply, Sampler
+from tools.core.client import Prompt, Reply, Sampler
 
 __all__ = ["MOST_WRITTEN", "PROMPT_CHARACTERS", "summary_prompt", "written_by"]
 

@@ -25,8 +25,7 @@ from tools.conversion.results.streams import (
     is_stream,
 )
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError, InvalidArgumentsError, ToolError
-from tools.core.failures import only_cause
+from tools.core.errors import InternalError, InvalidArgumentsError, ToolError, only_cause
 from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]

@@ -11,20 +11,19 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from storage.models import Identity
-from tools.core.approval import Approver
+from tools.core.client import Approver, Sampler
 from tools.core.errors import PermissionDeniedError
-from tools.core.first_use import first_use
-from tools.core.repetition import Repetition
-from tools.core.sampling import Sampler
+from tools.core.machine import first_use
+from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library
     from storage.shelf import Shelf
-    from tools.core.batch import ToolCall
-    from tools.core.holdings import Holdings
+    from tools.core.collections import Collections
     from tools.core.machine import Machine
+    from tools.core.nested import ToolCall
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.search.search import FileSearch
@@ -99,7 +98,7 @@ class RequestContext:
     _sandbox: Sandbox | None = None
     _library: Library | None = None
     _calls: Calls | None = None
-    _holdings: Holdings | None = None
+    _collections: Collections | None = None
     _machine: Machine | None = None
     _searching: Machine | None = None
     _reach: Callable[[str], bool] | None = None
@@ -152,15 +151,15 @@ class RequestContext:
         return replace(self.identity, **named)
 
     @property
-    def holdings(self) -> Holdings:
+    def collections(self) -> Collections:
         """Which sources and directories the settings name (scope context).
 
         Raises:
             PermissionDeniedError: If the tool's scope does not grant stored context.
         """
-        if self._holdings is None:
+        if self._collections is None:
             raise PermissionDeniedError("This tool's scope grants no access to stored context.")
-        return self._holdings
+        return self._collections
 
     @property
     def machine(self) -> Machine:
@@ -240,7 +239,7 @@ class RequestContext:
         sandbox: Sandbox | None = None,
         library: Library | None = None,
         calls: Calls | None = None,
-        holdings: Holdings | None = None,
+        collections: Collections | None = None,
         machine: Machine | None = None,
         searching: Machine | None = None,
         reach: Callable[[str], bool] | None = None,
@@ -251,7 +250,7 @@ class RequestContext:
             _sandbox=sandbox,
             _library=library,
             _calls=calls,
-            _holdings=holdings,
+            _collections=collections,
             _machine=machine,
             _searching=searching,
             _reach=reach,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
 
 if TYPE_CHECKING:
     from tools.sandbox.processes.jobs import Jobs
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "first_use"]
+
+_making = RLock()
+"""From Python 3.12 on a cached property would be made twice by two who use it first at once."""
 
 
 class Machine:
@@ -76,3 +82,20 @@ class Machine:
             for name in ("jobs", "file_search", "processes", "search", "web"):
                 if name in made:
                     await made.pop(name).aclose()
+
+
+async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
+    """The value of a cached property, made in a thread where it is not there yet.
+
+    Args:
+        owner: Whose property it is.
+        name: Name of the property.
+    """
+    if name not in vars(owner):
+        await anyio.to_thread.run_sync(_make, owner, name)
+    return getattr(owner, name)
+
+
+def _make(owner: object, name: str) -> None:
+    with _making:
+        getattr(owner, name)

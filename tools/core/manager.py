@@ -14,17 +14,15 @@ import anyio
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
-from tools.core.batch import Made, ToolCall, run_batch
-from tools.core.budget import fit_text
+from tools.core.client import AnswersAwaitedError
+from tools.core.collections import Collections
 from tools.core.context import Calls, RequestContext
-from tools.core.errors import DeadlineError, PermissionDeniedError
-from tools.core.failures import as_tool_error, only_cause
-from tools.core.holdings import Holdings
+from tools.core.errors import DeadlineError, PermissionDeniedError, as_tool_error, only_cause
 from tools.core.machine import Machine
+from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
-from tools.core.sampling import AnswersAwaitedError
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
@@ -43,7 +41,7 @@ class SandboxToolManager:
         permissions: Judges each call; None is for the person at the keyboard, who may do anything.
         machine: Processes and the web, which the scope system is granted; None refuses that scope.
         text_budget: Characters of text that one result may have, at least 1,000.
-        holdings: The sources and directories that the settings name.
+        collections: The sources and directories that the settings name.
         recording: Records each call; None records none.
         audit: Writes down each call; None writes none.
         find_more: Awaited with a name that no tool has, for those that came to be just now.
@@ -59,7 +57,7 @@ class SandboxToolManager:
         permissions: Permissions | None,
         machine: Machine | None = None,
         text_budget: int = 24_000,
-        holdings: Holdings | None = None,
+        collections: Collections | None = None,
         recording: Recording | None = None,
         audit: Audit | None = None,
         find_more: Callable[[str], Awaitable[None]] | None = None,
@@ -71,7 +69,7 @@ class SandboxToolManager:
         self._permissions = permissions
         self._machine = machine
         self._text_budget = text_budget
-        self._holdings = holdings or Holdings()
+        self._collections = collections or Collections()
         self._recording = recording
         self._audit = audit
         self._find_more = find_more
@@ -155,7 +153,7 @@ class SandboxToolManager:
         granted = self._grant(spec, context, turn, permission)
         async with turn:
             result = await _run(spec, checked, granted)
-        return fit_text(result, spec, self._text_budget)
+        return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:
         """The tool that is called, where its caller may call it."""
@@ -202,7 +200,10 @@ class SandboxToolManager:
                     self._text_budget,
                 )
                 return context.granted(
-                    sandbox=sandbox, library=self._library, calls=calls, holdings=self._holdings
+                    sandbox=sandbox,
+                    library=self._library,
+                    calls=calls,
+                    collections=self._collections,
                 )
             case ToolScope.MCP:
                 return context.granted()

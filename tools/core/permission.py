@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from tools.core.approval import Approval, Approvals, Question, digest_of
+from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
-from tools.core.first_use import first_use
+from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.verdict import Decision, Verdict
 

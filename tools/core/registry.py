@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tools.core.collections import Collections
 from tools.core.errors import UnknownToolError
-from tools.core.holdings import Holdings
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
 
@@ -54,7 +54,7 @@ class ToolRegistry:
         self._specs: dict[str, ToolSpec | DeferredTool] = {}
         self._owners: dict[str, ToolSpec | DeferredTool] = {}
         self._bare: defaultdict[str, set[str]] = defaultdict(set)
-        self._holdings: Holdings | None = None
+        self._collections: Collections | None = None
         self._journal: list[str] = []
 
     @property
@@ -118,9 +118,9 @@ class ToolRegistry:
             except ValueError as error:
                 logger.warning("%s", error)
 
-    def tailor(self, holdings: Holdings) -> None:
+    def tailor(self, collections: Collections) -> None:
         """Fits each tool that asks for it to what the settings name; once, before any is listed."""
-        self._holdings = holdings
+        self._collections = collections
         for spec in self._specs.copy().values():
             if isinstance(spec, ToolSpec):
                 self._put(self._fitted(spec))
@@ -190,9 +190,9 @@ class ToolRegistry:
         return spec
 
     def _fitted(self, spec: ToolSpec) -> ToolSpec:
-        if spec.tailor is None or self._holdings is None:
+        if spec.tailor is None or self._collections is None:
             return spec
-        return spec.tailor(spec, self._holdings)
+        return spec.tailor(spec, self._collections)
 
     def _put(self, spec: ToolSpec | DeferredTool) -> None:
         """Takes the place of what has its names already."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -41,6 +42,10 @@ MAGIC = (
 """Where in a file which bytes tell its format, as the registrations of the formats have them."""
 SHORTEST = 16
 """Bytes that the smallest file of any of these formats has; its first bytes alone are no file."""
+
+
+NARROWING = ("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor")
+"""Arguments that ask for less, as the catalogue names them."""
 
 
 class Media:
@@ -166,6 +171,28 @@ class ToolResult:
     verbatim: object | None = None
     added: str = ""
 
+    def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
+        """Returns the result with a text of at most `budget` characters.
+
+        A longer text is cut at its last line end that fits and closed by a note that says how much
+        is shown and how to get the rest. The structured result stays whole.
+
+        Args:
+            budget: Characters, at least 1,000, so that the note always fits.
+            parameters: Those of the tool, of which the note names the ones that ask for less.
+        """
+        length = len(self.text)
+        if length <= budget:
+            return self
+        narrowing = " or ".join(name for name in NARROWING if name in parameters)
+        ask = f"ask for a part with {narrowing}" if narrowing else "ask for less"
+        note = (
+            f"\n[Cut here: {{shown}} of {length} characters are shown. "
+            f"For the rest, {ask}, or read the structured result, which is whole.]"
+        )
+        shown = _cut_at_line(self.text, budget - len(note.format(shown=length)))
+        return replace(self, text=shown + note.format(shown=len(shown)))
+
     @classmethod
     def failure(cls, error: ToolError) -> ToolResult:
         """The result that an exception of the tree stands for."""
@@ -180,3 +207,9 @@ def _format(data: bytes) -> str | None:
     if text.startswith(b"<?xml") and b"<svg" in text:
         return "image/svg+xml"
     return next((mime for at, magic, mime in MAGIC if data.startswith(magic, at)), None)
+
+
+def _cut_at_line(text: str, room: int) -> str:
+    """The first `room` characters, without a last line that would be cut in its middle."""
+    line_end = text.rfind("\n", 0, room + 1)
+    return text[: line_end if line_end > room // 2 else room]

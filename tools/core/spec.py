@@ -141,7 +141,7 @@ class ToolSpec:
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
-    tailor: Callable[..., ToolSpec] | None = None  # Holdings is not loaded where functions run
+    tailor: Callable[..., ToolSpec] | None = None  # Collections is not loaded where functions run
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False

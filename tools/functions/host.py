@@ -23,8 +23,7 @@ from anyio.abc import TaskGroup
 
 from storage.models import Identity
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError
-from tools.core.failures import as_tool_error
+from tools.core.errors import InternalError, as_tool_error
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.loading import load

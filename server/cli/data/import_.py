@@ -136,12 +136,12 @@ def _check_servers(names: list[str], source: str | None) -> None:
 
 
 def _directories(config: Path | None) -> dict[str, Directory]:
-    from server.settings.collections import holdings_of  # noqa: PLC0415  # imported on first use
+    from server.settings.collections import collections_of  # noqa: PLC0415  # imported on first use
     from server.settings.sources import load  # noqa: PLC0415  # the same
 
     settings = load({}, config_file=config)
-    holdings = holdings_of(settings.sources, settings.directories, settings.root)
-    return {each.name: each for each in holdings.directories}
+    collections = collections_of(settings.sources, settings.directories, settings.root)
+    return {each.name: each for each in collections.directories}
 
 
 def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from server.app import discover_tools, function_files
 from server.settings import Settings
-from server.settings.collections import holdings_of
+from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.naming import exposed_name
@@ -89,7 +89,7 @@ class Inspection:
             self._cached,
         )
         registry = discover_tools(
-            holdings_of(self._settings.sources, self._settings.directories, self._settings.root)
+            collections_of(self._settings.sources, self._settings.directories, self._settings.root)
         )
         await function_files(self._settings, registry).load_once()
         ours = [each.name for each in registry.offers()]

@@ -10,7 +10,7 @@ import typer
 
 from server.cli.terminal.screen import forget_typed
 from server.mcp.elicitation import asking_text
-from tools.core.approval import Consent, Question
+from tools.core.client import Consent, Question
 
 __all__ = ["TerminalApprover", "terminal_approver"]
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 from server.settings import SettingsError
 from storage.errors import StorageError
-from tools.core.errors import ToolError
-from tools.core.failures import only_cause
+from tools.core.errors import ToolError, only_cause
 
 __all__ = ["reported"]
 

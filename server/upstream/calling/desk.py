@@ -22,7 +22,7 @@ from server.upstream.calling.logs import opted_level
 from server.upstream.calling.parked import ParkedCalls, Stay
 from server.upstream.calling.relay import Relay
 from storage.models import Identity
-from tools.core.approval import digest_of
+from tools.core.client import digest_of
 
 if TYPE_CHECKING:
     from server.upstream.calling.questions import Questions

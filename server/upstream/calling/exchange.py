@@ -17,10 +17,9 @@ from server.upstream.calling.relay import Relay
 from server.upstream.calling.ways import BackChannel, Way, can_ask
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.core.approval import digest_of
+from tools.core.client import AnswersAwaitedError, digest_of
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import DeadlineError, UpstreamError
-from tools.core.sampling import AnswersAwaitedError
 
 __all__ = ["Exchange", "Request"]
 

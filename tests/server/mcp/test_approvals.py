@@ -41,13 +41,12 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.approval import Consent, Question
+from tools.core.client import Consent, Prompt, Question
 from tools.core.context import RequestContext
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
-from tools.core.sampling import Prompt
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox

@@ -11,13 +11,13 @@ from mcp import Client, StdioServerParameters, stdio_client
 from server.app import build
 from server.clients.locations import command_path
 from server.settings import SettingsError
-from server.settings.collections import holdings_of
+from server.settings.collections import collections_of
 from server.settings.sources import explain, load
 from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
 from tools.answers.tailoring import LONGEST_DESCRIPTION
-from tools.core.batch import ToolCall
-from tools.core.holdings import Holdings
+from tools.core.collections import Collections
+from tools.core.nested import ToolCall
 
 SOURCES = """
 [sources.product_docs]
@@ -50,11 +50,11 @@ supplier = ["second_sources", "former"]
 """
 
 
-def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Holdings:
+def loaded(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> Collections:
     path = tmp_path / "config.toml"
     path.write_text(f"root = {json.dumps(str(tmp_path))}\n{text}", encoding="utf-8")
     settings = load(config_file=path, environ=environ or {})
-    return holdings_of(settings.sources, settings.directories, settings.root)
+    return collections_of(settings.sources, settings.directories, settings.root)
 
 
 def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) -> str:
@@ -64,7 +64,7 @@ def refused(tmp_path: Path, text: str, environ: dict[str, str] | None = None) ->
 
 
 def test_without_settings_there_are_no_sources_and_the_researchers(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "") == Holdings()
+    assert loaded(tmp_path, "") == Collections()
 
 
 def test_sources_are_tables_in_the_file(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from storage.retrieval.sources import Source
 from tools.answers.filters import STANDARD_FILTERS, FilterArguments, read_filters
 from tools.answers.tailoring import LONGEST_DESCRIPTION, tailored, with_enum
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.collections import Collections
 from tools.core.errors import InvalidArgumentsError
-from tools.core.holdings import Holdings
 
 DOCS = Source(
     name="product_docs",
@@ -38,12 +38,14 @@ ASK = FunctionToMCP.convert(ask)
 
 
 def _properties(*sources: Source) -> dict[str, Any]:
-    properties: dict[str, Any] = tailored(ASK, Holdings(sources=sources)).input_schema["properties"]
+    properties: dict[str, Any] = tailored(ASK, Collections(sources=sources)).input_schema[
+        "properties"
+    ]
     return properties
 
 
 def test_without_sources_any_metadata_may_be_asked_for() -> None:
-    spec = tailored(ASK, Holdings())
+    spec = tailored(ASK, Collections())
     assert spec.description == ASK.description
     properties = spec.input_schema["properties"]
     assert list(properties) == ["query", "filters", "directory"]
@@ -53,7 +55,7 @@ def test_without_sources_any_metadata_may_be_asked_for() -> None:
 
 
 def test_one_source_leaves_nothing_to_choose() -> None:
-    spec = tailored(ASK, Holdings(sources=(DOCS,)))
+    spec = tailored(ASK, Collections(sources=(DOCS,)))
     assert "source" not in spec.input_schema["properties"]
     assert spec.validate({"query": "x", "source": "product_docs"})["source"] == "product_docs"
     assert "product_docs: Manuals" in spec.description
@@ -76,7 +78,7 @@ def test_several_sources_are_an_enum_with_their_filters() -> None:
 
 
 def test_the_description_tells_how_to_ask_each_source() -> None:
-    spec = tailored(ASK, Holdings(sources=(DOCS, MAIL)))
+    spec = tailored(ASK, Collections(sources=(DOCS, MAIL)))
     assert spec.description == (
         "Searches all that is stored. Sources: product_docs: Manuals and release notes (ask it "
         "about: installation, error codes; filters: product, version). mail: What was written "
@@ -91,7 +93,7 @@ def test_a_long_description_is_cut_and_told_whole_elsewhere(count: int) -> None:
         Source(name=f"source_{number}", description=f"Papers of group {number} " + "and more " * 30)
         for number in range(count)
     )
-    spec = tailored(ASK, Holdings(sources=sources))
+    spec = tailored(ASK, Collections(sources=sources))
     assert len(spec.description) <= LONGEST_DESCRIPTION
     assert spec.description.endswith("describe_tool tells all of each.")
     assert f"Papers of group {count - 1} " in spec.details
@@ -116,7 +118,7 @@ def test_a_long_description_is_cut_and_told_whole_elsewhere(count: int) -> None:
 def test_what_the_schema_lets_through_is_read(
     sources: tuple[Source, ...], filters: dict[str, Any]
 ) -> None:
-    schema = tailored(ASK, Holdings(sources=sources)).input_schema
+    schema = tailored(ASK, Collections(sources=sources)).input_schema
     arguments = {"query": "x", "filters": filters}
     fits = jsonschema.Draft202012Validator(schema).is_valid(arguments)
     try:
@@ -140,15 +142,15 @@ def test_an_enum_keeps_what_is_said_of_its_parameter() -> None:
     assert "enum" not in ASK.input_schema["properties"]["directory"]
 
 
-def test_holdings_are_found_by_name_or_those_there_are_named() -> None:
+def test_collections_are_found_by_name_or_those_there_are_named() -> None:
     parts = Directory(name="parts", noun="part")
-    holdings = Holdings(sources=(DOCS, MAIL), directories=(RESEARCHERS, parts))
-    assert holdings.source("mail") is MAIL
-    assert holdings.directory("parts") is parts
+    collections = Collections(sources=(DOCS, MAIL), directories=(RESEARCHERS, parts))
+    assert collections.source("mail") is MAIL
+    assert collections.directory("parts") is parts
     with pytest.raises(InvalidArgumentsError, match=r"'product_doc'.*product_docs, mail") as caught:
-        holdings.source("product_doc")
+        collections.source("product_doc")
     assert caught.value.suggestions == ("product_docs",)
     with pytest.raises(InvalidArgumentsError, match="directory: 'people' is unknown"):
-        holdings.directory("people")
+        collections.directory("people")
     with pytest.raises(InvalidArgumentsError, match="the settings name none"):
-        Holdings().source("mail")
+        Collections().source("mail")

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.models import Identity
-from tools.core.batch import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
+from tools.core.nested import ToolCall
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, tool
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tools.core.result import Media
+from tools.core.result import Media, ToolResult
 
 FORMATS = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -65,3 +67,34 @@ def test_media_are_values_and_show_no_data() -> None:
     assert one == same != other
     assert len({one, same, other}) == 2
     assert repr(one) == "<audio/wav, 1 bytes>"
+
+
+PARAMETERS = ("path", "limit")
+
+
+@given(st.text(max_size=5000), st.integers(1000, 3000))
+def test_a_text_never_exceeds_the_budget_and_the_structured_result_stays(
+    text: str, budget: int
+) -> None:
+    result = ToolResult({"text": text}, text)
+    fitted = result.fitted(budget, PARAMETERS)
+    assert len(fitted.text) <= budget
+    assert fitted.structured == result.structured
+    assert (fitted == result) == (len(text) <= budget)
+
+
+def test_a_long_text_is_cut_at_a_line_and_says_what_is_missing_and_how_to_get_it() -> None:
+    text = "\n".join(f"line {number}" for number in range(1000))
+    shown, _, note = ToolResult({}, text).fitted(2000, PARAMETERS).text.rpartition("\n")
+    assert text.startswith(shown + "\n")
+    assert note.startswith(f"[Cut here: {len(shown)} of {len(text)} characters")
+    assert "with limit" in note
+
+
+def test_a_text_of_one_line_is_cut_within_it() -> None:
+    fitted = ToolResult({}, "x" * 5000).fitted(2000, PARAMETERS)
+    assert len(fitted.text) > 1900
+
+
+def test_a_tool_without_narrowing_arguments_is_asked_for_less() -> None:
+    assert "ask for less" in ToolResult({}, "x" * 5000).fitted(2000, ("path",)).text

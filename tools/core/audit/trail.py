@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tools.core.audit.file import opened, rotated, unrotated
+from tools.core.audit.audit import opened, rotated, unrotated
 
 __all__ = ["AuditTrail"]
 

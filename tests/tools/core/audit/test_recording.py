@@ -17,12 +17,12 @@ from storage.library import Library
 from storage.memory.models import Entry
 from storage.models import ContextType, Identity, NewContext
 from tools.core.audit.recording import CANCELLED, Recording
+from tools.core.client import AnswersAwaitedError
 from tools.core.context import RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.sampling import AnswersAwaitedError
 from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.files.sandbox import Sandbox
 

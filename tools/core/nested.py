@@ -1,18 +1,25 @@
-"""Batches: several calls in one, reads side by side and writes one after another."""
+"""Nested calls: those that a call makes, several at once or again.
+
+A call that waits for answers of its client is made again as a whole (`tools.core.client`). The
+calls that it made and that were answered before are not: their results are kept meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import anyio
 
+from storage.models import Identity
+from tools.core.client import digest_of
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
-__all__ = ["Made", "ToolCall", "run_batch"]
+__all__ = ["Made", "Repetition", "ToolCall", "run_batch"]
 
 Made = tuple[ToolResult, bool]
 """The result of a call, and whether it is the last word: else the call comes again."""
@@ -29,6 +36,32 @@ class ToolCall:
 
     name: str
     arguments: Mapping[str, Any]
+
+
+class Repetition:
+    """What the calls that a call makes came to when it was made before.
+
+    Args:
+        finished: Their results, by their names; what is finished now comes in as well.
+    """
+
+    def __init__(self, finished: MutableMapping[str, ToolResult]) -> None:
+        self._finished = finished
+        self._made: Counter[str] = Counter()
+
+    def begin(self, tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:
+        """Names a call within the call: the same each time that the same calls are made."""
+        digest = digest_of(tool, arguments, identity)
+        self._made[digest] += 1
+        return f"{digest}.{self._made[digest]}"
+
+    def result_of(self, name: str) -> ToolResult | None:
+        """What it came to before; None if it was not made, or has to be made again."""
+        return self._finished.get(name)
+
+    def finish(self, name: str, result: ToolResult) -> None:
+        """Keeps what it came to."""
+        self._finished[name] = result
 
 
 async def run_batch(

@@ -5,7 +5,7 @@ import threading
 import anyio
 import pytest
 
-from tools.core.first_use import first_use
+from tools.core.machine import first_use
 
 
 class Owner:

@@ -1,4 +1,4 @@
-"""Holdings: which sources and directories the settings name."""
+"""Collections: which sources and directories the settings name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.conversion.arguments.complaints import nearest
 from tools.conversion.arguments.wording import show
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Holdings"]
+__all__ = ["Collections"]
 
 NamedT = TypeVar("NamedT", Source, Directory)
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class Collections:
     """What the settings name of what is stored.
 
     Attributes:
@@ -46,8 +46,8 @@ class Holdings:
         return _named("directory", name, self.directories)
 
 
-def _named(parameter: str, name: str, holdings: Sequence[NamedT]) -> NamedT:
-    by_name = {each.name: each for each in holdings}
+def _named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
+    by_name = {each.name: each for each in collections}
     if name in by_name:
         return by_name[name]
     meant = nearest(name, by_name)

@@ -1,4 +1,7 @@
-"""Approvals: how a person is asked about a call, and what becomes of the answer."""
+"""What a call may ask its client for: a person's approval, and an answer of a model.
+
+A client of protocol 2026-07-28 answers by making the same call again.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,20 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from storage.models import Identity
+from tools.core.errors import UnavailableError
 
-__all__ = ["Approval", "Approvals", "Approver", "Consent", "Question", "digest_of"]
+__all__ = [
+    "AnswersAwaitedError",
+    "Approval",
+    "Approvals",
+    "Approver",
+    "Consent",
+    "Prompt",
+    "Question",
+    "Reply",
+    "Sampler",
+    "digest_of",
+]
 
 
 class Consent(StrEnum):
@@ -105,6 +120,68 @@ class Approvals(Protocol):
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call when it comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to a model.
+
+    Attributes:
+        system: What it is to do.
+        text: What it is to do it with.
+        max_tokens: How long its answer may be.
+    """
+
+    system: str
+    text: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered.
+
+    Attributes:
+        text: Its answer.
+        model: Its name.
+    """
+
+    text: str
+    model: str
+
+
+class AnswersAwaitedError(UnavailableError):
+    """The client has to ask its model first, and then makes the same call once more."""
+
+
+class Sampler(Protocol):
+    """The way to a model.
+
+    A client of protocol 2026-07-28 makes the same call again with its answers, so that a tool comes
+    to its questions several times: it keeps what it got before it asks on, and asks the same about
+    the same.
+
+    Attributes:
+        kind: Whose model it is: "client" or "endpoint".
+        at_once: How many prompts one asking takes best.
+        state: What the tool handed over when it last asked, in this same call; the client could
+            have changed it.
+    """
+
+    kind: str
+    at_once: int
+    state: str
+
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:
+        """A reply to each prompt; None where the model, or whoever has it, refused or failed.
+
+        Args:
+            prompts: The questions.
+            state: What to have again if the call is made once more.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first; let it pass.
+        """
 
 
 def digest_of(tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:

@@ -12,8 +12,7 @@ from storage.errors import (
     StorageUnavailableError,
     UnreadableDocumentError,
 )
-from tools.core.errors import NotFoundError
-from tools.core.failures import as_tool_error
+from tools.core.errors import NotFoundError, as_tool_error
 
 
 @pytest.mark.parametrize(
