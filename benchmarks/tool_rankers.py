@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.catalog.analyses import Analyses
-from tools.answers.found_tools import FoundTools
+from tools.answers.tool_cards import FoundTools
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.memory.models import Entry
 from storage.shelf import Shelf
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError

@@ -12,8 +12,7 @@ from storage.directory.models import Directory
 from storage.directory.shelving import YEAR
 from storage.models import SearchFilter
 from tools.answers.directory import SearchedDirectory, counted, in_words
-from tools.answers.directory_groups import FilteredDirectory
-from tools.answers.directory_items import ListedItems
+from tools.answers.directory_lists import FilteredDirectory, ListedItems
 from tools.answers.params import TopK
 from tools.answers.tailoring import LONGEST_DESCRIPTION, with_enum
 from tools.core.collections import Collections

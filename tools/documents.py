@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Annotated, Any, Unpack
 
 import anyio.from_thread
@@ -12,16 +13,21 @@ import anyio.to_thread
 from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.contexts.wholetext import whole_text
-from storage.models import Chunk, Context, ContextType, SearchFilter
-from tools.answers.calendar import utc
+from storage.models import Chunk, Context, ContextType, NewContext, SearchFilter
+from storage.reading.parse import parse_isolated
+from tools.answers.dates import utc
+from tools.answers.hits import Coverage, Retrieved
 from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
-from tools.answers.retrieved import Coverage, Retrieved
-from tools.answers.sources import read_source, text_source
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 
-__all__ = ["add_document", "delete_document", "get_document", "retrieve_document_context"]
+__all__ = [
+    "add_document",
+    "delete_document",
+    "get_document",
+    "retrieve_document_context",
+]
 
 PROGRESS_EVERY = 50
 
@@ -141,9 +147,9 @@ async def add_document(
     shelf = context.shelf(**identity)
     title = " ".join((title or "").replace("\0", " ").split()) or None
     document = await (
-        read_source(context, path, shelf.max_document_bytes)
+        _read_source(context, path, shelf.max_document_bytes)
         if path is not None
-        else text_source(text or "", title, shelf.max_document_bytes)
+        else _text_source(text or "", title, shelf.max_document_bytes)
     )
     given: dict[str, Any] = {"title": title, "raw_type": raw_type, "raw_id": raw_id}
     document = replace(
@@ -270,3 +276,71 @@ def _stored_text(document: Context, chunks: list[Chunk]) -> StoredText:
 
 def _chunks(count: int) -> str:
     return f"{count} chunk{'' if count == 1 else 's'}"
+
+
+PARSE_SECONDS = 120.0
+
+
+async def _read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
+    """A file as a document, named by its path beneath the root.
+
+    Raises:
+        InvalidArgumentsError: If it is larger than `max_bytes`.
+        StorageError: If it cannot be turned into text.
+        ToolError: If the sandbox refuses the path.
+    """
+    content = await anyio.to_thread.run_sync(
+        partial(context.sandbox.read, path, max_bytes=max_bytes)
+    )
+    if content.truncated:
+        raise InvalidArgumentsError(
+            f"{path!r} is too large: it has {content.size} bytes; a document may have {max_bytes}.",
+            next_actions=("Split it into smaller files.",),
+        )
+    await context.report_progress(0, None, f"reading {path}")
+    parsed = await parse_isolated(content.data, name=path, timeout=PARSE_SECONDS)
+    relative = context.sandbox.relative(path)
+    return NewContext(
+        raw_type="file",
+        raw_id=relative,
+        title=parsed.title,
+        text=parsed.text,
+        markdown=parsed.markdown,
+        media_type=parsed.media_type,
+        sha256=sha256(content.data).hexdigest(),
+        file_path=relative,
+        event_time=content.mtime if parsed.event_time is None else parsed.event_time,
+        keywords=parsed.keywords,
+        entities=parsed.entities,
+        metadata=parsed.metadata,
+    )
+
+
+async def _text_source(text: str, title: str | None, max_bytes: int) -> NewContext:
+    """A text as a document, named by its title, or by its digest where it has none.
+
+    Raises:
+        InvalidArgumentsError: If it is larger than `max_bytes`.
+        StorageError: If there is nothing to read in it.
+    """
+    data = text.replace("\0", " ").encode(errors="replace")
+    if len(data) > max_bytes:
+        raise InvalidArgumentsError(
+            f"text: has {len(data)} bytes; a document may have {max_bytes}.",
+            next_actions=("Split it into smaller texts.",),
+        )
+    parsed = await parse_isolated(data, name=f"{title or 'text'}.md", timeout=PARSE_SECONDS)
+    digest = sha256(data).hexdigest()
+    return NewContext(
+        raw_type="text",
+        raw_id=title or digest[:16],
+        title=parsed.title,
+        text=parsed.text,
+        markdown=parsed.markdown,
+        media_type=parsed.media_type,
+        sha256=digest,
+        event_time=parsed.event_time,
+        keywords=parsed.keywords,
+        entities=parsed.entities,
+        metadata=parsed.metadata,
+    )

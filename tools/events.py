@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field, FiniteFloat
 from storage.events.buckets import MONTH
 from storage.events.drilldown import EventHit, EventResult
 from storage.models import ContextType, NewContext
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
+from tools.answers.hits import Coverage, Hit
 from tools.answers.params import (
     Content,
     Grade,
@@ -23,10 +24,9 @@ from tools.answers.params import (
     TopK,
     instant,
 )
-from tools.answers.retrieved import Coverage, Hit
+from tools.answers.summaries import BuiltSummaries, SummaryBuild
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
-from tools.summaries import BuiltSummaries, SummaryBuild
 
 __all__ = ["add_event", "build_event_summaries", "retrieve_event_context"]
 

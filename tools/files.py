@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from storage.reading.decode import Decoded
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
 from storage.shelf import Shelf
+from tools.answers.hits import Retrieved
 from tools.answers.params import (
     Content,
     Grade,
@@ -21,7 +22,6 @@ from tools.answers.params import (
     TopK,
     instant,
 )
-from tools.answers.retrieved import Retrieved
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 

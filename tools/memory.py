@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Stored
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 from tools.answers.params import (
     Content,
     Grade,

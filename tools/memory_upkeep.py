@@ -13,12 +13,12 @@ from pydantic import Field
 
 from storage.memory.layers import UNUSED_SECONDS
 from storage.memory.models import MemoryLayer
-from tools.answers.managed import Action, Counts, ManagedMemory, Touched
+from tools.answers.managed_memory import Action, Counts, ManagedMemory, Touched
 from tools.answers.params import Layer, Numbers, SessionId, layer_of
+from tools.answers.session_summaries import SessionBuild
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
-from tools.session_summaries import SessionBuild
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Doomed, Memories

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Unpack
 from pydantic import Field
 
 from storage.retrieval.inquiry import Inquiry, Scope
-from tools.answers.answer import Answer
 from tools.answers.filters import FilterArguments, read_filters
+from tools.answers.hits import Answer
 from tools.answers.params import TopK
 from tools.answers.tailoring import tailored
 from tools.core.context import IdentityArguments, RequestContext

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from storage.directory.models import RESEARCHERS
 from tools.answers.directory import SearchedDirectory
-from tools.answers.directory_groups import FilteredDirectory
-from tools.answers.directory_items import ListedItems
+from tools.answers.directory_lists import FilteredDirectory, ListedItems
 from tools.answers.params import TopK
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.spec import Effect, ToolScope, tool

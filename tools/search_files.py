@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio.to_thread
 from pydantic import BaseModel, Field
 
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool

@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from tools.answers.batch_answers import Answers
-from tools.answers.cards import groups, parameters
-from tools.answers.found_tools import CARDS_CHARACTERS, FoundTools
+from tools.answers.call_results import Answers
 from tools.answers.params import TopK
+from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, parameters
 from tools.conversion.misfits import misfits
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError

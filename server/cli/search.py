@@ -100,7 +100,7 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 def _print(found: Sequence[Found]) -> None:
     from server.cli.terminal.screen import say  # noqa: PLC0415  # imported on first use
     from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from tools.answers.cards import clipped_line  # noqa: PLC0415  # the same
+    from tools.answers.tool_cards import clipped_line  # noqa: PLC0415  # the same
 
     if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)

@@ -66,7 +66,7 @@ def _described(spec: ToolSpec) -> dict[str, object]:
 def _print(specs: Sequence[ToolSpec]) -> None:
     from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
     from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from tools.answers.cards import clipped_line, summary  # noqa: PLC0415  # the same
+    from tools.answers.tool_cards import clipped_line, summary  # noqa: PLC0415  # the same
 
     for spec in specs:
         also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""

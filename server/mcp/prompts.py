@@ -18,9 +18,8 @@ from server.mcp.views import Relevant, happenings
 from server.mcp.wire import utf8_text
 from storage.models import Identity
 from storage.shelf import Shelf
-from tools.answers.calendar import zone_of
-from tools.answers.cards import parameters
-from tools.answers.periods import PHRASES, Period
+from tools.answers.dates import PHRASES, Period, zone_of
+from tools.answers.tool_cards import parameters
 from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
 from tools.core.registry import ToolRegistry

@@ -8,7 +8,7 @@ from server.mcp.addresses import context_uri, entity_uri
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType
 from storage.people.models import Entity, Profile, Relationship
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 
 __all__ = [
     "context_line",

@@ -26,8 +26,8 @@ from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.retrieval.inquiry import Inquiry
 from storage.retrieval.sources import Source
 from storage.shelf import Shelf
-from tools.answers.answer import Answer
-from tools.answers.periods import Period
+from tools.answers.dates import Period
+from tools.answers.hits import Answer
 from tools.core.errors import NotFoundError
 
 __all__ = ["PAGE", "VIEW_CHARACTERS", "Relevant", "happenings", "relevant", "view"]

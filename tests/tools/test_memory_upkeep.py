@@ -10,8 +10,8 @@ from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
 from storage.memory.models import NewEntry
-from tools.answers.writing import MOST_WRITTEN
-from tools.session_summaries import _earlier
+from tools.answers.session_summaries import _earlier
+from tools.answers.summaries import MOST_WRITTEN
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, FiniteFloat
 
 from storage.directory.models import Directory
-from tools.answers.retrieved import Coverage
+from tools.answers.hits import Coverage
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from storage.memory.models import MemoryLayer
 from storage.models import TimeRange, TimeType
-from tools.answers.calendar import FIRST_SECOND, LAST_SECOND, zone_of
+from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
 
 __all__ = [

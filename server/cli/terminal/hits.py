@@ -13,7 +13,7 @@ from rich.text import Text
 from server.mcp.visible import visible
 from storage.retrieval.inquiry import AS_ASKED, UNSAID
 from storage.tokenize import is_spaceless, tokenize
-from tools.answers.retrieved import Coverage
+from tools.answers.hits import Coverage
 
 __all__ = ["print_hits", "source_of"]
 
@@ -33,7 +33,7 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
     """Prints a retrieval tool's structured result.
 
     Args:
-        retrieved: The result, as `tools.answers.retrieved.Retrieved` in JSON.
+        retrieved: The result, as `tools.answers.hits.Retrieved` in JSON.
         console: Where to; by default stdout.
     """
     console = console or Console()

@@ -13,7 +13,7 @@ from storage.catalog.records import Record
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
-from tools.answers.found_tools import CARDS_CHARACTERS, FoundTools
+from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import (
     NotFoundError,

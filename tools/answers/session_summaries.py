@@ -1,4 +1,4 @@
-"""How summaries of sessions come to be written: by a model, or else by extraction."""
+"""Summaries of sessions, written by a model where there is one, else by extraction."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from storage.models import Context
-from tools.answers.managed import SessionSummary
-from tools.answers.writing import MOST_WRITTEN, summary_prompt, written_by
+from tools.answers.managed_memory import SessionSummary
+from tools.answers.summaries import MOST_WRITTEN, summary_prompt, written_by
 from tools.core.client import Prompt, Reply, Sampler
 from tools.core.context import ProgressReporter
 

@@ -1,4 +1,4 @@
-"""The answers of several calls as one, whose texts share what one may have."""
+"""The results of several calls as one, whose texts share what one may have."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from storage.events.buckets import Bucket
 from storage.events.events import Due
 from storage.events.hierarchy import Part
 from storage.models import ContextType, NewContext, SearchFilter
-from tools.answers.writing import MOST_WRITTEN, PROMPT_CHARACTERS
-from tools.summaries import _earlier, _prompt
+from tools.answers.summaries import MOST_WRITTEN, PROMPT_CHARACTERS, _earlier, _prompt
 
 pytestmark = pytest.mark.anyio
 

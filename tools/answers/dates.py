@@ -1,15 +1,47 @@
-"""Stretches of days as people name them: "yesterday", "last week", "2026-11", "3 days ago"."""
+"""Dates, zones and periods of time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["PHRASES", "Period"]
+__all__ = ["FIRST_SECOND", "LAST_SECOND", "PHRASES", "Period", "utc", "zone_of"]
+
+FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
+LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+
+
+def utc(seconds: float) -> datetime:
+    """The date of Unix seconds, UTC; beyond the calendar its first or last second.
+
+    A file system keeps times that no calendar has.
+    """
+    return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC)
+
+
+def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
+    """The zone of an IANA name.
+
+    Args:
+        name: Such as "Europe/Paris".
+        parameter: What the caller knows it as.
+
+    Raises:
+        InvalidArgumentsError: If there is none of that name.
+    """
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
+    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
+        raise InvalidArgumentsError(
+            f"{parameter}: {name!r} is not a time zone.",
+            next_actions=('Give an IANA name such as "Europe/Paris", or leave it out for UTC.',),
+        ) from error
+
 
 PHRASES = (
     *("today", "yesterday", "tomorrow"),

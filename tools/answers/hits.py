@@ -1,4 +1,4 @@
-"""What retrieval tools answer: the hits, with their scores, and how complete the search was."""
+"""What a search answers: the hits, with their scores, and how complete the search was."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pydantic import BaseModel, FiniteFloat
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
-from storage.retrieval.inquiry import Finding
+from storage.retrieval.inquiry import AS_ASKED, UNSAID, Finding, Findings, Scope
 from storage.retrieval.sources import origin_of
 from storage.tokenize import terms_of, tokenize
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 
-__all__ = ["Coverage", "Hit", "Retrieved"]
+__all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
 NOTHING = "Nothing stored is close enough."
 
@@ -243,3 +243,59 @@ def _origin(hit: Hit) -> str:
         return f"({', '.join(filter(None, (named, source)))})"
     parts = (named, f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)
     return f"({', '.join(filter(None, parts))})"
+
+
+ADVICE = "Ask in other words, or without filters."
+ADVICE_WHERE_NARROWED = (
+    "Ask in other words, or everywhere: scope all, without layer, source or filters."
+)
+
+
+class Answer(Retrieved):
+    """What was found, and where.
+
+    Attributes:
+        scope: Where it was looked for: memory, knowledge or all.
+        why: Why there.
+        asked: The query as it was put to the index, where that is more than was asked: what was
+            asked before in this session belongs to it.
+        cached: The recent query whose answer this is, where nothing has changed since.
+    """
+
+    scope: str
+    why: str
+    asked: str | None
+    cached: str | None
+
+    @classmethod
+    def of_findings(cls, found: Findings, query: str) -> Answer:
+        """The findings as a tool answers them.
+
+        Args:
+            found: What was found.
+            query: What was asked.
+        """
+        return cls(
+            mode=found.mode,
+            hits=[Hit.of_finding(each, found.asked) for each in found.found],
+            coverage=Coverage.of(found.status),
+            unknown_entities=list(found.unknown_names),
+            scope=found.scope,
+            why=found.why,
+            asked=None if found.asked == query else found.asked,
+            cached=found.cached or None,
+        )
+
+    def summary(self) -> str:
+        """How many hits there are, and how they were looked for where that is not plain."""
+        parts = [super().summary().removesuffix(".")]
+        if self.scope != Scope.ALL or self.why not in {AS_ASKED, UNSAID}:
+            parts.append(f"looked in {self.scope}: {self.why}")
+        if self.asked:
+            parts.append(f"asked as {self.asked!r}")
+        if self.cached:
+            parts.append(f"the same answer as to {self.cached!r} before: nothing has changed")
+        text = f"{'; '.join(parts)}."
+        if self.hits:
+            return text
+        return f"{text} {ADVICE if self.scope == Scope.ALL else ADVICE_WHERE_NARROWED}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.answers.periods import PHRASES, Period
+from tools.answers.dates import PHRASES, Period, utc
 from tools.core.errors import InvalidArgumentsError
 
 SUNDAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -127,3 +127,16 @@ def test_a_week_has_seven_days_whenever_it_is(phrase: str, now: datetime) -> Non
     if phrase.endswith("week"):
         assert period.last - period.first == timedelta(days=6)
         assert period.first.weekday() == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "date"),
+    [
+        (0, "1970-01-01T00:00:00+00:00"),
+        (1.5, "1970-01-01T00:00:01.500000+00:00"),
+        (1e18, "9999-12-31T23:59:59+00:00"),
+        (-1e18, "0001-01-01T00:00:00+00:00"),
+    ],
+)
+def test_every_second_has_a_date(seconds: float, date: str) -> None:
+    assert utc(seconds).isoformat() == date

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from tools.answers.cards import card, clipped_line, groups, parameters, summary
+from tools.answers.tool_cards import FoundTools, card, clipped_line, groups, parameters, summary
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec, tool
+from tools.retrieval.catalogue import Found
+from tools.retrieval.models import ToolRecord
 
 
 class Window(BaseModel):
@@ -173,3 +175,12 @@ def test_groups_without_number_have_room() -> None:
 
 def test_without_tools_there_are_no_groups() -> None:
     assert groups([], 250) == ""
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"), [(1.0, "1.00"), (0.4363, "0.44"), (0.0061, "0.01"), (0.0003, "<0.01")]
+)
+def test_no_score_is_shown_as_none(score: float, shown: str) -> None:
+    record = ToolRecord(tool_id="saw", name="saw", description="Saws wood.")
+    text = FoundTools.of([Found(record, None, score)]).to_text()
+    assert text.split()[-1] == shown

@@ -1,4 +1,4 @@
-"""What upkeep of memory answers: counts, and what was made, moved or forgotten."""
+"""What the management of memory answers: counts, and what was made, moved or forgotten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from storage.memory.models import MemoryLayer
 from storage.models import Context
-from tools.answers.calendar import utc
+from tools.answers.dates import utc
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
