@@ -268,7 +268,7 @@ def discover_tools(collections: Collections) -> ToolRegistry:
     registry = ToolRegistry()
     discover(registry, tools)
     discover_installed(registry)
-    registry.tailor(collections)
+    registry.customize(collections)
     return registry
 
 

@@ -11,10 +11,10 @@ from pydantic import Field
 from storage.directory.models import Directory
 from storage.directory.shelving import YEAR
 from storage.models import SearchFilter
+from tools.answers.customization import LONGEST_DESCRIPTION, with_enum
 from tools.answers.directory import SearchedDirectory, counted, in_words
 from tools.answers.directory_lists import FilteredDirectory, ListedItems
 from tools.answers.params import TopK
-from tools.answers.tailoring import LONGEST_DESCRIPTION, with_enum
 from tools.core.collections import Collections
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
@@ -77,7 +77,7 @@ def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
         "look up a person or a thing by name, such as in a directory of staff",
         "find who or what in a directory is about a topic",
     ),
-    tailor=_fitted,
+    customize=_fitted,
 )
 def directory_search(
     context: RequestContext,
@@ -101,7 +101,7 @@ def directory_search(
         "list everybody or everything of a group in a directory",
         "list the groups of a directory and how many are in each",
     ),
-    tailor=_fitted,
+    customize=_fitted,
 )
 def directory_filter(
     context: RequestContext,
@@ -122,7 +122,7 @@ def directory_filter(
     effects={Effect.READ},
     tags=("directory", "people"),
     capabilities=("find what people or things of a directory have made or got, by topic or year",),
-    tailor=_fitted,
+    customize=_fitted,
 )
 def directory_items(
     context: RequestContext,

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Unpack
 from pydantic import Field
 
 from storage.retrieval.inquiry import Inquiry, Scope
+from tools.answers.customization import customized
 from tools.answers.filters import FilterArguments, read_filters
 from tools.answers.hits import Answer
 from tools.answers.params import TopK
-from tools.answers.tailoring import tailored
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
@@ -23,7 +23,7 @@ __all__ = ["query"]
     effects={Effect.READ},
     tags=("context", "retrieval", "memory"),
     capabilities=("answer a question from what is stored", "recall"),
-    tailor=tailored,
+    customize=customized,
 )
 def query(
     context: RequestContext,

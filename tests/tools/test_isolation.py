@@ -79,7 +79,7 @@ GUESSES += [f"{SOME_ID}{number}" for number in range(6)]
 def _registry() -> ToolRegistry:
     registry = ToolRegistry()
     discover(registry, tools)
-    registry.tailor(Collections())  # whose names are then values to choose from
+    registry.customize(Collections())  # whose names are then values to choose from
     return registry
 
 

@@ -118,7 +118,7 @@ class ToolRegistry:
             except ValueError as error:
                 logger.warning("%s", error)
 
-    def tailor(self, collections: Collections) -> None:
+    def customize(self, collections: Collections) -> None:
         """Fits each tool that asks for it to what the settings name; once, before any is listed."""
         self._collections = collections
         for spec in self._specs.copy().values():
@@ -190,9 +190,9 @@ class ToolRegistry:
         return spec
 
     def _fitted(self, spec: ToolSpec) -> ToolSpec:
-        if spec.tailor is None or self._collections is None:
+        if spec.customize is None or self._collections is None:
             return spec
-        return spec.tailor(spec, self._collections)
+        return spec.customize(spec, self._collections)
 
     def _put(self, spec: ToolSpec | DeferredTool) -> None:
         """Takes the place of what has its names already."""

@@ -110,7 +110,7 @@ class ToolSpec:
         timeout: Seconds that a call may take.
         details: The whole description, for describe_tool, where the listed one is cut short.
         describe: Makes the description of a tool whose use depends on which others there are.
-        tailor: Fits a tool to the sources and directories that the settings name.
+        customize: Fits a tool to the sources and directories that the settings name.
         subject: What a call is about, for the rules of the policy.
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
@@ -141,7 +141,9 @@ class ToolSpec:
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
-    tailor: Callable[..., ToolSpec] | None = None  # Collections is not loaded where functions run
+    customize: Callable[..., ToolSpec] | None = (
+        None  # functions run without Collections
+    )
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False
@@ -191,7 +193,7 @@ class ToolOptions(TypedDict, total=False):
         aliases: Other names that reach it.
         timeout: Seconds that a call may take.
         describe: Makes the description from all tools, where it depends on them.
-        tailor: Fits the tool to the sources and directories that the settings name.
+        customize: Fits the tool to the sources and directories that the settings name.
         subject: What a call is about, for the rules of the policy.
         confirm_if: Which calls `confirmation` means; all where it is left out.
         passes_on: Whether it merely makes a call for its caller.
@@ -209,7 +211,7 @@ class ToolOptions(TypedDict, total=False):
     aliases: tuple[str, ...]
     timeout: PositiveFloat
     describe: Callable[..., str]
-    tailor: Callable[..., Any]
+    customize: Callable[..., Any]
     subject: Subject
     confirm_if: str
     passes_on: bool

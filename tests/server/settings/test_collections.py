@@ -15,7 +15,7 @@ from server.settings.collections import collections_of
 from server.settings.sources import explain, load
 from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
-from tools.answers.tailoring import LONGEST_DESCRIPTION
+from tools.answers.customization import LONGEST_DESCRIPTION
 from tools.core.collections import Collections
 from tools.core.nested import ToolCall
 

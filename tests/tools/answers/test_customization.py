@@ -9,8 +9,8 @@ from pydantic import Field
 
 from storage.directory.models import RESEARCHERS, Directory
 from storage.retrieval.sources import Source
+from tools.answers.customization import LONGEST_DESCRIPTION, customized, with_enum
 from tools.answers.filters import STANDARD_FILTERS, FilterArguments, read_filters
-from tools.answers.tailoring import LONGEST_DESCRIPTION, tailored, with_enum
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.collections import Collections
 from tools.core.errors import InvalidArgumentsError
@@ -38,14 +38,14 @@ ASK = FunctionToMCP.convert(ask)
 
 
 def _properties(*sources: Source) -> dict[str, Any]:
-    properties: dict[str, Any] = tailored(ASK, Collections(sources=sources)).input_schema[
+    properties: dict[str, Any] = customized(ASK, Collections(sources=sources)).input_schema[
         "properties"
     ]
     return properties
 
 
 def test_without_sources_any_metadata_may_be_asked_for() -> None:
-    spec = tailored(ASK, Collections())
+    spec = customized(ASK, Collections())
     assert spec.description == ASK.description
     properties = spec.input_schema["properties"]
     assert list(properties) == ["query", "filters", "directory"]
@@ -55,7 +55,7 @@ def test_without_sources_any_metadata_may_be_asked_for() -> None:
 
 
 def test_one_source_leaves_nothing_to_choose() -> None:
-    spec = tailored(ASK, Collections(sources=(DOCS,)))
+    spec = customized(ASK, Collections(sources=(DOCS,)))
     assert "source" not in spec.input_schema["properties"]
     assert spec.validate({"query": "x", "source": "product_docs"})["source"] == "product_docs"
     assert "product_docs: Manuals" in spec.description
@@ -78,7 +78,7 @@ def test_several_sources_are_an_enum_with_their_filters() -> None:
 
 
 def test_the_description_tells_how_to_ask_each_source() -> None:
-    spec = tailored(ASK, Collections(sources=(DOCS, MAIL)))
+    spec = customized(ASK, Collections(sources=(DOCS, MAIL)))
     assert spec.description == (
         "Searches all that is stored. Sources: product_docs: Manuals and release notes (ask it "
         "about: installation, error codes; filters: product, version). mail: What was written "
@@ -93,7 +93,7 @@ def test_a_long_description_is_cut_and_told_whole_elsewhere(count: int) -> None:
         Source(name=f"source_{number}", description=f"Papers of group {number} " + "and more " * 30)
         for number in range(count)
     )
-    spec = tailored(ASK, Collections(sources=sources))
+    spec = customized(ASK, Collections(sources=sources))
     assert len(spec.description) <= LONGEST_DESCRIPTION
     assert spec.description.endswith("describe_tool tells all of each.")
     assert f"Papers of group {count - 1} " in spec.details
@@ -118,7 +118,7 @@ def test_a_long_description_is_cut_and_told_whole_elsewhere(count: int) -> None:
 def test_what_the_schema_lets_through_is_read(
     sources: tuple[Source, ...], filters: dict[str, Any]
 ) -> None:
-    schema = tailored(ASK, Collections(sources=sources)).input_schema
+    schema = customized(ASK, Collections(sources=sources)).input_schema
     arguments = {"query": "x", "filters": filters}
     fits = jsonschema.Draft202012Validator(schema).is_valid(arguments)
     try:

@@ -1,4 +1,4 @@
-"""Tailoring: tools fitted to the sources and directories that the settings name."""
+"""Customization: tools fitted to the sources and directories that the settings name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.conversion.schema import resolve
 from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 
-__all__ = ["LONGEST_DESCRIPTION", "tailored", "with_enum"]
+__all__ = ["LONGEST_DESCRIPTION", "customized", "with_enum"]
 
 LONGEST_DESCRIPTION = 1_200
 """Characters that a description listing sources may have; describe_tool tells what is cut."""
@@ -26,7 +26,7 @@ _VALUES = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}
 """What a key of metadata is filtered by: a value, or several of which one fits."""
 
 
-def tailored(spec: ToolSpec, collections: Collections) -> ToolSpec:
+def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
     """A tool with the parameters `source` and `filters`, fitted to the sources there are.
 
     The description tells what the sources are; `source` is an enum of their names, and left out
