@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 import tools
 from server.chat import ChatSampler
 from server.embedders import find_embedder, make_embedder
+from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
@@ -36,7 +37,6 @@ from server.safety import (
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.absent import NoGateway
-from server.upstream.calling.desk import Desk
 from server.upstream.depth import allowed_servers
 from storage.library import Library
 from storage.models import Identity
@@ -88,7 +88,7 @@ class App:
         gateway: The other servers, whose tools are there while it is running.
         catalogue: Finds tools, and fills its index in the background while it is running.
         browsing: What clients browse of other servers; None where there are none.
-        desk: Takes what other servers ask to the clients.
+        requests: Takes what other servers ask to the clients.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
@@ -104,7 +104,7 @@ class App:
     gateway: Gateway | NoGateway
     catalogue: Catalogue
     browsing: Browsing | None
-    desk: Desk
+    requests: ClientRequests
     identity: Identity
     sessions: Sessions
     server: Server[Any]
@@ -129,7 +129,7 @@ class App:
                     await stack.enter_async_context(part.running())
                 if self.browsing is not None:
                     await stack.enter_async_context(self.browsing.subscriptions.running())
-                for after in (self.desk, self.catalogue):
+                for after in (self.requests, self.catalogue):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.stir()
@@ -160,11 +160,11 @@ def build(settings: Settings) -> App:
     machine = make_machine(settings, os.environ)
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
-    desk = Desk(sessions, identity)
+    requests = ClientRequests(sessions, identity)
     servers = allowed_servers(settings.servers, os.environ)
     gateway: Gateway | NoGateway = NoGateway()
     if servers:
-        gateway = _gateway(settings, servers, registry, library, sessions, desk)
+        gateway = _gateway(settings, servers, registry, library, sessions, requests)
     catalogue = Catalogue(
         registry,
         library=library,
@@ -216,7 +216,7 @@ def build(settings: Settings) -> App:
             gateway,
             resources=resources,
             prompts=prompts,
-            desk=desk,
+            requests=requests,
             identity=identity,
             profiles=profiles,
             lists=_changing_lists(settings, surface, registry),
@@ -236,7 +236,7 @@ def build(settings: Settings) -> App:
         sampler=_sampler(settings),
         profiles=profiles,
         subscriptions=browsing.subscriptions if browsing and gateway.upstreams else None,
-        desk=desk,
+        requests=requests,
     )
     return App(
         settings=settings,
@@ -249,7 +249,7 @@ def build(settings: Settings) -> App:
         gateway=gateway,
         catalogue=catalogue,
         browsing=browsing,
-        desk=desk,
+        requests=requests,
         identity=identity,
         sessions=sessions,
         server=server,
@@ -309,8 +309,9 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
     registry: ToolRegistry,
     library: Library,
     sessions: Sessions,
-    desk: Desk,
+    requests: ClientRequests,
 ) -> Gateway:
+    from server.upstream.calling.questions import questions_of  # noqa: PLC0415  # on first use
     from server.upstream.connections.cached import Cached  # noqa: PLC0415  # the same
     from server.upstream.connections.transport import Transports  # noqa: PLC0415  # the same
     from server.upstream.gateway import Gateway  # noqa: PLC0415  # the same
@@ -323,8 +324,8 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
         admission=Admission(registry, library.catalog.pins, settings.servers),
         transports=Transports(os.environ, proxy=settings.requests.proxy),
         cached=Cached(library.catalog.listings),
-        make_callbacks=desk.callbacks,
-        before_home=partial(desk.met, sessions.own),
+        make_callbacks=partial(questions_of, requests),
+        before_home=partial(requests.clients.wait_for, sessions.own),
     )
 
 

@@ -37,7 +37,7 @@ COMMANDS = {
     "doctor": "checks.doctor",
     "config": "config",
 }
-"""In the order of the help: where each is below `server.cli`, in a function of the module's name."""
+"""In the order of the help: where each is below `server.cli`, in a function of that name."""
 
 ALIASES = {"add": "import"}
 """Other names of commands, which the help does not list."""

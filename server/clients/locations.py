@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from server.settings.toml_text import toml_table
+import tomlkit
 
 __all__ = ["CLIENTS", "Client", "command_path"]
 
@@ -72,7 +72,7 @@ def _cursor(command: Path, root: Path) -> str:
 
 def _codex(command: Path, root: Path) -> str:
     entry = {"command": str(command), "args": _arguments(root)}
-    return "\n".join(toml_table("mcp_servers.toolcrib", entry))
+    return tomlkit.dumps({"mcp_servers": {"toolcrib": entry}})
 
 
 def _arguments(root: Path | str) -> list[str]:

@@ -13,20 +13,19 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.asking.client_requests import ClientRequest, ClientRequests
+from server.mcp.asking.elicitation import approver_of
+from server.mcp.asking.rounds import Round
+from server.mcp.asking.sampling import sampler_of
 from server.mcp.capabilities import CribServer
-from server.mcp.elicitation import approver_of
 from server.mcp.listed import ToolLists
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import PromptHandlers
 from server.mcp.resources import ResourceHandlers
-from server.mcp.rounds import Round
-from server.mcp.sampling import sampler_of
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.mcp.wire import utf8_json, utf8_text
 from server.transport.auth import Speaker, speaker_of
-from server.upstream.calling.desk import Desk
-from server.upstream.calling.relay import Relay
 from storage.models import Identity
 from tools.core.client import Sampler
 from tools.core.context import ProgressReporter, RequestContext
@@ -66,7 +65,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     sampler: Sampler | None = None,
     profiles: Profiles | None = None,
     subscriptions: Subscriptions | None = None,
-    desk: Desk | None = None,
+    requests: ClientRequests | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -87,12 +86,12 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         sampler: The way to a model for clients that offer none.
         profiles: What single clients may find and call.
         subscriptions: Tells of changes; None where nothing changes but by what clients do.
-        desk: Takes what other servers ask to the client.
+        requests: Takes what other servers ask to the client.
     """
-    desk = desk or Desk(sessions, identity)
+    requests = requests or ClientRequests(sessions, identity)
     profiles = profiles or Profiles({})
     lists = ToolLists(registry, surface, ready)
-    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, desk, sampler)
+    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, requests, sampler)
     changing = () if subscriptions is None else subscriptions.lists
     server = CribServer(
         name,
@@ -114,7 +113,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         on_completion=prompts.complete,
     )
     server.changing = changing
-    desk.register(server)
+    requests.register(server)
     if subscriptions is not None:
         subscriptions.register(server, lists.forget)
     return server
@@ -138,7 +137,7 @@ class _ToolBridge:
         lists: ToolLists,
         profiles: Profiles,
         sessions: Sessions,
-        desk: Desk,
+        requests: ClientRequests,
         sampler: Sampler | None,
     ) -> None:
         self._registry = registry
@@ -147,7 +146,7 @@ class _ToolBridge:
         self._lists = lists
         self._profiles = profiles
         self._sessions = sessions
-        self._desk = desk
+        self._requests = requests
         self._sampler = sampler
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -178,17 +177,17 @@ class _ToolBridge:
         this_round = Round(params)
         called = params.name, params.arguments or {}
         try:
-            relay = self._desk.relay(ctx, this_round, speaker.identity, called)
+            request = self._requests.open(ctx, this_round, speaker.identity, called)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error))
-        context = self._context(ctx, speaker, relay)
+        context = self._context(ctx, speaker, request)
         try:
             result = await self._manager.execute(*called, context)
-            return _answer(result, relay)
+            return _answer(result, request)
         finally:
-            relay.end()
+            request.end()
 
-    def _context(self, ctx: Context, speaker: Speaker, relay: Relay) -> RequestContext:
+    def _context(self, ctx: Context, speaker: Speaker, request: ClientRequest) -> RequestContext:
         profile = self._profiles.of(ctx)
         conversation = self._sessions.of(ctx, speaker.identity)
         return RequestContext(
@@ -196,21 +195,23 @@ class _ToolBridge:
             _progress_reporter(ctx),
             tool_set=None if profile is None else profile.tool_set,
             bound=speaker.bound,
-            sampler=sampler_of(ctx, relay.this_round) or self._sampler,
-            approver=approver_of(ctx, relay.this_round),
+            sampler=sampler_of(ctx, request.this_round) or self._sampler,
+            approver=approver_of(ctx, request.this_round),
             session_id=conversation.session_id,
             client=conversation.client,
-            relay=relay,
-            repetition=Repetition(relay.stay.finished) if relay.is_modern else None,
+            relay=request,
+            repetition=Repetition(request.suspended.finished) if request.is_modern else None,
         )
 
 
-def _answer(result: ToolResult, relay: Relay) -> types.CallToolResult | types.InputRequiredResult:
-    awaited = relay.awaited()
+def _answer(
+    result: ToolResult, request: ClientRequest
+) -> types.CallToolResult | types.InputRequiredResult:
+    awaited = request.awaited()
     if awaited is not None:
         return awaited
-    if relay.this_round.refusal is not None:
-        raise relay.this_round.refusal
+    if request.this_round.refusal is not None:
+        raise request.this_round.refusal
     try:
         return _call_result(result)
     except InternalError as error:

@@ -1,29 +1,25 @@
-"""The settings file as text: tables of servers are put into it, the rest stays byte for byte."""
+"""The settings file: servers are written into it, and everything else stays as it is."""
 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Comment, Table, Whitespace
+
 from server.settings.settings import SettingsError
-from server.settings.toml_text import toml_table
 
 __all__ = ["ServerTable", "SettingsFile"]
 
-IMPORTED = "# Imported from "
-"""How the comment above a table begins that was not written by a person."""
-
-_HEADER = re.compile(r"[ \t]*\[[ \t]*(?P<key>[^\[\]]*?)[ \t]*\][ \t]*(#.*)?")
-_ANY_HEADER = re.compile(r"[ \t]*\[")
-_UNTOLD = re.compile(r"[ \t]*(#.*)?")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # str.splitlines knows more ends of lines than TOML
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +27,9 @@ class ServerTable:
     """A server to be written.
 
     Attributes:
-        name: What the settings call it.
+        name: Its name in the settings.
         fields: Its settings.
-        comments: Lines above it, the first of which says where it comes from.
+        comments: Lines at its head, such as where it comes from.
     """
 
     name: str
@@ -45,19 +41,17 @@ class SettingsFile:
     """One settings file, read once and written as a whole.
 
     Args:
-        path: Where; it need not be there yet.
+        path: Where it is; it need not exist yet.
 
     Raises:
-        SettingsError: If it cannot be read, or is no TOML.
+        SettingsError: If it cannot be read, or is not TOML.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            data = path.read_bytes() if path.exists() else b""
-            self._text = data.decode("utf-8-sig")
-            self._mark = "\ufeff" if data.startswith(b"\xef\xbb\xbf") else ""
-            self._document = tomllib.loads(self._text)
+            self._text = path.read_bytes().decode() if path.exists() else ""
+            self._values = tomllib.loads(self._text.removeprefix(_BYTE_ORDER_MARK))
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -65,33 +59,32 @@ class SettingsFile:
 
     @property
     def servers(self) -> Mapping[str, Any]:
-        """The servers that it names."""
-        found = self._document.get("servers", {})
+        """The servers in the file, by name."""
+        found = self._values.get("servers", {})
         return found if isinstance(found, dict) else {}
 
     def put(self, tables: list[ServerTable]) -> None:
-        """Writes servers, each in place of the one that has its name, or at the end.
+        """Writes servers, each in place of the one of the same name, or at the end.
 
-        The file becomes readable by its owner alone, as servers have secrets.
+        The file becomes readable by its owner alone, because servers have secrets.
 
         Raises:
             SettingsError: If it cannot be written, or not without changing anything else.
         """
-        text = self._text
-        for table in tables:
-            text = _with(text, table)
-        expected = dict(self._document)
+        expected = dict(self._values)
         expected["servers"] = dict(self.servers) | {each.name: each.fields for each in tables}
         try:
+            text = _with_servers(self._text.removeprefix(_BYTE_ORDER_MARK), tables)
             same = tomllib.loads(text) == expected
-        except tomllib.TOMLDecodeError:
+        except (TOMLKitError, TypeError, ValueError):
             same = False
         if not same:
             raise SettingsError(
-                f"{self.path} cannot be changed safely: it has servers in another form than tables"
-                " [servers.NAME] one after the other. Write them so; nothing was changed."
+                f"{self.path} cannot be changed safely: its servers are not written as tables"
+                " [servers.NAME], one after the other. Write them so; nothing was changed."
             )
-        self._replace(self._mark + text)
+        mark = _BYTE_ORDER_MARK if self._text.startswith(_BYTE_ORDER_MARK) else ""
+        self._replace(mark + text)
 
     def _replace(self, text: str) -> None:
         """Puts a text in place of the file at once; a link to it stays one."""
@@ -115,58 +108,40 @@ class SettingsFile:
             ) from error
 
 
-def _with(text: str, table: ServerTable) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    lines = [*table.comments, *toml_table(f"servers.{table.name}", table.fields)]
-    written = "".join(line + newline for line in lines)
-    before, old, after = _parted(text, table.name)
-    if old:
-        return before + written + after
-    if text and not text.endswith("\n"):
-        text += newline
-    return text + (newline if text.strip() else "") + written
+def _with_servers(text: str, tables: list[ServerTable]) -> str:
+    windows = "\r\n" in text
+    document = tomlkit.parse(text.replace("\r\n", "\n"))
+    servers: Any = document.setdefault("servers", tomlkit.table(is_super_table=True))
+    for each in tables:
+        old = servers.get(each.name)
+        following = _pop_trailing(old) if isinstance(old, Table) else []
+        table = tomlkit.table()
+        for comment in each.comments:
+            table.add(tomlkit.comment(comment))
+        for key, value in sorted(each.fields.items(), key=_is_table):
+            table.add(key, value)
+        for item in following:
+            _last(table).add(item)
+        servers[each.name] = table
+    written = tomlkit.dumps(document)
+    return written.replace("\n", "\r\n") if windows else written
 
 
-def _parted(text: str, name: str) -> tuple[str, str, str]:
-    """What is before a server's tables, these with a comment of ours above, and what is after."""
-    lines = _LINE.findall(text)
-    ours = [index for index in _headers(lines) if _is_of(lines[index], name)]
-    if not ours:
-        return text, "", ""
-    first, last = ours[0], ours[-1]
-    end = next((index for index in _headers(lines) if index > last), len(lines))
-    while end > last + 1 and _UNTOLD.fullmatch(lines[end - 1].rstrip("\r\n")):
-        end -= 1  # comments and blank lines belong to what follows
-    above = first
-    while above and lines[above - 1].startswith("#"):
-        above -= 1
-        if lines[above].startswith(IMPORTED):
-            first = above
-    return "".join(lines[:first]), "".join(lines[first:end]), "".join(lines[end:])
+def _is_table(item: tuple[str, object]) -> bool:
+    return isinstance(item[1], Mapping)
 
 
-def _headers(lines: list[str]) -> Iterator[int]:
-    """Lines that begin a table: they look so, and what is before them is whole.
-
-    What was before the last one is not read again: settings may name a hundred servers.
-    """
-    last = 0
-    for index, line in enumerate(lines):
-        if _ANY_HEADER.match(line):
-            with suppress(tomllib.TOMLDecodeError):
-                tomllib.loads("".join(lines[last:index]))
-                last = index
-                yield index
+def _pop_trailing(table: Table) -> list[Comment | Whitespace]:
+    """Takes the comments and blank lines off a table's end, as they are about what follows it."""
+    body = _last(table).value.body
+    trailing: list[Comment | Whitespace] = []
+    while body and isinstance(item := body[-1][1], Comment | Whitespace):
+        trailing.insert(0, item)
+        body.pop()
+    return trailing
 
 
-def _is_of(line: str, name: str) -> bool:
-    """Whether a table's header is that of a server, or of a table in it."""
-    header = _HEADER.fullmatch(line.rstrip("\r\n"))
-    if header is None:
-        return False
-    try:
-        keys = tomllib.loads(f"{header['key']} = 0")
-    except tomllib.TOMLDecodeError:
-        return False
-    servers = keys.get("servers")
-    return isinstance(servers, dict) and name in servers
+def _last(table: Table) -> Table:
+    """The table in whose text another one ends: itself, or the last one in it."""
+    body = table.value.body
+    return _last(body[-1][1]) if body and isinstance(body[-1][1], Table) else table

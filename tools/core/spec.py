@@ -141,9 +141,7 @@ class ToolSpec:
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
-    customize: Callable[..., ToolSpec] | None = (
-        None  # functions run without Collections
-    )
+    customize: Callable[..., ToolSpec] | None = None  # functions run without Collections
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False

@@ -21,7 +21,7 @@ from server.clients.parsing import parse
 from server.clients.tables import Named, named_servers
 from server.mcp.visible import visible
 from server.settings import SettingsError
-from server.settings.file import IMPORTED, ServerTable, SettingsFile
+from server.settings.file import ServerTable, SettingsFile
 from server.settings.gateway import ServerSettings
 from server.settings.sources import load
 from tools.core.audit.redact import redacted_text
@@ -222,8 +222,8 @@ def _same(there: object, fields: Mapping[str, Any]) -> bool:
 def _table(taken: _Taken, there: Mapping[str, Any]) -> ServerTable:
     old = there.get(taken.name, {})
     kept = {key: old[key] for key in KEPT if key in old}
-    origin = f"{IMPORTED}{taken.named.dialect.title}: {taken.named.name}, {taken.named.file}"
-    to_do = (f"# To do: {each}" for each in taken.translation.to_do)
+    origin = f"Imported from {taken.named.dialect.title}: {taken.named.name}, {taken.named.file}"
+    to_do = (f"To do: {each}" for each in taken.translation.to_do)
     comments = tuple(visible(line) for line in (origin, *to_do))
     return ServerTable(taken.name, {**kept, **taken.translation.fields}, comments)
 

@@ -9,7 +9,7 @@ import anyio.to_thread
 import typer
 
 from server.cli.terminal.screen import forget_typed
-from server.mcp.elicitation import asking_text
+from server.mcp.asking.elicitation import asking_text
 from tools.core.client import Consent, Question
 
 __all__ = ["TerminalApprover", "terminal_approver"]

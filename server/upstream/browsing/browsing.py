@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
+from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.resources import ContextResources
@@ -15,7 +16,6 @@ from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.prompts import GatewayPrompts
 from server.upstream.browsing.resources import GatewayResources
 from server.upstream.browsing.subscriptions import Subscriptions
-from server.upstream.calling.desk import Desk
 from server.upstream.gateway import Gateway
 from storage.models import Identity
 
@@ -42,7 +42,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
     *,
     resources: ContextResources,
     prompts: Prompts,
-    desk: Desk,
+    requests: ClientRequests,
     identity: Identity,
     profiles: Profiles,
     lists: Collection[str],
@@ -53,7 +53,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         gateway: The other servers.
         resources: Our own.
         prompts: The same.
-        desk: Takes what the servers ask to the client.
+        requests: Takes what the servers ask to the client.
         identity: Whose requests these are where no token says it.
         profiles: Who may see which servers.
         lists: Which lists change with the other servers: of tools, prompts and resources.
@@ -63,7 +63,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         profile = profiles.of(ctx)
         return profile is None or profile.tool_set.admits_server(server)
 
-    offers = Offers(gateway, desk, identity, admits)
+    offers = Offers(gateway, requests, identity, admits)
     all_resources = GatewayResources(resources, offers)
     subscriptions = Subscriptions(offers, all_resources, lists)
     gateway.on_change(subscriptions.changed)

@@ -14,12 +14,11 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from server.mcp.rounds import Round
+from server.mcp.asking.client_requests import ClientRequest, ClientRequests
+from server.mcp.asking.rounds import Round
+from server.mcp.meta import with_forwarded_meta
 from server.transport.auth import speaker_of
-from server.upstream.calling.desk import Desk
 from server.upstream.calling.exchange import Exchange
-from server.upstream.calling.meta import with_meta_handed_on
-from server.upstream.calling.relay import Relay
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
 from server.upstream.connections.listing import Listing
@@ -93,16 +92,20 @@ class Offers:
 
     Args:
         gateway: The other servers.
-        desk: Takes what they ask to the client.
+        requests: Takes what they ask to the client.
         identity: Whose requests these are where no token says it.
         admits: Who may see which of them.
     """
 
     def __init__(
-        self, gateway: Gateway, desk: Desk, identity: Identity, admits: Admits = admits_every
+        self,
+        gateway: Gateway,
+        requests: ClientRequests,
+        identity: Identity,
+        admits: Admits = admits_every,
     ) -> None:
         self._gateway = gateway
-        self._desk = desk
+        self._requests = requests
         self._identity = identity
         self._admits = admits
         self._patience_ends: float | None = None
@@ -147,13 +150,14 @@ class Offers:
         return found if found is not None and self._admits(ctx, server) else None
 
     def conversation(self, ctx: Context) -> str:
-        """The conversation of a request, which has its own connections to the servers."""
-        return self._desk.meet(ctx)
+        """The conversation of a request, whose client is known from now on."""
+        self._requests.client_of(ctx)
+        return self._requests.session_of(ctx)
 
     @contextmanager
-    def relayed(
+    def opened(
         self, ctx: Context, params: types.InputResponseRequestParams, name: str
-    ) -> Iterator[Relay]:
+    ) -> Iterator[ClientRequest]:
         """The way to the client of a request, while servers work on it.
 
         Args:
@@ -167,7 +171,7 @@ class Offers:
         identity = speaker_of(ctx, self._identity).identity
         arguments = getattr(params, "arguments", None) or {}
         try:
-            relay = self._desk.relay(ctx, Round(params), identity, (name, arguments))
+            relay = self._requests.open(ctx, Round(params), identity, (name, arguments))
         except ToolError as error:
             raise as_mcp_error("", error) from error
         try:
@@ -177,7 +181,7 @@ class Offers:
 
     async def ask(
         self,
-        relay: Relay,
+        relay: ClientRequest,
         upstream: Upstream,
         request: types.Request[Any, Any],
         result: TypeAdapter[ResultT | types.InputRequiredResult],
@@ -196,7 +200,7 @@ class Offers:
         """
         identity = speaker_of(relay.ctx, self._identity).identity
         context = RequestContext(
-            identity, _reporter(relay.ctx), session_id=self._desk.meet(relay.ctx)
+            identity, _reporter(relay.ctx), session_id=self.conversation(relay.ctx)
         )
         exchange: Exchange[ResultT] = Exchange(upstream, context)
         named = request.method, request.params.model_dump(mode="json", exclude_none=True)
@@ -211,7 +215,7 @@ class Offers:
             return awaited
         except (MCPError, ToolError, ValidationError) as error:
             raise as_mcp_error(upstream.name, error) from error
-        return with_meta_handed_on(answer)
+        return with_forwarded_meta(answer)
 
     async def ask_plainly(
         self,
@@ -232,7 +236,7 @@ class Offers:
             MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
                 the protocol.
         """
-        session_id = self._desk.meet(ctx)
+        session_id = self.conversation(ctx)
         try:
             with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
                 answer = await upstream.ask(
@@ -240,7 +244,7 @@ class Offers:
                 )
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             raise as_mcp_error(upstream.name, error) from error
-        return with_meta_handed_on(answer)
+        return with_forwarded_meta(answer)
 
 
 def _reporter(ctx: Context) -> ProgressReporter:

@@ -79,7 +79,7 @@ class GatewayPrompts:
             return await self._own.get_prompt(ctx, params)
         upstream, own = found
         asked = types.GetPromptRequestParams(name=own, arguments=params.arguments)
-        with self._offers.relayed(ctx, params, params.name) as relay:
+        with self._offers.opened(ctx, params, params.name) as relay:
             return await self._offers.ask(
                 relay, upstream, types.GetPromptRequest(params=asked), _GOT
             )

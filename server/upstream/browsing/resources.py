@@ -9,12 +9,12 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
+from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.paging import DOCUMENTS, page, place_of
 from server.mcp.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
 from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split
-from server.upstream.calling.relay import Relay
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
 
@@ -97,7 +97,7 @@ class GatewayResources:
         if not owners:
             return await self._own.read_resource(ctx, params)
         failure: MCPError | None = None
-        with self._offers.relayed(ctx, params, params.uri) as relay:
+        with self._offers.opened(ctx, params, params.uri) as relay:
             for upstream, own in owners:
                 try:
                     return await self._read(relay, upstream, params.uri, own)
@@ -143,7 +143,7 @@ class GatewayResources:
         return found
 
     async def _read(
-        self, relay: Relay, upstream: Upstream, uri: str, own: str
+        self, relay: ClientRequest, upstream: Upstream, uri: str, own: str
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=own))
         result = await self._offers.ask(relay, upstream, request, _READ)

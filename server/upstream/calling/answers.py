@@ -10,7 +10,7 @@ from typing import Any
 
 import mcp_types as types
 
-from server.upstream.calling.meta import with_meta_handed_on
+from server.mcp.meta import with_forwarded_meta
 from tools.core.result import Media, ToolFailure, ToolResult
 
 __all__ = ["result_of"]
@@ -32,7 +32,7 @@ def result_of(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
         structured = answer.structured_content
     else:
         structured = {}
-    ours = with_meta_handed_on(answer if modern else _for_older(answer))
+    ours = with_forwarded_meta(answer if modern else _for_older(answer))
     media = tuple(_media(answer.content))
     return ToolResult(structured, text, bool(answer.is_error), media, verbatim=ours)
 

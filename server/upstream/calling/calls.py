@@ -8,10 +8,10 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from server.mcp.asking.client_requests import ClientRequest
 from server.upstream.calling.answers import result_of
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.refusals import for_client, no_result, refusal
-from server.upstream.calling.relay import Relay
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
 from tools.core.context import ProgressReporter, RequestContext
@@ -38,7 +38,7 @@ async def call(
         DeadlineError: If it takes too long; the time in which somebody is asked does not count.
         AnswersAwaitedError: If the client has to answer first, and then makes the call again.
     """
-    relay = context.relay if isinstance(context.relay, Relay) else None
+    relay = context.relay if isinstance(context.relay, ClientRequest) else None
     made: Exchange[types.CallToolResult] = Exchange(upstream, context)
 
     def outgoing(report: ProgressReporter | None) -> Outgoing:

@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import mcp_types as types
 
-from server.upstream.calling.parked import ParkedCall
-from server.upstream.calling.patience import Patience
+from server.mcp.asking.channels import BackChannel, Channel, can_ask
+from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.deadline import PausableDeadline
+from server.mcp.asking.suspended import SuspendedCall
 from server.upstream.calling.presenting import UnshowableError, presented
 from server.upstream.calling.questions import Questions
-from server.upstream.calling.relay import Relay
-from server.upstream.calling.ways import BackChannel, Way, can_ask
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
 from tools.core.client import AnswersAwaitedError, digest_of
@@ -68,7 +68,7 @@ class Exchange(Generic[ResultT]):
     def __init__(self, upstream: Upstream, context: RequestContext) -> None:
         self._upstream = upstream
         self._context = context
-        self._patience = Patience(upstream.settings.timeout)
+        self._deadline = PausableDeadline(upstream.settings.timeout)
 
     async def alone(self, request: Request[ResultT]) -> ResultT:
         """Makes it for somebody who cannot be asked."""
@@ -78,56 +78,62 @@ class Exchange(Generic[ResultT]):
         self,
         named: tuple[str, Mapping[str, Any]],
         make: Callable[[ProgressReporter | None], Request[ResultT]],
-        relay: Relay,
+        relay: ClientRequest,
     ) -> ResultT:
-        """Makes it for a client, who is asked in the way of its protocol.
+        """Makes it for a client, who is asked in the channel of its protocol.
 
         Args:
             named: What tells it from others in the same request, with its arguments.
             make: Makes the request, given who hears how far it is.
-            relay: The way to the client.
+            relay: The channel to the client.
         """
         if relay.is_modern and relay.can_be_asked:
             return await self._in_rounds(named, make, relay)
         report = self._context.report_progress if relay.wants_progress else None
         return await self._at_once(make(report), relay)
 
-    async def _at_once(self, request: Request[ResultT], relay: Relay) -> ResultT:
+    async def _at_once(self, request: Request[ResultT], relay: ClientRequest) -> ResultT:
         """Makes it while the client waits, who is asked meanwhile where that can be."""
-        way = BackChannel(relay.ctx, self._patience)
-        return await self._in_time(partial(self._talk, way, partial(self._finish, way, request)))
+        channel = BackChannel(relay.ctx, self._deadline)
+        return await self._in_time(
+            partial(self._talk, channel, partial(self._finish, channel, request))
+        )
 
     async def _in_rounds(
         self,
         named: tuple[str, Mapping[str, Any]],
         make: Callable[[ProgressReporter | None], Request[ResultT]],
-        relay: Relay,
+        relay: ClientRequest,
     ) -> ResultT:
         """Makes it, or goes on with it, for a client that is asked by ending its own request."""
         this_round = relay.this_round
         name, arguments = named
         said = digest_of(f"{self._upstream.name}/{name}", arguments, self._context.identity)
         name = this_round.name_of(said[:DIGEST_CHARACTERS])
-        parked: ParkedCall[ResultT | types.InputRequiredResult] | None = relay.stay.calls.get(name)
-        if parked is None:
-            parked = relay.stay.calls[name] = ParkedCall(relay.stay, relay.ctx, self._patience)
-            request = make(parked.report if relay.wants_progress else None)
+        suspended: SuspendedCall[ResultT | types.InputRequiredResult] | None = (
+            relay.suspended.calls.get(name)
+        )
+        if suspended is None:
+            suspended = relay.suspended.calls[name] = SuspendedCall(
+                relay.suspended, relay.ctx, self._deadline
+            )
+            request = make(suspended.report if relay.wants_progress else None)
             send = partial(self._send, request, *this_round.take(name))
-            talk = partial(self._talk, parked, send)
-            relay.parked.start(parked, partial(self._in_time, talk))
-        answer = await parked.result(relay.ctx, self._context.report_progress, this_round)
+            talk = partial(self._talk, suspended, send)
+            relay.all_suspended.start(suspended, partial(self._in_time, talk))
+        answer = await suspended.result(relay.ctx, self._context.report_progress, this_round)
         if answer is not None:
-            del relay.stay.calls[name]
+            del relay.suspended.calls[name]
         if isinstance(answer, types.InputRequiredResult):
             asked = (answer.input_requests or {}).items()
-            shown = {key: self._presented(parked, each) for key, each in asked}
+            shown = {key: self._presented(suspended, each) for key, each in asked}
             this_round.pass_on(name, shown, answer.request_state)
         elif answer is not None:
             return answer
         raise AnswersAwaitedError(f"The server {self._upstream.name!r} has to be answered first.")
 
     async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
-        with self._patience.scope:
+        with self._deadline.scope:
             return await work()
         raise DeadlineError(
             f"The server {self._upstream.name!r} did not answer within"
@@ -136,21 +142,21 @@ class Exchange(Generic[ResultT]):
         )
 
     async def _talk(
-        self, way: Way | None, ask: Callable[[Connection], Awaitable[AnswerT]]
+        self, channel: Channel | None, ask: Callable[[Connection], Awaitable[AnswerT]]
     ) -> AnswerT:
         """Asks in the conversation; meanwhile the server may ask as well."""
 
         async def question(connection: Connection) -> AnswerT:
             questions = connection.callbacks
-            if way is None or not isinstance(questions, Questions):
+            if channel is None or not isinstance(questions, Questions):
                 return await ask(connection)
-            with questions.during(way):
+            with questions.during(channel):
                 return await ask(connection)
 
         return await self._upstream.ask(self._context.session_id, question)
 
     async def _finish(
-        self, way: Way | None, request: Request[ResultT], connection: Connection
+        self, channel: Channel | None, request: Request[ResultT], connection: Connection
     ) -> ResultT:
         """Calls until there is a result, and answers what a server of 2026-07-28 asks."""
         answers: types.InputResponses | None = None
@@ -160,7 +166,7 @@ class Exchange(Generic[ResultT]):
             if not isinstance(answer, types.InputRequiredResult):
                 return answer
             asked = (answer.input_requests or {}).items()
-            answers = {key: await self._answered(way, each) for key, each in asked}
+            answers = {key: await self._answered(channel, each) for key, each in asked}
             state = answer.request_state
         raise UpstreamError(
             f"The server {self._upstream.name!r} asked more than {MOST_ROUNDS} times in one call."
@@ -186,9 +192,11 @@ class Exchange(Generic[ResultT]):
             f"The server {self._upstream.name!r} put the call off more than {MOST_ROUNDS} times."
         )
 
-    async def _answered(self, way: Way | None, request: types.InputRequest) -> types.InputResponse:
-        shown = self._presented(way, request)
-        answer = (None if way is None else await way.ask(shown)) or _NOBODY
+    async def _answered(
+        self, channel: Channel | None, request: types.InputRequest
+    ) -> types.InputResponse:
+        shown = self._presented(channel, request)
+        answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
         if isinstance(answer, types.ErrorData):
             raise UpstreamError(
                 f"The server {self._upstream.name!r} asked for what the client did not answer: "
@@ -196,8 +204,10 @@ class Exchange(Generic[ResultT]):
             )
         return answer
 
-    def _presented(self, way: Way | None, request: types.InputRequest) -> types.InputRequest:
-        if way is None or not can_ask(way.capabilities, request):
+    def _presented(
+        self, channel: Channel | None, request: types.InputRequest
+    ) -> types.InputRequest:
+        if channel is None or not can_ask(channel.capabilities, request):
             raise UpstreamError(
                 f"The server {self._upstream.name!r} asked for what this client cannot be asked"
                 f" ({request.method})."

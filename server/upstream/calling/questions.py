@@ -4,25 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.server.context import ServerRequestContext
 
-from server.upstream.calling.counterparts import Abilities, Counterpart
-from server.upstream.calling.logs import MOST_AT_ONCE, hears, is_heard, named
+from server.mcp.asking.channels import Channel, can_ask, sent
+from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.asking.known_clients import Abilities, KnownClient
+from server.mcp.logging import MOST_AT_ONCE, hears, is_heard, named
 from server.upstream.calling.presenting import UnshowableError, completed_id, presented
-from server.upstream.calling.ways import Way, can_ask, sent
 from server.upstream.connections.connection import Callbacks
 
-__all__ = ["Questions"]
+__all__ = ["Questions", "questions_of"]
 
 ROOTS_SECONDS = 10.0
 """How long a client may take to say which directories it works in, outside of a call."""
 
 
 _NO_ANSWER = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer is of another kind.")
+
+
+def questions_of(requests: ClientRequests, server: str, session_id: str) -> Questions:
+    """What answers a server in a conversation, made for what its client can be asked now.
+
+    Args:
+        requests: Tells who the client is.
+        server: Name of the server in the settings.
+        session_id: The conversation.
+    """
+    known = requests.clients.get(session_id)
+    made = Questions(
+        server,
+        Abilities() if known is None else known.abilities,
+        partial(requests.clients.get, session_id),
+    )
+    requests.listen(session_id, made)
+    return made
 
 
 class Questions(Callbacks):
@@ -35,7 +55,7 @@ class Questions(Callbacks):
     """
 
     def __init__(
-        self, server: str, made_for: Abilities, counterpart: Callable[[], Counterpart | None]
+        self, server: str, made_for: Abilities, counterpart: Callable[[], KnownClient | None]
     ) -> None:
         self.server = server
         self.handshake = made_for.handshake
@@ -54,7 +74,7 @@ class Questions(Callbacks):
         self.level: types.LoggingLevel | None = None
         self._made_for = made_for
         self._counterpart = counterpart
-        self._ways: list[Way] = []
+        self._channels: list[Channel] = []
         self._telling = 0
         self._wants_roots: ClientSession | None = None
 
@@ -65,13 +85,13 @@ class Questions(Callbacks):
         return now is not None and now.abilities != self._made_for
 
     @contextmanager
-    def during(self, way: Way) -> Iterator[None]:
+    def during(self, channel: Channel) -> Iterator[None]:
         """Has a request be one that the server may ask in, while it works on it."""
-        self._ways.append(way)
+        self._channels.append(channel)
         try:
             yield
         finally:
-            self._ways.remove(way)
+            self._channels.remove(channel)
 
     async def roots_changed(self) -> None:
         """Tells the server, if it asked for them, that the client works in other directories."""
@@ -108,10 +128,10 @@ class Questions(Callbacks):
         except UnshowableError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         with ExitStack() as stack:
-            for way in tuple(self._ways):  # whichever has caused it waits for the answer
-                stack.enter_context(way.patience.paused())
-            tried: list[Way] = []
-            while (found := self._way_for(request, tried)) is not None:
+            for channel in tuple(self._channels):  # whichever has caused it waits for the answer
+                stack.enter_context(channel.deadline.paused())
+            tried: list[Channel] = []
+            while (found := self._channel_for(request, tried)) is not None:
                 answer = await found.ask(shown)
                 if answer is not None:
                     return answer
@@ -124,14 +144,14 @@ class Questions(Callbacks):
             message="No request is under way whose client can be asked this.",
         )
 
-    def _way_for(self, request: types.InputRequest, tried: list[Way]) -> Way | None:
+    def _channel_for(self, request: types.InputRequest, tried: list[Channel]) -> Channel | None:
         """The newest request whose client can be asked and was not yet.
 
         A question does not say which request it belongs to. All that are under way here are of one
         conversation, so it reaches the right client whichever is taken; the newest has most
         probably caused it, and its client has waited shortest.
         """
-        untried = (each for each in reversed(self._ways) if each not in tried)
+        untried = (each for each in reversed(self._channels) if each not in tried)
         return next((each for each in untried if can_ask(each.capabilities, request)), None)
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
@@ -161,7 +181,7 @@ class Questions(Callbacks):
             await self._tell_outside(known, told)
 
     def _newest_request(self) -> ServerRequestContext[Any, Any] | None:
-        return next((each.ctx for each in reversed(self._ways) if each.ctx is not None), None)
+        return next((each.ctx for each in reversed(self._channels) if each.ctx is not None), None)
 
     async def _tell(
         self, ctx: ServerRequestContext[Any, Any], message: types.ServerNotification
@@ -174,7 +194,7 @@ class Questions(Callbacks):
         finally:
             self._telling -= 1
 
-    async def _tell_outside(self, known: Counterpart, message: types.ServerNotification) -> None:
+    async def _tell_outside(self, known: KnownClient, message: types.ServerNotification) -> None:
         if known.session is None or self._telling >= MOST_AT_ONCE:
             return
         self._telling += 1

@@ -8,9 +8,9 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
+from server.mcp.asking.channels import can_ask
 from server.mcp.wire import utf8_text
 from server.upstream.calling.presenting import UnshowableError, presented_page
-from server.upstream.calling.ways import can_ask
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 
 __all__ = ["for_client", "no_result", "refusal"]

@@ -61,17 +61,15 @@ def test_the_tables_of_one_server_are_found_and_all_else_stays(tmp_path: Path) -
     SettingsFile(path).put([ServerTable("a", {"command": "y"})])
     before, _, after = TRICKY.partition('# of a\n[servers.a]  # here\ncommand = "x"')
     rest = after[after.index("\n# of b") :]
-    expected = before + '# of a\n[servers.a]\ncommand = "y"\n' + rest
+    expected = before + '# of a\n[servers.a]  # here\ncommand = "y"\n' + rest
     assert path.read_bytes().decode() == expected
 
 
-def test_tables_of_one_server_with_another_between_them_are_left_alone(tmp_path: Path) -> None:
+def test_tables_of_one_server_with_another_between_them_become_one(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    written = '[servers.a]\ncommand = "x"\n[log]\nlevel = "INFO"\n[servers.a.env]\nX = "1"\n'
-    path.write_text(written)
-    with pytest.raises(SettingsError, match="nothing was changed"):
-        SettingsFile(path).put([ServerTable("a", {"command": "y"})])
-    assert path.read_text() == written
+    path.write_text('[servers.a]\ncommand = "x"\n[log]\nlevel = "INFO"\n[servers.a.env]\nX = "1"\n')
+    SettingsFile(path).put([ServerTable("a", {"command": "y"})])
+    assert path.read_text() == '[servers.a]\ncommand = "y"\n[log]\nlevel = "INFO"\n'
 
 
 def test_a_server_is_added_to_those_that_stand_in_dotted_keys(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_server_that_is_there_gives_way_only_when_told(
     assert cli(*command, "--replace").code == 0
     text = settings.read_text()
     assert servers(settings) == {"a": {"deny": ["rm_*"], "command": "new", "args": ["\t"]}}
-    assert text.startswith("# above\n# Imported from Cursor: a, ")
+    assert text.startswith("# above\n[servers.a]\n# Imported from Cursor: a, ")
     assert text.endswith('# below\n[log]\nlevel = "DEBUG"\n')
     again = settings.read_bytes()
     assert "it is there already" in (ended := cli(*command)).out

@@ -6,7 +6,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.upstream.calling.patience import Patience
+from server.mcp.asking.deadline import PausableDeadline
 from server.upstream.calling.presenting import UnshowableError, presented
 
 
@@ -70,10 +70,10 @@ def test_what_is_answered_stays_and_what_only_tells_is_made_visible() -> None:
 
 @pytest.mark.anyio
 async def test_time_stands_still_until_the_last_open_question_is_answered() -> None:
-    patience = Patience(60)
-    until = patience.scope.deadline
-    with patience.paused():
-        with patience.paused():
-            assert patience.scope.deadline == float("inf")
-        assert patience.scope.deadline == float("inf")
-    assert until <= patience.scope.deadline <= anyio.current_time() + 60
+    deadline = PausableDeadline(60)
+    until = deadline.scope.deadline
+    with deadline.paused():
+        with deadline.paused():
+            assert deadline.scope.deadline == float("inf")
+        assert deadline.scope.deadline == float("inf")
+    assert until <= deadline.scope.deadline <= anyio.current_time() + 60

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not landlock_abi(), reason="Linux with Landlock 
 OPENS = """
 import os, sys
 sys.path.append(sys.argv[1])
-from tools.sandbox.processes import privileges, seccomp
+from tools.sandbox.processes.kernel import privileges, seccomp
 seccomp.landlock_abi = lambda: int(sys.argv[2])
 privileges.forbid_new_privileges()
 if sys.argv[3] == "filtered":

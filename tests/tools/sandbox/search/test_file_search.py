@@ -298,7 +298,7 @@ def workers() -> list[int]:
     """The worker processes that this process has started and that still run."""
     command = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(os.getpid())]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "filesearch.worker" in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "search.worker" in line]
 
 
 @pytest.mark.anyio

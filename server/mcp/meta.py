@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import mcp_types as types
 
-__all__ = ["asks_for_progress", "handed_on", "with_meta_handed_on"]
+__all__ = ["asks_for_progress", "forwarded", "with_forwarded_meta"]
 
 _BETWEEN_NEIGHBOURS = "io.modelcontextprotocol/"
 """What the keys begin with that are between two neighbours (schema 2026-07-28)."""
@@ -21,7 +21,7 @@ def asks_for_progress(meta: Mapping[str, Any] | None) -> bool:
     return not _PROGRESS.isdisjoint(meta or {})
 
 
-def handed_on(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+def forwarded(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     """What of it concerns the other end."""
     return {
         key: value
@@ -30,8 +30,8 @@ def handed_on(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def with_meta_handed_on(result: ResultT) -> ResultT:
+def with_forwarded_meta(result: ResultT) -> ResultT:
     """A result of another server as one of ours: to the client it comes from here."""
     if not result.meta:
         return result
-    return result.model_copy(update={"meta": handed_on(result.meta) or None})
+    return result.model_copy(update={"meta": forwarded(result.meta) or None})

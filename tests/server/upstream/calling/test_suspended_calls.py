@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from server.app import App
-from server.upstream.calling.parked import MOST
+from server.mcp.asking.suspended import MOST
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,7 @@ async def test_a_call_whose_client_does_not_come_back_is_given_up(
     app_of: AppOf, client_of: ClientOf, journal: Any
 ) -> None:
     async with app_of() as app, client_of(app, "modern", elicitation_callback=never) as client:
-        app.desk.parked.seconds = 0.05
+        app.requests.suspended.seconds = 0.05
         brought = answered(await round_of(client))
         await journal.tells("gave up asking")
         assert is_too_late(await round_of(client, **brought))

@@ -36,7 +36,7 @@ class Round:
         answers: What the client answered, by the keys of the questions.
         state: What the tool handed over when it asked.
         tickets: The questions to the person that belong to this call.
-        stay: Names what is kept here of earlier rounds; empty where nothing is.
+        suspension: Names what is kept here of earlier rounds; empty where nothing is.
         handed: What other servers handed over when they asked, by the calls that they asked in.
         refusal: The error with which the call is answered, where the client acts on it itself.
 
@@ -49,7 +49,7 @@ class Round:
         self.answers = params.input_responses or {}
         self.state = str(said.get("state", ""))
         self.tickets = [each for each in _listed(said.get("tickets")) if isinstance(each, str)]
-        self.stay = _text(said.get("stay"))
+        self.suspension = _text(said.get("suspension"))
         self.handed = {name: _Handed.of(each) for name, each in _pairs(said.get("upstream"))}
         self.refusal: MCPError | None = None
         self._requests: dict[str, types.InputRequest] = {}
@@ -104,7 +104,7 @@ class Round:
         said = {
             "state": self.state,
             "tickets": self.tickets,
-            "stay": self.stay,
+            "suspension": self.suspension,
             "upstream": {name: [each.state, each.keys] for name, each in self.handed.items()},
         }
         state = json.dumps({key: value for key, value in said.items() if value})

@@ -1,7 +1,7 @@
 """The person at the client, asked through the protocol.
 
 Until 2025-11-25 the server sends `elicitation/create` in the middle of a call. From 2026-07-28 on
-it ends the call and is called again (`server.mcp.rounds`). Both carry a form with one question
+it ends the call and is called again (see `rounds`). Both carry a form with one question
 (https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation).
 """
 
@@ -18,7 +18,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from server.mcp.rounds import Round
+from server.mcp.asking.rounds import Round
 from server.mcp.visible import visible, visible_lines
 from server.mcp.wire import utf8_text
 from tools.core.client import AnswersAwaitedError, Approver, Consent, Question

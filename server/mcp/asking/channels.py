@@ -1,4 +1,4 @@
-"""Ways: how the client of a request is asked what another server wants to know."""
+"""Channels: how the client of a request is asked what another server wants to know."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from server.upstream.calling.patience import Patience
+from server.mcp.asking.deadline import PausableDeadline
 
-__all__ = ["ANSWER_SECONDS", "BackChannel", "Way", "answer_type", "can_ask", "fits", "sent"]
+__all__ = ["ANSWER_SECONDS", "BackChannel", "Channel", "answer_type", "can_ask", "fits", "sent"]
 
 ANSWER_SECONDS = 600.0
 """How long a person may think."""
 
 
-class Way(Protocol):
-    """The way to the client of one request.
+class Channel(Protocol):
+    """The channel to the client of one request.
 
     Attributes:
         capabilities: What the client can be asked.
         ctx: The request; None while its client has to make it again.
-        patience: How long its server may work on it.
+        deadline: How long its server may work on it.
     """
 
     @property
@@ -34,7 +34,7 @@ class Way(Protocol):
     def ctx(self) -> ServerRequestContext[Any, Any] | None: ...  # noqa: D102  # the same
 
     @property
-    def patience(self) -> Patience: ...  # noqa: D102  # the same
+    def deadline(self) -> PausableDeadline: ...  # noqa: D102  # the same
 
     async def ask(
         self, request: types.InputRequest
@@ -47,18 +47,18 @@ class BackChannel:
 
     Args:
         ctx: The request.
-        patience: Stands still meanwhile.
+        deadline: Stands still meanwhile.
     """
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
+    def __init__(self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline) -> None:
         able = ctx.session.can_send_request
         self.capabilities = ctx.session.client_capabilities if able else None
         self.ctx = ctx
-        self.patience = patience
+        self.deadline = deadline
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """What the client answers; an error if it does not."""
-        with self.patience.paused():
+        with self.deadline.paused():
             return await sent(self.ctx.session, request, related=self.ctx.request_id)
 
 

@@ -1,4 +1,4 @@
-"""Parked calls: their server waits for an answer, and their client has to make the call again.
+"""Suspended calls: their server waits for an answer, and their client has to make the call again.
 
 A server of the older protocols asks in the middle of its call; a client of protocol 2026-07-28 is
 asked by ending the call, and makes it again with the answers. Meanwhile the call goes on here. What
@@ -19,15 +19,15 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.rounds import Round
-from server.upstream.calling.patience import Patience
-from server.upstream.calling.ways import fits
+from server.mcp.asking.channels import fits
+from server.mcp.asking.deadline import PausableDeadline
+from server.mcp.asking.rounds import Round
 from storage.models import Identity
 from tools.core.context import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
-__all__ = ["ParkedCall", "ParkedCalls", "Stay"]
+__all__ = ["SuspendedCall", "SuspendedRequest", "SuspendedRequests"]
 
 MOST = 16
 """Calls of one person that may wait at once; the one that waits longest gives way."""
@@ -38,7 +38,7 @@ RETURN_SECONDS = 600.0
 OutcomeT = TypeVar("OutcomeT")
 
 
-class Stay:
+class SuspendedRequest:
     """What is kept of a call until its client makes it again.
 
     A question of another server does not say in which of the calls within this one it is asked, so
@@ -57,7 +57,7 @@ class Stay:
     def __init__(self, identity: Identity, digest: str) -> None:
         self.identity = identity
         self.digest = digest
-        self.calls: dict[str, ParkedCall[Any]] = {}
+        self.calls: dict[str, SuspendedCall[Any]] = {}
         self.finished: dict[str, ToolResult] = {}
         self.changed = anyio.Event()
         self.waiting = anyio.CancelScope()
@@ -126,25 +126,30 @@ _NO_ANSWER = types.ErrorData(
 )
 
 
-class ParkedCall(Generic[OutcomeT]):
+class SuspendedCall(Generic[OutcomeT]):
     """A call that goes on while its client is away; the way to that client as well.
 
     Args:
-        stay: What it is a part of.
+        request: What it is a part of.
         ctx: The request that began it.
-        patience: Its time.
+        deadline: Its time.
 
     Attributes:
         ctx: The request that waits for it now; None while the client is away.
         capabilities: What the client can be asked.
-        patience: Its time.
+        deadline: Its time.
     """
 
-    def __init__(self, stay: Stay, ctx: ServerRequestContext[Any, Any], patience: Patience) -> None:
+    def __init__(
+        self,
+        request: SuspendedRequest,
+        ctx: ServerRequestContext[Any, Any],
+        deadline: PausableDeadline,
+    ) -> None:
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.capabilities = ctx.session.client_capabilities
-        self.patience = patience
-        self._stay = stay
+        self.deadline = deadline
+        self._request = request
         self._scope = anyio.CancelScope()
         self._report: ProgressReporter | None = None
         self._outcome: OutcomeT | None = None
@@ -159,13 +164,13 @@ class ParkedCall(Generic[OutcomeT]):
                 self._error = error
         if self._scope.cancelled_caught:
             self._error = UnavailableError("The call was given up.")
-        self._stay.wake()
+        self._request.wake()
 
     async def ask(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData | None:
         """What the client answers when it comes back; None if it will not."""
-        return await self._stay.ask(request)
+        return await self._request.ask(request)
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
         """Tells the request that waits how far the call is."""
@@ -190,9 +195,9 @@ class ParkedCall(Generic[OutcomeT]):
             while self._outcome is None:
                 if self._error is not None:
                     raise self._error
-                if self._stay.put(this_round):
+                if self._request.put(this_round):
                     return None
-                await self._stay.changed.wait()
+                await self._request.changed.wait()
         except anyio.get_cancelled_exc_class():
             self.cancel()
             raise
@@ -205,7 +210,7 @@ class ParkedCall(Generic[OutcomeT]):
         self._scope.cancel()
 
 
-class ParkedCalls:
+class SuspendedRequests:
     """Keeps calls whose clients have to come back.
 
     Attributes:
@@ -215,7 +220,7 @@ class ParkedCalls:
     def __init__(self) -> None:
         self.seconds = RETURN_SECONDS
         self._group: TaskGroup | None = None
-        self._stays: OrderedDict[str, Stay] = OrderedDict()
+        self._kept: OrderedDict[str, SuspendedRequest] = OrderedDict()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -226,7 +231,7 @@ class ParkedCalls:
             self._group = None
             group.cancel_scope.cancel()
 
-    def start(self, call: ParkedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
+    def start(self, call: SuspendedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
         """Begins a call.
 
         Raises:
@@ -234,7 +239,7 @@ class ParkedCalls:
         """
         self._running.start_soon(call.run, work)
 
-    def stay(self, name: str, identity: Identity, digest: str) -> Stay:
+    def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
         """What was kept of a call, or what may be kept of one that is new.
 
         Args:
@@ -246,29 +251,29 @@ class ParkedCalls:
             UnavailableError: If nothing of that name is kept of this very call.
         """
         if not name:
-            return Stay(identity, digest)
-        found = self._stays.get(name)
+            return SuspendedRequest(identity, digest)
+        found = self._kept.get(name)
         if found is None or (found.identity, found.digest) != (identity, digest):
             raise UnavailableError(
                 "These answers come too late: the call that asked for them was given up, or"
                 " Toolcrib was started anew. What it had done until then is done.",
                 next_actions=["Look at what it did, then make the call again, without answers."],
             )
-        del self._stays[name]
+        del self._kept[name]
         found.waiting.cancel()
         return found
 
-    def keep(self, stay: Stay) -> str:
+    def keep(self, request: SuspendedRequest) -> str:
         """Keeps it until the client comes back or its time is over; returns its name."""
-        if not (stay.calls or stay.finished):
+        if not (request.calls or request.finished):
             return ""
-        own = [name for name, each in self._stays.items() if each.identity == stay.identity]
+        own = [name for name, each in self._kept.items() if each.identity == request.identity]
         for name in own[: max(len(own) - MOST + 1, 0)]:
             self._drop(name)
         name = secrets.token_urlsafe(16)
-        self._stays[name] = stay
-        stay.waiting = anyio.CancelScope()
-        self._running.start_soon(self._expire, name, stay)
+        self._kept[name] = request
+        request.waiting = anyio.CancelScope()
+        self._running.start_soon(self._expire, name, request)
         return name
 
     @property
@@ -277,13 +282,13 @@ class ParkedCalls:
             raise UnavailableError("No call can wait for answers now: Toolcrib is ending.")
         return self._group
 
-    async def _expire(self, name: str, stay: Stay) -> None:
-        with stay.waiting:
+    async def _expire(self, name: str, request: SuspendedRequest) -> None:
+        with request.waiting:
             await anyio.sleep(self.seconds)
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        dropped = self._stays.pop(name, None)
+        dropped = self._kept.pop(name, None)
         if dropped is not None:
             dropped.waiting.cancel()
             dropped.end()

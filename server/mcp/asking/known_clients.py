@@ -1,4 +1,4 @@
-"""Counterparts: what is known of the client of each conversation, for the servers behind us."""
+"""KnownClients: what is known of the client of each conversation, for the servers behind us."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-__all__ = ["Abilities", "Counterpart", "Counterparts"]
+__all__ = ["Abilities", "KnownClient", "KnownClients"]
 
 MOST = 1_000
 """Conversations that are kept in mind, as `server.mcp.sessions` does."""
@@ -53,7 +53,7 @@ class Abilities:
 
 
 @dataclass(slots=True)
-class Counterpart:
+class KnownClient:
     """The client of a conversation.
 
     Attributes:
@@ -67,21 +67,21 @@ class Counterpart:
     level: types.LoggingLevel | None = None
 
 
-class Counterparts:
+class KnownClients:
     """Keeps in mind what clients said of themselves; those longest silent are forgotten first."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Counterpart] = OrderedDict()
+        self._known: OrderedDict[str, KnownClient] = OrderedDict()
         self._first: dict[str, anyio.Event] = {}
 
-    def get(self, session_id: str) -> Counterpart | None:
+    def get(self, session_id: str) -> KnownClient | None:
         """What is known of the client of a conversation; None if it said nothing yet."""
         return self._known.get(session_id)
 
-    def note(self, session_id: str, ctx: ServerRequestContext[Any, Any]) -> Counterpart:
+    def note(self, session_id: str, ctx: ServerRequestContext[Any, Any]) -> KnownClient:
         """Takes note of who asks."""
         abilities = Abilities.of(ctx.session)
-        found = self._known.setdefault(session_id, Counterpart(abilities))
+        found = self._known.setdefault(session_id, KnownClient(abilities))
         found.abilities = abilities
         found.session = ctx.session if abilities.handshake else None
         self._known.move_to_end(session_id)
@@ -91,7 +91,7 @@ class Counterparts:
             waiting.set()
         return found
 
-    async def met(self, session_id: str) -> None:
+    async def wait_for(self, session_id: str) -> None:
         """Waits for the first word of a conversation's client, for a second at most."""
         if session_id not in self._known:
             with anyio.move_on_after(FIRST_WORD):

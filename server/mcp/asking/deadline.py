@@ -1,4 +1,4 @@
-"""Patience: a deadline that stands still while somebody is asked."""
+"""PausableDeadline: a deadline that stands still while somebody is asked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 import anyio
 
-__all__ = ["Patience"]
+__all__ = ["PausableDeadline"]
 
 
-class Patience:
+class PausableDeadline:
     """How long a server may work on a call: the time in which a person thinks is not its own.
 
     Made where the work begins; entered by whoever waits for it.

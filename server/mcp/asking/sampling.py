@@ -18,7 +18,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from server.mcp.rounds import Round
+from server.mcp.asking.rounds import Round
 from server.mcp.wire import utf8_text
 from tools.core.client import AnswersAwaitedError, Prompt, Reply
 

@@ -1,0 +1,1 @@
+"""Questions to clients, in both eras of the protocol, and the requests that they belong to."""
