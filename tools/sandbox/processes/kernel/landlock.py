@@ -16,7 +16,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from tools.sandbox.processes.kernel.kernel import syscall
+from tools.sandbox.processes.kernel.syscalls import syscall
 
 __all__ = ["SCOPES_SIGNALS", "PathRules", "keep_signals_inside", "landlock_abi"]
 

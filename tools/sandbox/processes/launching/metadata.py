@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
-from tools.sandbox.processes.kernel.kernel import syscall
-from tools.sandbox.processes.kernel.syscall_numbers import NUMBERS
+from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
 __all__ = ["MetadataChanges", "resolved"]
 
