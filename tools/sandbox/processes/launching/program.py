@@ -8,7 +8,6 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -191,7 +190,7 @@ class Program:
         return await asyncio.shield(self._ending)
 
     async def kill(self) -> None:
-        """Ends it with everything that it has started."""
+        """Ends it with everything that it has started; returns when nothing is left."""
         await self._process.kill()
         await self.wait()
 
@@ -209,22 +208,6 @@ class Program:
             self.notes += await finish()
 
 
-class _Readable(Protocol):
-    """A started program, confined or not."""
-
-    @property
-    def stdout(self) -> int: ...
-
-    @property
-    def stderr(self) -> int: ...
-
-    async def wait(self) -> int: ...
-
-    async def kill(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Completed:
     """How a program ended.
@@ -239,7 +222,7 @@ class Completed:
 
 
 async def communicate(
-    program: _Readable, stdout: _Sink, stderr: _Sink, *, seconds: float
+    program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink, *, seconds: float
 ) -> Completed:
     """Reads what a program writes until it has ended, or ends it at its deadline.
 
