@@ -186,7 +186,7 @@ async def bash_output(
         Field(
             ge=-(2**53),
             le=2**53,
-            description="Bytes before it, -N for the last N; default: what was not yet told",
+            description="Bytes before it, -N for the last N; default: what was not yet returned",
         ),
     ] = None,
 ) -> JobOutput:
