@@ -10,9 +10,9 @@ import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.plan import Confinement, ProtectedPathFinder
+from tools.sandbox.processes.confinement.plan import Confinement, Plan, ProtectedPathFinder
 from tools.sandbox.processes.confinement.probe import Probe
-from tools.sandbox.processes.models import Level, SandboxMode
+from tools.sandbox.processes.models import Level, Prepared, SandboxMode
 
 __all__ = ["LevelFinding", "Levels", "Unconfined"]
 
@@ -46,6 +46,10 @@ class Unconfined(Confinement):
     def describe(self) -> str:
         """Returns that nothing confines."""
         return "no confinement"
+
+    def prepare(self, plan: Plan) -> Prepared:
+        """Starts the plan as it is."""
+        return plan.prepared()
 
 
 class Levels:

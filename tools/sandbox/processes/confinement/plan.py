@@ -130,7 +130,7 @@ class Plan:
 
 
 class Confinement:
-    """A way to confine processes: the base of all, which confines nothing."""
+    """A way to confine processes: the base of all."""
 
     level: Level
 
@@ -158,7 +158,7 @@ class Confinement:
 
     def prepare(self, plan: Plan) -> Prepared:
         """Makes of a plan what the launcher starts."""
-        return plan.prepared()
+        raise NotImplementedError
 
 
 def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
