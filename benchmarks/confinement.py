@@ -25,7 +25,7 @@ from pathlib import Path
 import anyio
 
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement.reach import find_reach
+from tools.sandbox.processes.confinement.plan import find_visible_paths
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Command, LandlockRules, Limits, Prepared, SandboxMode
@@ -82,7 +82,9 @@ async def measure(root: Path, runs: int) -> tuple[float, list[Report]]:
     Returns:
         Milliseconds of the first start, and a report of each way.
     """
-    rules = LandlockRules(readable=("/proc", *find_reach([]).readable), writable=(str(root),))
+    rules = LandlockRules(
+        readable=("/proc", *find_visible_paths([]).readable), writable=(str(root),)
+    )
     unconfined = Prepared(argv=ARGV, cwd=str(root), environment={"PATH": "/usr/bin:/bin"})
     confined = Prepared(
         argv=ARGV, cwd=str(root), environment=unconfined.environment, landlock=rules
@@ -125,9 +127,9 @@ def _processes(root: Path, search_path: str) -> Processes:
 
 async def _run_whole(processes: Processes) -> None:
     program = await processes.start(Command(argv=ARGV))
-    ending = await program.wait()
+    code = await program.wait()
     await program.aclose()
-    assert ending.exit_code == 0
+    assert code == 0
 
 
 async def _samples(
@@ -153,9 +155,9 @@ async def _timed(start: Callable[[], Awaitable[object]]) -> float:
 
 async def _run(launcher: Launcher, prepared: Prepared) -> None:
     running = await launcher.start(prepared)
-    ending = await running.wait()
+    code = await running.wait()
     await running.aclose()
-    assert ending.exit_code == 0
+    assert code == 0
 
 
 if __name__ == "__main__":

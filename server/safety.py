@@ -117,8 +117,10 @@ def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
 
 def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
     """What starts programs, confined as the settings require."""
-    from tools.sandbox.processes.confinement.variables import chosen_variables  # noqa: PLC0415  # the same
-    from tools.sandbox.processes.processes import Processes  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.processes.processes import (  # noqa: PLC0415  # imported on first use
+        Processes,
+        inherited_variables,
+    )
 
     wanted = settings.system
     return Processes(
@@ -132,7 +134,7 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
             processes=wanted.processes,
             file_bytes=wanted.file_mb * 1_000_000,
         ),
-        environment=chosen_variables(environ, wanted.environment),
+        environment=inherited_variables(environ, wanted.environment),
         readable=wanted.readable,
         network=wanted.network,
         sandbox=make_sandbox(settings, settings.root),

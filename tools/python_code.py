@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.processes.models import Command
-from tools.sandbox.processes.transcript import MOST_SECONDS, Transcript, transcribed
+from tools.sandbox.processes.transcript import MOST_SECONDS, Transcript, run_to_completion
 
 __all__ = ["execute_python_code"]
 
@@ -38,8 +38,8 @@ def run():
         sys.exit(1)
 run()
 """
-"""What the interpreter is started with. It reads the code from its standard input, which is empty
-then, and shows the value of a last expression as the interpreter's prompt does."""
+"""The program of the interpreter: it reads the code from its standard input, which is empty then,
+and shows the value of a last expression as the interpreter's prompt does."""
 
 
 def _encodable(code: str) -> str:
@@ -70,7 +70,7 @@ async def execute_python_code(
     ] = 60,
 ) -> Transcript:
     """Runs Python code in a new process beneath the root, confined; nothing is kept of it."""
-    return await transcribed(
+    return await run_to_completion(
         context.machine.processes,
         Command(
             argv=(sys.executable, "-I", "-u", "-X", "utf8", "-c", BOOT),

@@ -15,20 +15,20 @@ from tools.sandbox.processes.transcript import (
     MOST_SECONDS,
     State,
     Transcript,
-    harmless,
-    transcribed,
+    run_to_completion,
+    visible_controls,
 )
 
 __all__ = ["JobEnded", "JobOutput", "ShellTranscript", "bash", "bash_kill", "bash_output"]
 
 OUTPUT_BYTES = 20_000
-"""Of a job's output, at most, in one answer."""
+"""Bytes of a job's output in one result at most."""
 
-PLACES = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
+SHELL_PATH = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
-def _writable(text: str) -> str:
-    """A text that a program can be given."""
+def _passable(text: str) -> str:
+    """Returns a text that can be passed to a program."""
     if "\0" in text:
         raise ValueError("send no NUL character; no program can be given one.")
     try:
@@ -38,7 +38,7 @@ def _writable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Field(max_length=30_000), AfterValidator(_writable)]
+Text = Annotated[str, Field(max_length=30_000), AfterValidator(_passable)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 JobId = Annotated[str, Field(min_length=1, max_length=64, description="As bash answered it")]
 
@@ -47,13 +47,13 @@ class ShellTranscript(Transcript):
     """What a command wrote, and how it ended.
 
     Attributes:
-        job_id: Names it where it runs in the background; else null.
+        job_id: Its identifier where it runs in the background; else null.
     """
 
     job_id: str | None = None
 
     def to_text(self) -> str:
-        """As of any program; of one in the background, how to ask about it."""
+        """Returns the text of any program; for one in the background, how to ask about it."""
         if self.job_id is None:
             return super().to_text()
         lines = [f"[running as job {self.job_id}; sandbox: {self.sandbox}]"]
@@ -75,7 +75,7 @@ class JobOutput(BaseModel):
         state: Whether it runs, has ended, or was ended after a day.
         exit_code: As a shell has it; null while it runs.
         sandbox: What confines it.
-        notes: What to know besides.
+        notes: What else to know.
     """
 
     job_id: str
@@ -90,7 +90,7 @@ class JobOutput(BaseModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """A line that says how it stands, then the part."""
+        """Returns a line with its state, then the part."""
         code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         more = "; there is more" if self.more else ""
         place = f"bytes {self.first} to {self.next}{more}"
@@ -98,11 +98,11 @@ class JobOutput(BaseModel):
         if self.lost:
             lines.append(f"[{self.lost} bytes before are no longer kept]")
         lines += [f"[{note}]" for note in self.notes]
-        return "\n".join([*lines, harmless(self.output).removesuffix("\n")]).rstrip("\n")
+        return "\n".join([*lines, visible_controls(self.output).removesuffix("\n")]).rstrip("\n")
 
 
 class JobEnded(BaseModel):
-    """A job that runs no more.
+    """A job that has ended.
 
     Attributes:
         job_id: The job.
@@ -117,7 +117,7 @@ class JobEnded(BaseModel):
     exit_code: int | None
 
     def to_text(self) -> str:
-        """One line."""
+        """Returns one line."""
         done = "Ended" if self.was_running else "It had ended before:"
         return f"{done} job {self.job_id} ({self.state}, exit code {self.exit_code})"
 
@@ -145,7 +145,7 @@ async def bash(
     run_in_background: Annotated[bool, Field(description="Answers at once with a job_id")] = False,
 ) -> ShellTranscript:
     """Runs a shell command beneath the root, confined, without input or a terminal."""
-    shell = shutil.which("bash", path=PLACES)
+    shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
     started = Command(
         argv=(shell or "/bin/sh", *options, "-c", command), cwd=cwd, environment=env or {}
@@ -163,13 +163,13 @@ async def bash(
             notes=[*notes, *job.notes],
             job_id=job.id,
         )
-    found = await transcribed(
+    transcript = await run_to_completion(
         context.machine.processes,
         started,
         seconds=timeout_seconds,
         report=context.report_progress,
     )
-    return ShellTranscript(**{**dict(found), "notes": [*notes, *found.notes]})
+    return ShellTranscript(**{**dict(transcript), "notes": [*notes, *transcript.notes]})
 
 
 @tool(
@@ -186,7 +186,7 @@ async def bash_output(
         Field(
             ge=-(2**53),
             le=2**53,
-            description="Bytes before it, -N for the last N; default: what was not yet told",
+            description="Bytes before it, -N for the last N; default: what was not yet returned",
         ),
     ] = None,
 ) -> JobOutput:
@@ -194,9 +194,9 @@ async def bash_output(
     job = context.machine.jobs.find(context.identity.user_id, job_id)
     is_running = job.is_running
     part = job.output.part(
-        job.told if since is None else since, OUTPUT_BYTES, is_all=not is_running
+        job.returned if since is None else since, OUTPUT_BYTES, is_complete=not is_running
     )
-    job.told = part.next
+    job.returned = part.next
     return JobOutput(
         job_id=job.id,
         output=part.text,

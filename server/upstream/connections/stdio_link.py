@@ -24,7 +24,7 @@ from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, said_last
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.running import Running
+from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 
 __all__ = ["Program", "StdioLink"]
@@ -138,7 +138,7 @@ class StdioLink(Link):
             with anyio.CancelScope(shield=True):
                 await running.aclose()
 
-    async def _start(self) -> tuple[Running, int]:
+    async def _start(self) -> tuple[SupervisedProcess, int]:
         readable, entry = os.pipe()
         try:
             running = await self._launcher.start(self._program.prepared(), stdin=readable)
@@ -149,7 +149,7 @@ class StdioLink(Link):
             os.close(readable)
         return running, entry
 
-    async def _stop(self, running: Running, entry: int, outlet: Outlet) -> None:
+    async def _stop(self, running: SupervisedProcess, entry: int, outlet: Outlet) -> None:
         """As the protocol has it: its input is closed, it is told to end, it is ended."""
         with anyio.move_on_after(FLUSH_SECONDS):
             await outlet.drained()
@@ -164,8 +164,8 @@ class StdioLink(Link):
         with anyio.move_on_after(TERMINATE_SECONDS):
             await running.wait()
 
-    async def _wait(self, running: Running) -> None:
-        self._exit_code = (await running.wait()).exit_code
+    async def _wait(self, running: SupervisedProcess) -> None:
+        self._exit_code = await running.wait()
         self._left.set()
 
     async def _read(self, descriptor: int) -> AsyncGenerator[SessionMessage]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import anyio
 
 from tools.core.errors import NotFoundError, RateLimitedError
-from tools.sandbox.processes.launching.attendance import Attended, attend
+from tools.sandbox.processes.launching.program import Completed, communicate
 from tools.sandbox.processes.models import Command, Level
-from tools.sandbox.processes.recent import Recent
+from tools.sandbox.processes.output import RecentOutput
 
 if TYPE_CHECKING:
     from tools.sandbox.processes.launching.program import Program
@@ -27,7 +27,7 @@ MOST_ENDED = 50
 """Jobs of one user that have ended and can still be asked about."""
 
 KEPT_BYTES = 524_288
-"""Of a job's output, the last ones."""
+"""Bytes that are kept of a job's output, the last ones."""
 
 MOST_SECONDS = 86_400.0
 """How long a job may run."""
@@ -37,60 +37,60 @@ class Job:
     """One program in the background.
 
     Args:
-        user_id: Whose it is.
-        running: The program.
+        user_id: Its owner.
+        program: The program.
 
     Attributes:
-        id: Names it; nobody can guess it.
-        user_id: Whose it is.
+        id: Its identifier, which cannot be guessed.
+        user_id: Its owner.
         output: What it wrote last, output and errors as they came.
-        told: Bytes of its output that were told already.
+        returned: Bytes of its output that were returned to the client already.
     """
 
-    def __init__(self, user_id: str, running: Program) -> None:
+    def __init__(self, user_id: str, program: Program) -> None:
         self.id = secrets.token_hex(8)
         self.user_id = user_id
-        self.output = Recent(KEPT_BYTES)
-        self.told = 0
-        self._running = running
-        self._attended: Attended | None = None
+        self.output = RecentOutput(KEPT_BYTES)
+        self.returned = 0
+        self._program = program
+        self._completed: Completed | None = None
         self._ended = anyio.Event()
 
     @property
     def is_running(self) -> bool:
-        """Whether something of it is left."""
+        """Whether anything of it is left."""
         return not self._ended.is_set()
 
     @property
     def timed_out(self) -> bool:
         """Whether it was ended because it ran for too long."""
-        return self._attended is not None and self._attended.timed_out
+        return self._completed is not None and self._completed.timed_out
 
     @property
     def exit_code(self) -> int | None:
         """As a shell has it; None while it runs."""
-        return None if self._attended is None else self._attended.exit_code
+        return None if self._completed is None else self._completed.exit_code
 
     @property
     def level(self) -> Level:
         """What confines it."""
-        return self._running.level
+        return self._program.level
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know besides."""
-        return self._running.notes
+        """What else to know."""
+        return self._program.notes
 
     async def kill(self) -> None:
         """Ends it with all that it has started; returns when nothing is left."""
-        await self._running.kill()
+        await self._program.kill()
         await self._ended.wait()
 
-    async def attend(self) -> None:
+    async def run(self) -> None:
         """Reads what it writes until it has ended."""
         sink = self.output.feed
         try:
-            self._attended = await attend(self._running, sink, sink, seconds=MOST_SECONDS)
+            self._completed = await communicate(self._program, sink, sink, seconds=MOST_SECONDS)
         finally:
             self._ended.set()
 
@@ -112,8 +112,8 @@ class Jobs:
         """Starts a program that goes on when the call has been answered.
 
         Raises:
-            RateLimitedError: If too many jobs of the user run.
-            ToolError: If it cannot be started as it has to be.
+            RateLimitedError: Too many jobs of the user run.
+            ToolError: It cannot be started as required.
         """
         running = [job.id for job in self._of(user_id) if job.is_running]
         if len(running) + self._starting[user_id] >= MOST_RUNNING:
@@ -127,16 +127,16 @@ class Jobs:
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job
-        task = asyncio.create_task(self._attend(job))  # no call's task group: it outlives the call
+        task = asyncio.create_task(self._run(job))  # no call's task group: it outlives the call
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return job
 
     def find(self, user_id: str, job_id: str) -> Job:
-        """The user's own job of that id.
+        """Returns the user's job of that id.
 
         Raises:
-            NotFoundError: If the user has none; somebody else's is like none.
+            NotFoundError: The user has none; another user's is treated as missing.
         """
         job = self._jobs.get(job_id)
         if job is None or job.user_id != user_id:
@@ -156,18 +156,18 @@ class Jobs:
                     if job.is_running:
                         group.start_soon(job.kill)
 
-    async def _attend(self, job: Job) -> None:
+    async def _run(self, job: Job) -> None:
         try:
-            await job.attend()
+            await job.run()
         finally:
             self._jobs[job.id] = self._jobs.pop(job.id)  # behind those that ended before
-            self._forget_oldest(job.user_id)
+            self._remove_oldest(job.user_id)
 
     def _of(self, user_id: str) -> list[Job]:
-        """The user's jobs, those that ended in the order in which they did."""
+        """Returns the user's jobs; those that ended in the order in which they did."""
         return [job for job in self._jobs.values() if job.user_id == user_id]
 
-    def _forget_oldest(self, user_id: str) -> None:
+    def _remove_oldest(self, user_id: str) -> None:
         ended = [job for job in self._of(user_id) if not job.is_running]
         for job in ended[:-MOST_ENDED]:
             del self._jobs[job.id]

@@ -1,4 +1,4 @@
-"""What is started, under which confinement, and how it ended."""
+"""What is started, and under which confinement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Command", "Ending", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode"]
+__all__ = ["Command", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode"]
 
 
 class Level(StrEnum):
@@ -19,7 +19,7 @@ class Level(StrEnum):
 
 
 class SandboxMode(StrEnum):
-    """What the settings want where no confinement works."""
+    """What to do where no confinement works, as the settings have it."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
@@ -45,16 +45,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What a tool wants to have run.
+    """What a tool runs.
 
     Attributes:
         argv: The program and its arguments.
         cwd: Where it starts: a directory relative to the root, resolved beneath it.
-        environment: Variables beside those that every process is given.
-        stdin: What it can read from its standard input.
+        environment: Variables beside those that every process gets.
+        stdin: The content of its standard input.
         writes: Whether it may write beneath the root.
         network: Whether it may reach the hosts that the settings allow.
-        fast: Whether the cheapest level that holds is enough: for programs that we chose.
+        fast: Whether to use the cheapest level that works: for programs that we chose.
     """
 
     argv: tuple[str, ...]
@@ -87,7 +87,7 @@ class Prepared:
         argv: The program by its absolute path, and its arguments.
         cwd: Absolute path of the directory that it starts in.
         environment: All of its variables.
-        stdin: What it can read from its standard input.
+        stdin: The content of its standard input.
         files: What it has open from descriptor 3 on: the content of files in memory.
         landlock: What it may touch, which also filters its system calls (seccomp); None for a
             program that is free, or that its own command line confines.
@@ -103,14 +103,3 @@ class Prepared:
     landlock: LandlockRules | None = None
     limits: Limits = Limits()
     scratch: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a process ended.
-
-    Attributes:
-        exit_code: As a shell has it: 128 and the signal's number where a signal ended it.
-    """
-
-    exit_code: int

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,25 +18,31 @@ import anyio.to_thread
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
-from tools.sandbox.processes.confinement.landlocked import Landlock
+from tools.sandbox.processes.confinement.landlock import Landlock
 from tools.sandbox.processes.confinement.levels import LevelFinding, Levels
 from tools.sandbox.processes.confinement.network import Network
-from tools.sandbox.processes.confinement.plan import Confinement, Kept, Plan
+from tools.sandbox.processes.confinement.plan import (
+    Confinement,
+    Plan,
+    ProtectedPathFinder,
+    ProtectedPaths,
+    find_visible_paths,
+    is_beneath,
+)
 from tools.sandbox.processes.confinement.probe import Probe
-from tools.sandbox.processes.confinement.reach import find_reach, is_beneath
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
-from tools.sandbox.processes.confinement.variables import process_variables
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
-from tools.sandbox.processes.protection.kept import Keeper
-from tools.sandbox.processes.protection.protection import ClosedPlaces, Protection
-from tools.sandbox.processes.temporary import TemporaryPlace
+from tools.sandbox.processes.protection.protection import Protection, WriteProtected
+from tools.sandbox.processes.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
 
-__all__ = ["Processes"]
+__all__ = ["Processes", "inherited_variables"]
+
+_INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
 
 
 class Processes:
@@ -46,14 +52,14 @@ class Processes:
         root: The root.
         protected: What they may neither read nor write.
         read_only: What they may not write.
-        mode: What is wanted where no confinement works.
+        mode: What to do where no confinement works.
         limits: What each process may use.
-        environment: Variables of the server that they are given, as `chosen_variables` has them.
+        environment: Variables of the server that they inherit, as of `inherited_variables`.
         readable: What they may read and run beside the root and the system.
-        network: Hosts that they may reach, as `AllowedHosts` has them.
+        network: Hosts that they may reach, as patterns of `AllowedHosts`.
         sandbox: Resolves where they start.
-        data_dir: Where things go that they put into protected places.
-        guard: Makes what judges the addresses of those hosts.
+        data_dir: Its `quarantine` is where write-protected paths go that they make.
+        guard: Makes the guard that checks the addresses of those hosts.
     """
 
     def __init__(
@@ -75,41 +81,42 @@ class Processes:
         self._limits = limits
         self._environment = dict(environment)
         self._sandbox = sandbox
-        self._reach = find_reach(readable)
-        self._keeper = Keeper(self._root, self._reach, protected, read_only)
+        self._visible = find_visible_paths(readable)
+        self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._protection = Protection(self._root, data_dir / "quarantine")
-        self._network = Network(network, guard)
+        self._network = Network(network, guard) if network else None
         self._launcher = Launcher()
         search_path = self._environment.get("PATH", os.defpath)
         self._levels = Levels(
             [SandboxExec()]
             if sys.platform == "darwin"
-            else [Bubblewrap(search_path, self._root, self._reach), Landlock()],
-            Probe(self._launcher, self._reach),
-            self._keeper,
+            else [Bubblewrap(search_path, self._root, self._visible), Landlock()],
+            Probe(self._launcher, self._visible),
+            self._protected,
             mode,
         )
-        self._place = TemporaryPlace()  # what is left in it, the next server removes
+        self._scratches = PrivateDirectory()
         self._programs: set[Program] = set()
-        self._seen: dict[Level, frozenset[str]] = {}
+        self._path_variables: dict[Level, str] = {}
+        """The variable PATH at each level."""
 
     async def level(self) -> Level:
-        """What confines programs, proved by a real run when it is first asked for.
+        """Returns what confines programs, proved by a real run at the first call.
 
         Raises:
-            UnavailableError: If no confinement works, and one is required.
+            UnavailableError: No confinement works, and one is required.
         """
         return (await self._levels.choose()).level
 
     async def is_confined(self) -> bool:
-        """Whether programs are confined at all; also true where they are refused else."""
+        """Returns whether every program that runs is confined."""
         try:
             return await self.level() is not Level.NONE
         except UnavailableError:
             return True
 
     async def findings(self) -> list[LevelFinding]:
-        """Which levels work, and why the others do not; the best first."""
+        """Returns which levels work, and why the others do not; the best first."""
         return await self._levels.findings()
 
     async def start(self, command: Command) -> Program:
@@ -119,19 +126,19 @@ class Processes:
             command: The program.
 
         Raises:
-            UnavailableError: If there is no such program, or it cannot be confined as required.
-            ToolError: If the directory that it is to start in cannot be used.
+            UnavailableError: There is no such program, or it cannot be confined as required.
+            ToolError: The directory that it starts in cannot be used.
         """
         confinement = await self._levels.choose(fast=command.fast)
         proxy, notes = await self._proxy(command, confinement)
         prepared = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
         try:
-            running = await self._launcher.start(prepared)
+            process = await self._launcher.start(prepared)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch)
             raise
-        program = Program(running, confinement.level, notes, partial(self._finish, command))
+        program = Program(process, confinement.level, notes, partial(self._finish, command))
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -141,21 +148,22 @@ class Processes:
             await self._launcher.aclose()
             for program in tuple(self._programs):
                 await program.wait()
-            await self._network.aclose()
+            if self._network is not None:
+                await self._network.aclose()
             await self._levels.aclose()
-            await anyio.to_thread.run_sync(self._place.close)
+            await anyio.to_thread.run_sync(self._scratches.close)
 
     def _prepare(self, command: Command, confinement: Confinement, proxy: str) -> Prepared:
-        """Makes all that a program needs, and looks at the root; called in threads."""
+        """Makes all that a program needs, and takes a snapshot; called in threads."""
         with ExitStack() as undoing:
-            closed = ClosedPlaces()
+            write_protected = WriteProtected()
             if command.writes:
-                closed = self._protection.begin()
+                write_protected = self._protection.begin()
                 undoing.callback(self._protection.end)
-            scratch = _make_scratch(self._place.path)
+            scratch = _make_scratch(self._scratches.path)
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
             prepared = confinement.prepare(
-                self._plan(command, confinement, closed, scratch=scratch, proxy=proxy)
+                self._plan(command, confinement, write_protected, scratch=scratch, proxy=proxy)
             )
             undoing.pop_all()
         return prepared
@@ -170,38 +178,29 @@ class Processes:
         self,
         command: Command,
         confinement: Confinement,
-        closed: ClosedPlaces,
+        write_protected: WriteProtected,
         *,
         scratch: str,
         proxy: str,
     ) -> Plan:
-        kept = Kept()
+        protected = ProtectedPaths()
         if confinement.level is not Level.NONE:
-            kept = self._keeper.find()
-            confinement.check(kept)
+            protected = self._protected.find()
+            confinement.check(protected)
         cwd = self._directory(command.cwd)
-        temporary = confinement.temporary(scratch)
-        seen = self._seen_folders(confinement)
-        variables = process_variables(
-            self._environment,
-            command.environment,
-            home=f"{temporary}/home",
-            temporary=temporary,
-            cwd=cwd,
-            sees=lambda folder: folder in seen,
-        )
+        own = self._variables(cwd, confinement.temporary(scratch), confinement)
         return Plan(
             argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
             cwd=cwd,
-            environment=variables,
+            environment={**own, **command.environment},
             stdin=command.stdin,
             root=self._root,
             writes=command.writes,
             scratch=scratch,
-            reach=self._reach,
-            kept=kept,
-            closed=closed.closed,
-            own=closed.own,
+            visible=self._visible,
+            protected=protected,
+            write_protected=write_protected.paths,
+            pinned=write_protected.pinned,
             proxy=proxy,
             limits=self._limits,
         )
@@ -209,8 +208,8 @@ class Processes:
     async def _proxy(
         self, command: Command, confinement: Confinement
     ) -> tuple[str, tuple[str, ...]]:
-        """The socket of the proxy, where the program may have one, and what to say else."""
-        if not command.network or not self._network or confinement.level is Level.NONE:
+        """Returns the socket of the proxy, and a note where a program cannot be given it."""
+        if not command.network or self._network is None or confinement.level is Level.NONE:
             return "", ()
         if confinement.level is Level.BUBBLEWRAP:
             return await self._network.socket(), ()
@@ -228,58 +227,86 @@ class Processes:
         return notes
 
     def _directory(self, cwd: str) -> str:
-        """The directory as it is called beneath the root, links resolved."""
+        """Returns the path of a directory beneath the root, links resolved."""
         fd = self._sandbox.open_directory(cwd)
         try:
             return _path_of(fd)
         finally:
             os.close(fd)
 
+    def _variables(self, cwd: str, temporary: str, confinement: Confinement) -> dict[str, str]:
+        """Returns the variables of a process without those of its call."""
+        return {
+            "LANG": "C.UTF-8",
+            **self._environment,
+            "HOME": f"{temporary}/home",
+            "TMPDIR": temporary,
+            "PWD": cwd,
+            "SHELL": "/bin/bash",
+            "TERM": "dumb",
+            "PATH": self._visible_path(confinement),
+        }
+
     def _program(self, name: str, confinement: Confinement) -> str:
-        """The program by its path; what lies in the root is not taken by its mere name."""
+        """Returns the path of a program; those in the root are not found by name."""
         if "/" in name:
             return name
-        unseen = ""
+        invisible = ""
         for folder in self._folders():
-            found = shutil.which(name, path=folder) if folder.startswith("/") else None
+            found = shutil.which(name, path=folder)
             if found and not is_beneath(os.path.realpath(found), self._root):
-                if self._sees(found, confinement):
+                if self._is_visible(found, confinement):
                     return found
-                unseen = unseen or folder
-        if unseen:
+                invisible = invisible or folder
+        if invisible:
             raise UnavailableError(
-                f"The program {name!r} lies in {unseen}, which programs cannot see.",
-                next_actions=[f"Ask the user to add {unseen} to the setting system.readable."],
+                f"The program {name!r} lies in {invisible}, which programs cannot see.",
+                next_actions=[f"Ask the user to add {invisible} to the setting system.readable."],
             )
         raise UnavailableError(
             f"The program {name!r} is not installed.",
             next_actions=[f"Install {name}, or do without it."],
         )
 
-    def _seen_folders(self, confinement: Confinement) -> frozenset[str]:
-        """The directories of programs that can be seen; looked for once, as they seldom change."""
-        seen = self._seen.get(confinement.level)
-        if seen is None:
-            folders = self._folders()
-            seen = frozenset(each for each in folders if self._sees(each, confinement))
-            self._seen[confinement.level] = seen
-        return seen
+    def _visible_path(self, confinement: Confinement) -> str:
+        """Returns the variable PATH; made once for each level, as directories rarely change."""
+        path = self._path_variables.get(confinement.level)
+        if path is None:
+            folders = [each for each in self._folders() if self._is_visible(each, confinement)]
+            path = self._path_variables[confinement.level] = ":".join(dict.fromkeys(folders))
+        return path
 
     def _folders(self) -> list[str]:
-        """Where programs are looked for by name."""
+        """Returns the directories where programs are searched by name."""
         folders = self._environment.get("PATH", os.defpath).split(":")
-        return [*folders, str(Path(sys.executable).parent)]
+        own = str(Path(sys.executable).parent)
+        return [each for each in (*folders, own) if each.startswith("/")]
 
-    def _sees(self, path: str, confinement: Confinement) -> bool:
-        """Whether a program sees a path, and what it leads to."""
+    def _is_visible(self, path: str, confinement: Confinement) -> bool:
+        """Returns whether a program sees a path, and what it leads to."""
         if confinement.level is Level.NONE:
             return True
-        return is_beneath(os.path.realpath(path), self._root) or self._reach.has(path)
+        return is_beneath(os.path.realpath(path), self._root) or self._visible.include(path)
+
+
+def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ()) -> dict[str, str]:
+    """Returns the variables of the server that processes inherit; never its own settings.
+
+    Args:
+        environ: The environment of the server.
+        names: Variables that the settings name beside the usual ones.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in _INHERITED or name.startswith("LC_") or name in names)
+        and not name.upper().startswith("TOOLCRIB")
+    }
 
 
 def _make_scratch(parent: str) -> str:
     scratch = tempfile.mkdtemp(dir=parent)
-    os.mkdir(os.path.join(scratch, "home"), 0o700)  # noqa: PTH102, PTH118  # texts, not paths
+    Path(scratch, "home").mkdir(mode=0o700)
     return scratch
 
 
@@ -289,4 +316,4 @@ def _path_of(fd: int) -> str:
 
         found = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
         return os.fsdecode(found.rstrip(b"\0"))
-    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a text, not a path
+    return str(Path(f"/proc/self/fd/{fd}").readlink())

@@ -1,4 +1,4 @@
-"""Removal of a directory that programs have written to, whatever they left there."""
+"""Removal of directories that programs have written to; zygotes load it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def remove_scratch(path: bytes) -> None:
 
 
 def _make_accessible(path: bytes) -> None:
-    """Gives its owner all rights to a directory, even an unreadable one; follows no link."""
+    """Gives the owner all rights to a directory, even an unreadable one; follows no link."""
     if os.chmod in os.supports_follow_symlinks:
-        os.chmod(path, 0o700, follow_symlinks=False)  # noqa: PTH101  # paths are bytes here
+        os.chmod(path, 0o700, follow_symlinks=False)  # noqa: PTH101  # names are bytes
         return
     held = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # what is held, by its magic link
+        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # O_PATH: there is no fchmod()
     finally:
         os.close(held)
 
 
 def _empty(top: int) -> None:
-    token = os.urandom(8).hex()  # no name of a program's
+    token = os.urandom(8).hex()  # which no program can have used
     fresh = (f"{token}-{number}" for number in itertools.count())
     pending = os.listdir(top)  # of a descriptor
     while pending:

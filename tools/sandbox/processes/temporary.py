@@ -1,4 +1,4 @@
-"""Temporary directories that do not stay where the server was killed."""
+"""Temporary directories that are removed even where the server was killed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["TemporaryPlace"]
+__all__ = ["PrivateDirectory"]
 
 _PREFIX = "toolcrib-own-"
 
 
-class TemporaryPlace:
+class PrivateDirectory:
     """A private directory, removed when it is closed, or when its process ends.
 
-    It is locked as long as it is used: nobody who cleans up, as systemd-tmpfiles(8) does, removes
-    it, and whoever makes the next one removes those that nobody has locked, whatever is in them.
+    It is locked as long as it is used: systemd-tmpfiles(8) and its like leave it alone. Making one
+    removes those that nobody has locked, whatever is in them.
 
     Attributes:
         path: Where it is, links resolved.
@@ -30,7 +30,7 @@ class TemporaryPlace:
         parent = os.path.realpath(tempfile.gettempdir())
         for path in Path(parent).glob(f"{_PREFIX}*"):
             with suppress(OSError):  # somebody else's, or in use
-                _remove_forgotten(str(path))
+                _remove_abandoned(str(path))
         self.path, lock = _made(parent)
         self._remove = weakref.finalize(self, _end, self.path, lock)
 
@@ -40,17 +40,17 @@ class TemporaryPlace:
 
 
 def _made(parent: str) -> tuple[str, int]:
-    """A new directory and its lock; not one that was taken for forgotten before it was locked."""
+    """Makes a directory and its lock; again if it was removed before it was locked."""
     while True:
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
         with suppress(FileNotFoundError, BlockingIOError):
             lock = _locked(path)
-            if os.path.exists(path):  # noqa: PTH110  # a text, not a path
+            if os.access(path, os.F_OK):
                 return path, lock
             _end(path, lock)
 
 
-def _remove_forgotten(path: str) -> None:
+def _remove_abandoned(path: str) -> None:
     lock = _locked(path)
     if os.fstat(lock).st_uid == os.geteuid():
         _end(path, lock)
@@ -64,7 +64,7 @@ def _end(path: str, lock: int) -> None:
 
 
 def _locked(path: str) -> int:
-    """The descriptor that holds a directory's lock."""
+    """Locks a directory; returns the descriptor that holds the lock."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

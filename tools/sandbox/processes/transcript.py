@@ -1,4 +1,4 @@
-"""What a program did, as its caller and the model are told."""
+"""What a program wrote and how it ended, as tools return it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 from pydantic import BaseModel
 
-from tools.sandbox.processes.capture import Capture, shares
-from tools.sandbox.processes.launching.attendance import attend
+from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.output import Capture, shares
 
 if TYPE_CHECKING:
     from tools.core.context import ProgressReporter
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["MOST_SECONDS", "State", "Transcript", "harmless", "transcribed"]
+__all__ = ["MOST_SECONDS", "State", "Transcript", "run_to_completion", "visible_controls"]
 
 State = Literal["exited", "timed_out", "running"]
 
@@ -27,11 +27,11 @@ SHOWN_BYTES = 22_000
 """Of output and errors together: the text for the model holds it whole."""
 
 REPORT_INTERVAL = 1.0
-"""Seconds between two reports that the program still runs."""
+"""Seconds between two progress reports."""
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\t\n"}
 _PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-"""Control characters to the pictures that Unicode has of them."""
+"""Control characters, and the symbols that Unicode has for them."""
 
 
 class Transcript(BaseModel):
@@ -44,7 +44,7 @@ class Transcript(BaseModel):
         state: Whether it ended by itself, was ended at its deadline, or runs in the background.
         sandbox: What confined it.
         truncated: Whether something of its output is left out.
-        notes: What to know besides.
+        notes: What else to know.
     """
 
     stdout: str
@@ -56,13 +56,13 @@ class Transcript(BaseModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """A line that says how it ended, the notes, its output, then its errors."""
+        """Returns a line that says how it ended, the notes, its output, then its errors."""
         lines = [f"[{self._ending()}; sandbox: {self.sandbox}]"]
         lines += [f"[{note}]" for note in self.notes]
         if self.stdout:
-            lines.append(harmless(self.stdout).removesuffix("\n"))
+            lines.append(visible_controls(self.stdout).removesuffix("\n"))
         if self.stderr:
-            lines += ["[stderr]", harmless(self.stderr).removesuffix("\n")]
+            lines += ["[stderr]", visible_controls(self.stderr).removesuffix("\n")]
         return "\n".join(lines)
 
     def _ending(self) -> str:
@@ -75,15 +75,15 @@ class Transcript(BaseModel):
                 return "running"
 
 
-def harmless(text: str) -> str:
-    """A text with pictures of its control characters, which could steer a terminal."""
+def visible_controls(text: str) -> str:
+    """Replaces control characters, which could steer a terminal, by their symbols."""
     return text.replace("\r\n", "\n").translate(_PICTURES)
 
 
-async def transcribed(
+async def run_to_completion(
     processes: Processes, command: Command, *, seconds: float, report: ProgressReporter
 ) -> Transcript:
-    """Runs a program to its end, and tells what it did.
+    """Runs a program to its end.
 
     However this returns, also by being cancelled, nothing of the program is left.
 
@@ -91,24 +91,24 @@ async def transcribed(
         processes: Starts it.
         command: What to run.
         seconds: How long it may take; it is ended then.
-        report: Told about once a second that it still runs.
+        report: Called about once a second while it runs.
 
     Raises:
-        ToolError: If it cannot be started as it has to be.
+        ToolError: It cannot be started as required.
     """
     out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
     running = await processes.start(command)
     async with anyio.create_task_group() as group:
         group.start_soon(_report, report, lambda: out.size + err.size)
-        attended = await attend(running, out.feed, err.feed, seconds=seconds)
+        completed = await communicate(running, out.feed, err.feed, seconds=seconds)
         group.cancel_scope.cancel()
     out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
     stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
     return Transcript(
         stdout=stdout.text,
         stderr=stderr.text,
-        exit_code=attended.exit_code,
-        state="timed_out" if attended.timed_out else "exited",
+        exit_code=completed.exit_code,
+        state="timed_out" if completed.timed_out else "exited",
         sandbox=running.level,
         truncated=bool(stdout.omitted or stderr.omitted),
         notes=list(running.notes),

@@ -117,11 +117,11 @@ class Ripgrep:
             return None
         try:
             printed = await _read_all(program.stdout)
-            ending = await program.wait() if printed is not None else None
+            exit_code = await program.wait() if printed is not None else None
         finally:
             with anyio.CancelScope(shield=True):
                 await program.aclose()
-        return printed if ending and ending.exit_code in {0, 1} else None
+        return printed if exit_code in {0, 1} else None
 
 
 async def _read_all(fd: int) -> bytes | None:

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.running import Running
+from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import LandlockRules, Prepared
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", sys.prefix, sys.base_prefix)
@@ -80,7 +80,7 @@ async def drain(fd: int) -> bytes:
         content += data
 
 
-async def first_line(running: Running) -> str:
+async def first_line(running: SupervisedProcess) -> str:
     content = b""
     while b"\n" not in content:
         await anyio.wait_readable(running.stdout)
@@ -106,9 +106,9 @@ class Runner:
                 async with anyio.create_task_group() as group:
                     group.start_soon(take, running.stdout)
                     group.start_soon(take, running.stderr)
-                ending = await running.wait()
+                code = await running.wait()
             output, error = (taken[fd].decode() for fd in (running.stdout, running.stderr))
-            return Outcome(output, error, ending.exit_code)
+            return Outcome(output, error, code)
         finally:
             await running.aclose()
 

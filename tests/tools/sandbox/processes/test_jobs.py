@@ -59,15 +59,15 @@ async def test_a_job_ends_by_itself_with_its_code_and_all_of_its_output(jobs: Jo
     job = await jobs.start("ann", shell("echo out; sleep 1000 & echo err >&2; exit 9"))
     await ended(job)
     assert job.exit_code == 9
-    assert sorted(job.output.part(0, 100, is_all=True).text.split()) == ["err", "out"]
+    assert sorted(job.output.part(0, 100, is_complete=True).text.split()) == ["err", "out"]
 
 
 async def test_of_a_flood_the_last_is_kept(jobs: Jobs) -> None:
     job = await jobs.start("ann", shell("head -c 100000000 /dev/zero; echo; echo end"))
     await ended(job)
     assert job.output.size == 100_000_005
-    assert job.output.part(-4, 100, is_all=True).text == "end\n"
-    assert job.output.part(0, 10, is_all=True).lost == 100_000_005 - module.KEPT_BYTES
+    assert job.output.part(-4, 100, is_complete=True).text == "end\n"
+    assert job.output.part(0, 10, is_complete=True).lost == 100_000_005 - module.KEPT_BYTES
 
 
 async def test_a_job_that_runs_for_too_long_is_ended(
@@ -161,7 +161,7 @@ async def test_nothing_outlives_the_server(open_crib: Callable[..., Any]) -> Non
         for command in ("sleep 1000", "setsid sleep 1000 & sleep 1000", "trap '' TERM; sleep 1000"):
             job = await jobs.start("ann", shell(f"echo $$; {command}"))
             await written(job, 2)
-            pids.append(job._running.pid)
+            pids.append(job._program.pid)
         assert all(_lives(pid) for pid in pids)
     assert not any(_lives(pid) for pid in pids)
 

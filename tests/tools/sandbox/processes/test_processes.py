@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement.variables import chosen_variables
 from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes
+from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's")
@@ -296,7 +295,7 @@ async def opened(world: World, level: Level) -> AsyncIterator[Processes]:
         read_only=[],
         mode=SandboxMode.OFF if level is Level.NONE else SandboxMode.REQUIRED,
         limits=Limits(),
-        environment=chosen_variables(os.environ),
+        environment=inherited_variables(os.environ),
         readable=[],
         network=[],
         sandbox=Sandbox(world.root, protected=[world.data]),

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tools.sandbox.processes.temporary import TemporaryPlace
+from tools.sandbox.processes.temporary import PrivateDirectory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
 
 KILLED = """
 import os, signal, sys
 sys.path.append(sys.argv[1])
-from tools.sandbox.processes.temporary import TemporaryPlace
-place = TemporaryPlace()
+from tools.sandbox.processes.temporary import PrivateDirectory
+place = PrivateDirectory()
 open(place.path + "/file", "w").close()
 print(place.path, flush=True)
 sys.stdin.read()
@@ -40,17 +40,17 @@ def test_what_a_killed_server_left_is_removed_and_no_other_servers(temporary: Pa
     ) as server:
         assert server.stdout is not None
         path = Path(os.fsdecode(server.stdout.readline()).strip())
-        TemporaryPlace().close()
+        PrivateDirectory().close()
         assert (path / "file").exists()
         server.send_signal(signal.SIGKILL)
-    place = TemporaryPlace()
+    place = PrivateDirectory()
     assert [each.name for each in temporary.iterdir()] == [Path(place.path).name]
     place.close()
     assert list(temporary.iterdir()) == []
 
 
 def test_what_nobody_keeps_is_gone_at_once() -> None:
-    path = Path(TemporaryPlace().path)
+    path = Path(PrivateDirectory().path)
     assert not path.exists()
 
 
@@ -65,13 +65,13 @@ def test_whatever_a_program_left_in_it_is_removed(temporary: Path) -> None:
         held = below
     os.fchmod(held, 0)
     os.close(held)
-    TemporaryPlace().close()
+    PrivateDirectory().close()
     assert list(temporary.iterdir()) == []
 
 
 def test_many_that_are_made_at_once_do_not_remove_each_others(temporary: Path) -> None:
     def make(_number: int) -> bool:
-        place = TemporaryPlace()
+        place = PrivateDirectory()
         kept = Path(place.path).is_dir()
         place.close()
         return kept
@@ -85,5 +85,5 @@ def test_a_link_in_its_place_is_not_followed(temporary: Path) -> None:
     outside = temporary / "outside"
     outside.mkdir()
     (temporary / "toolcrib-own-link").symlink_to(outside)
-    TemporaryPlace().close()
+    PrivateDirectory().close()
     assert outside.is_dir()

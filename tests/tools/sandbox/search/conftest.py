@@ -13,9 +13,8 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement.variables import chosen_variables
 from tools.sandbox.processes.models import Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes
+from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.search.conversation import Found
 from tools.sandbox.search.search import FileSearch
 from tools.sandbox.web.guard import AddressGuard
@@ -70,7 +69,7 @@ def searching(root: Path, engine: str, **options: Any) -> Iterator[Searcher]:
             read_only=(),
             mode=SandboxMode.PREFERRED,
             limits=Limits(),
-            environment=chosen_variables(os.environ, ()),
+            environment=inherited_variables(os.environ, ()),
             readable=(),
             network=(),
             sandbox=sandbox,

@@ -1,4 +1,4 @@
-"""Which confinement is used: the first of an order that is proved to work."""
+"""Which confinement is used: the first that is proved to work."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.plan import Confinement
+from tools.sandbox.processes.confinement.plan import Confinement, Plan, ProtectedPathFinder
 from tools.sandbox.processes.confinement.probe import Probe
-from tools.sandbox.processes.confinement.unconfined import Unconfined
-from tools.sandbox.processes.models import Level, SandboxMode
-from tools.sandbox.processes.protection.kept import Keeper
+from tools.sandbox.processes.models import Level, Prepared, SandboxMode
 
-__all__ = ["LevelFinding", "Levels"]
+__all__ = ["LevelFinding", "Levels", "Unconfined"]
 
 _logger = logging.getLogger("toolcrib")
 
@@ -25,13 +23,13 @@ _CHEAPEST_FIRST = (Level.LANDLOCK, Level.BUBBLEWRAP, Level.SANDBOX_EXEC)
 
 @dataclass(frozen=True, slots=True)
 class LevelFinding:
-    """What was found out about one level.
+    """Whether one level works.
 
     Attributes:
         level: The level.
         works: Whether it is proved to work.
         detail: Its version, or what is wrong.
-        advice: What to do about that, one sentence each.
+        advice: What to do about that, a sentence each.
     """
 
     level: Level
@@ -40,39 +38,53 @@ class LevelFinding:
     advice: tuple[str, ...] = ()
 
 
+class Unconfined(Confinement):
+    """Starts programs with limits and an environment of their own, and confines nothing."""
+
+    level = Level.NONE
+
+    def describe(self) -> str:
+        """Returns that nothing confines."""
+        return "no confinement"
+
+    def prepare(self, plan: Plan) -> Prepared:
+        """Starts the plan as it is."""
+        return plan.prepared()
+
+
 class Levels:
     """Chooses a confinement, each tried once.
 
     Args:
-        confinements: All that there are, the best first.
+        confinements: All of this system, the best first.
         probe: Proves that one works.
-        keeper: What programs have to be kept from.
-        mode: What is wanted where none works.
+        protected: Finds what programs have to be kept from.
+        mode: What to do where none works.
     """
 
     def __init__(
         self,
         confinements: Sequence[Confinement],
         probe: Probe,
-        keeper: Keeper,
+        protected: ProtectedPathFinder,
         mode: SandboxMode,
     ) -> None:
         self._confinements = {each.level: each for each in confinements}
         self._probe = probe
-        self._keeper = keeper
+        self._protected = protected
         self._mode = mode
         self._lock = anyio.Lock()
         self._found: dict[Level, LevelFinding] = {}
         self._warned = False
 
     async def choose(self, *, fast: bool = False) -> Confinement:
-        """The confinement of a program.
+        """Chooses the confinement of a program.
 
         Args:
-            fast: Whether the cheapest that holds is enough.
+            fast: Whether to choose the cheapest that works instead of the best.
 
         Raises:
-            UnavailableError: If none works, and one is required.
+            UnavailableError: None works, and one is required.
         """
         if self._mode is SandboxMode.OFF:
             return Unconfined()
@@ -86,11 +98,11 @@ class Levels:
         return Unconfined()
 
     async def findings(self) -> list[LevelFinding]:
-        """What is found out about every level, the best first."""
+        """Returns whether each level works, the best first."""
         return [await self._finding(level) for level in self._confinements]
 
     async def aclose(self) -> None:
-        """Removes what the confinements have made."""
+        """Removes the files that the confinements have made."""
         for confinement in self._confinements.values():
             await anyio.to_thread.run_sync(confinement.close)
 
@@ -101,27 +113,31 @@ class Levels:
             return self._found[level]
 
     async def _try(self, confinement: Confinement) -> LevelFinding:
+        level = confinement.level
         try:
             detail = await anyio.to_thread.run_sync(confinement.describe)
-            confinement.check(await anyio.to_thread.run_sync(self._keeper.find))
+            confinement.check(await anyio.to_thread.run_sync(self._protected.find))
             await self._probe.run(confinement)
         except UnavailableError as error:
-            return LevelFinding(confinement.level, False, error.message, error.next_actions)  # noqa: FBT003  # a field of the row
+            return LevelFinding(level, works=False, detail=error.message, advice=error.next_actions)
         except Exception as error:  # noqa: BLE001  # whatever it is, the level does not work
-            return LevelFinding(confinement.level, False, f"{type(error).__name__}: {error}")  # noqa: FBT003  # the same
-        return LevelFinding(confinement.level, True, detail)  # noqa: FBT003  # the same
+            return LevelFinding(level, works=False, detail=f"{type(error).__name__}: {error}")
+        return LevelFinding(level, works=True, detail=detail)
 
     def _refusal(self) -> UnavailableError:
-        reasons = "; ".join(f"{each.level}: {each.detail}" for each in self._found.values())
         advice = [action for each in self._found.values() for action in each.advice]
         return UnavailableError(
             "No program was run: the setting system.sandbox is required, and no confinement works "
-            f"here ({reasons})",
+            f"here ({self._reasons()})",
             next_actions=[*advice, "Or ask the user to set system.sandbox to preferred."],
         )
 
     def _warn(self) -> None:
         if not self._warned:
             self._warned = True
-            reasons = "; ".join(f"{each.level}: {each.detail}" for each in self._found.values())
-            _logger.warning("Programs run unconfined, because no confinement works: %s", reasons)
+            _logger.warning(
+                "Programs run unconfined, because no confinement works: %s", self._reasons()
+            )
+
+    def _reasons(self) -> str:
+        return "; ".join(f"{each.level}: {each.detail}" for each in self._found.values())

@@ -1,9 +1,8 @@
-"""The hosts that confined programs reach: through a proxy of ours, which is all that they find.
+"""The hosts that confined programs may reach, all through a proxy of ours.
 
-The namespace that they run in has no network but its own loopback. There a forwarder listens, on
-the port that the usual variables name, and passes connections to the proxy's Unix socket; programs
-may not open such sockets themselves. The proxy takes the allowed hosts only, each judged again by
-its addresses.
+Their namespace has no network but its own loopback. There a forwarder listens, on the port that the
+usual variables name, and passes connections to the proxy's Unix socket; programs may not open such
+sockets themselves. The proxy accepts the allowed hosts only, each checked again by its addresses.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.sandbox.processes.temporary import TemporaryPlace
+from tools.sandbox.processes.temporary import PrivateDirectory
 from tools.sandbox.web.hosts import host_and_port
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FORWARDER_SOCKET", "AllowedHosts", "Network", "forwarding", "proxy_variables"]
 
 FORWARDER_SOCKET = "/tmp/.toolcrib-proxy"  # noqa: S108  # the process's own /tmp
-"""Where a confined forwarder finds the proxy."""
+"""Where a confined forwarder sees the socket of the proxy."""
 
 _PORT = 3128
 
@@ -45,7 +43,7 @@ class AllowedHosts:
             kind.add(host_and_port(pattern.removeprefix("*.")))
 
     def __call__(self, host: str, port: int) -> bool:
-        """Whether a host, in its canonical form, may be reached on a port."""
+        """Returns whether a host, in its canonical form, may be reached on a port."""
         labels = host.split(".")
         above = (".".join(labels[count:]) for count in range(1, len(labels)))
         return (host, port) in self._exact or any((name, port) in self._below for name in above)
@@ -55,8 +53,8 @@ class Network:
     """The proxy, started when a program first needs it.
 
     Args:
-        patterns: The hosts that it takes.
-        guard: Makes what judges addresses.
+        patterns: The hosts that it accepts.
+        guard: Makes the guard that checks addresses.
     """
 
     def __init__(self, patterns: Sequence[str], guard: Callable[[], AddressGuard]) -> None:
@@ -65,14 +63,11 @@ class Network:
         self._serving: asyncio.Task[None] | None = None
         self._socket: asyncio.Future[str] | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self._patterns)
-
     async def socket(self) -> str:
-        """The path of the proxy's socket.
+        """Returns the path of the proxy's socket.
 
         Raises:
-            OSError: If it cannot be made.
+            OSError: It cannot be made.
         """
         if self._socket is None:
             self._socket = asyncio.get_running_loop().create_future()
@@ -87,34 +82,30 @@ class Network:
                 await self._serving
 
     async def _serve(self, ready: asyncio.Future[str]) -> None:
-        """Serves in a task of its own: no call that starts a program outlives its own task."""
+        """Serves in a task of its own, which outlives the call that needs it first."""
         from tools.sandbox.web.proxy.proxy import GuardedProxy  # noqa: PLC0415  # imported on first use
 
-        place = TemporaryPlace()
+        directory = PrivateDirectory()
         try:
             proxy = GuardedProxy(self._guard(), allowed=AllowedHosts(self._patterns))
-            path = Path(place.path, "proxy")
+            path = Path(directory.path, "proxy")
             async with proxy.serving(path):
                 ready.set_result(str(path))
                 await asyncio.Event().wait()
-        except Exception as error:  # noqa: BLE001  # whoever waits for the socket is told
+        except Exception as error:  # noqa: BLE001  # raised where the socket is awaited
             ready.set_exception(error)
         finally:
-            place.close()
+            directory.close()
 
 
 def forwarding() -> tuple[str, ...]:
-    """What is put before a program, so that its network is the proxy."""
-    text = (
-        files("tools.sandbox.processes.confinement")
-        .joinpath("forwarder.py")
-        .read_text(encoding="utf-8")
-    )
+    """Returns what is put before a command line, so that its network is the proxy."""
+    text = Path(__file__).with_name("forwarder.py").read_text(encoding="utf-8")
     return (sys.executable, "-I", "-S", "-c", text, FORWARDER_SOCKET, str(_PORT))
 
 
 def proxy_variables() -> dict[str, str]:
-    """The variables that lead programs to the proxy."""
+    """Returns the variables by which programs find the proxy."""
     names = ("http_proxy", "https_proxy", "all_proxy")
     address = f"http://127.0.0.1:{_PORT}"
     return {

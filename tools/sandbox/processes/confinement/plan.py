@@ -1,49 +1,104 @@
-"""One command as it will run, before a level of confinement makes it something to start."""
+"""One command as it will run, and which paths it sees: a level of confinement makes it a start.
+
+The product's own files, and what the server runs, are kept from programs. Those that lie in the
+root are held where they are: each directory on the way is a mount of its own in every confined
+process, and a mount cannot be moved or replaced from inside. So when the next process is started,
+the paths are still what they were.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
 
-from tools.sandbox.processes.confinement.reach import Reach
+from tools.core.errors import UnavailableError
 from tools.sandbox.processes.models import Level, Limits, Prepared
 
-__all__ = ["Confinement", "Kept", "Plan"]
+__all__ = [
+    "DEVICES",
+    "Confinement",
+    "Plan",
+    "ProtectedPathFinder",
+    "ProtectedPaths",
+    "VisiblePaths",
+    "find_visible_paths",
+    "is_beneath",
+]
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
+
+_MACOS = ("/System", "/Library", "/Applications", "/private/var/db/dyld", "/private/etc")
+
+_ETC = (
+    *("ld.so.*", "passwd", "group", "nsswitch.conf", "hosts", "host.conf", "hostname", "gai.conf"),
+    *("resolv.conf", "protocols", "services", "networks", "rpc", "ethertypes", "netconfig"),
+    *("localtime", "timezone", "locale.*", "os-release", "lsb-release", "debian_version"),
+    *("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "ca-certificates*", "crypto-policies"),
+    *("pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted"),
+    *("alternatives", "gitconfig", "mime.types", "magic", "magic.mime", "terminfo", "shells"),
+    *("bash.bashrc", "bashrc", "profile", "profile.d", "inputrc", "manpath.config", "groff"),
+    *("fonts", "xml", "sgml", "texmf", "ImageMagick-*", "R", "java*", "perl", "python*"),
+)
+"""What programs read of /etc: no keys, no passwords, no settings that may hold either."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+"""Devices that every process may open."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Places that processes are kept from, among all that they otherwise see.
+class VisiblePaths:
+    """What a confined process may read and run beside the root: programs, libraries, settings.
+
+    Attributes:
+        readable: Absolute paths that exist, none of them a link; each with all beneath it.
+        links: Other names of theirs, and where each leads in the end.
+    """
+
+    readable: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+
+    def include(self, path: str) -> bool:
+        """Returns whether a path lies beneath what may be read, links followed."""
+        actual = os.path.realpath(path)
+        return any(is_beneath(actual, each) for each in self.readable)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedPaths:
+    """Paths that processes are kept from, among all that they otherwise see.
 
     Attributes:
         hidden: Files and directories that they may neither read nor write.
-        locked: Files and directories that they may not write.
+        read_only: Files and directories that they may not write.
         pinned: Directories of the root on the way there, which must not be moved.
     """
 
     hidden: tuple[str, ...] = ()
-    locked: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to run, and what it may touch; all paths are absolute.
+    """What will run, and what it may touch; all paths are absolute.
 
     Attributes:
         argv: The program by its path, and its arguments.
         cwd: Where it starts.
         environment: All of its variables.
-        stdin: What it can read from its standard input.
+        stdin: The content of its standard input.
         root: The root.
         writes: Whether it may write beneath the root.
         scratch: Its private directory for temporary files.
-        reach: What it sees beside.
-        kept: What it is kept from at all times.
-        closed: Places in the root that are closed to writes besides; a process may have replaced
-            them by links since they were found.
-        own: Directories that hold some of those, which must not be moved.
+        visible: What it sees beside the root.
+        protected: What it is kept from at all times.
+        write_protected: Paths in the root that it may not write besides; a process may have
+            replaced them by links since they were found.
+        pinned: Directories that hold some of those, which must not be moved.
         proxy: Socket of the proxy that it reaches hosts through; empty for no network.
         limits: What it may use.
     """
@@ -55,15 +110,15 @@ class Plan:
     root: str
     writes: bool = True
     scratch: str
-    reach: Reach
-    kept: Kept = field(default_factory=Kept)
-    closed: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    visible: VisiblePaths
+    protected: ProtectedPaths = field(default_factory=ProtectedPaths)
+    write_protected: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     proxy: str = ""
     limits: Limits = field(default_factory=Limits)
 
     def prepared(self) -> Prepared:
-        """What is to be started of it where nothing confines it."""
+        """Returns what is started where nothing confines it from outside."""
         return Prepared(
             argv=self.argv,
             cwd=self.cwd,
@@ -74,33 +129,146 @@ class Plan:
         )
 
 
-class Confinement(Protocol):
-    """A way to confine processes."""
+class Confinement:
+    """A way to confine processes: the base of all."""
 
-    @property
-    def level(self) -> Level:
-        """Its name."""
+    level: Level
 
     def describe(self) -> str:
-        """What there is of it here: its version.
+        """Returns its version here.
 
         Raises:
-            UnavailableError: If it is not there; the message says what is missing, its actions
-                what to do.
+            UnavailableError: It is missing; the message says what, its actions what to do.
         """
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Removes what it has made."""
+        """Removes the files that it has made."""
 
     def temporary(self, scratch: str) -> str:
-        """Where a process sees its private directory."""
+        """Returns where a process sees its private directory."""
+        return scratch
 
-    def check(self, kept: Kept) -> None:
-        """Sees whether it can keep processes from these places.
+    def check(self, protected: ProtectedPaths) -> None:
+        """Checks that it can keep processes from these paths.
 
         Raises:
-            UnavailableError: If it cannot.
+            UnavailableError: It cannot.
         """
 
     def prepare(self, plan: Plan) -> Prepared:
         """Makes of a plan what the launcher starts."""
+        raise NotImplementedError
+
+
+def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
+    """Finds what there is to see on this machine.
+
+    Args:
+        readable: More files and directories, of the settings; `~` is the home of the server.
+    """
+    named = [str(path.expanduser()) for path in readable]
+    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
+    system = _MACOS if sys.platform == "darwin" else ()
+    paths = [*_SYSTEM, *system, *_etc(), *prefixes, *(os.path.abspath(path) for path in named)]  # noqa: PTH100  # Path.resolve() would follow the link itself
+    found, links = [], []
+    for path in dict.fromkeys(paths):
+        actual = os.path.realpath(path)
+        if not os.access(actual, os.F_OK):
+            continue
+        found.append(actual)
+        if actual != path:
+            links.append((path, actual))
+    tops = _outermost(found)
+    inner = [link for link in links if not any(is_beneath(link[0], each) for each in tops)]
+    return VisiblePaths(tops, tuple(inner))
+
+
+class ProtectedPathFinder:
+    """Finds what processes are kept from, and checks that it is still where it was.
+
+    Args:
+        root: The root, links resolved.
+        visible: What processes see beside the root.
+        protected: What they may neither read nor write.
+        read_only: What they may not write.
+    """
+
+    def __init__(
+        self, root: str, visible: VisiblePaths, protected: Sequence[Path], read_only: Sequence[Path]
+    ) -> None:
+        self._root = root
+        self._visible = (root, *visible.readable)
+        self._protected = [_located(path, root) for path in protected]
+        self._read_only = [_located(path, root) for path in read_only]
+        self._identities: dict[str, tuple[int, int]] = {}
+
+    def find(self) -> ProtectedPaths:
+        """Finds the paths that exist now.
+
+        Raises:
+            UnavailableError: One is reached through a link that processes could replace, or a
+                directory is no longer the one that it was.
+        """
+        hidden = _outermost(self._existing(self._protected))
+        read_only = [path for path in self._existing(self._read_only) if path != self._root]
+        locked = [each for each in read_only if not any(is_beneath(each, top) for top in hidden)]
+        inside = [path for path in (*hidden, *locked) if is_beneath(path, self._root)]
+        pinned = {each for path in inside for each in self._between(path)}
+        for path in (*inside, *pinned):
+            self._check(path)
+        return ProtectedPaths(hidden, tuple(locked), tuple(sorted(pinned - {*hidden, *locked})))
+
+    def _existing(self, paths: Iterable[str]) -> Iterator[str]:
+        for path in paths:
+            is_seen = any(is_beneath(path, each) for each in self._visible)
+            if is_seen and os.path.lexists(path):
+                yield path
+
+    def _between(self, path: str) -> Iterator[str]:
+        """Yields the directories between the root and a path in it."""
+        for above in map(str, Path(path).parents):
+            if above == self._root or not is_beneath(above, self._root):
+                return
+            yield above
+
+    def _check(self, path: str) -> None:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            raise UnavailableError(
+                f"{path} is a link inside the root, which a program could replace.",
+                next_actions=["Ask the user to configure the path that it leads to."],
+            )
+        found = (status.st_dev, status.st_ino)
+        if stat.S_ISDIR(status.st_mode) and self._identities.setdefault(path, found) != found:
+            raise UnavailableError(
+                f"The directory {path} was replaced while the server ran.",
+                next_actions=["Ask the user to look at it and to restart the server."],
+            )
+
+
+def is_beneath(path: str, top: str) -> bool:
+    """Returns whether an absolute path is another or lies beneath it, as both are spelled."""
+    return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Returns the paths without those that lie beneath others."""
+    top: list[str] = []
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
+        if not any(is_beneath(path, each) for each in top):
+            top.append(path)
+    return tuple(top)
+
+
+def _etc() -> list[str]:
+    return sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))
+
+
+def _located(path: Path, root: str) -> str:
+    """Returns the path as it is beneath the root, with links in the root; else where it leads."""
+    spelled = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links in the root
+    for above in (*reversed(spelled.parents), spelled):
+        if os.path.realpath(above) == root:
+            return str(Path(root, spelled.relative_to(above)))
+    return os.path.realpath(path)

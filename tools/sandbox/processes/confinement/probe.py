@@ -1,4 +1,4 @@
-"""The proof that a confinement works here: a program that tries to get around it."""
+"""The proof that a confinement works: a program that tries to get around it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import os
 import socket
 import sys
 import threading
-from importlib.resources import files
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.plan import Confinement, Plan
-from tools.sandbox.processes.confinement.reach import Reach
+from tools.sandbox.processes.confinement.plan import Confinement, Plan, VisiblePaths
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Prepared
-from tools.sandbox.processes.temporary import TemporaryPlace
+from tools.sandbox.processes.temporary import PrivateDirectory
 
 __all__ = ["Probe"]
 
 SECONDS = 20.0
-"""How long a probe may take; it takes a twentieth of one."""
+"""How long a probe may take; one takes a twentieth of a second."""
 
-_HAVE_TO_WORK = ("write in the root", "write a temporary file")
+_EXPECTED = ("write in the root", "write a temporary file")
 
 
 class Probe:
@@ -32,81 +30,78 @@ class Probe:
 
     Args:
         launcher: Starts it.
-        reach: What it sees, as all programs do.
+        visible: What it sees beside its root, as all programs do.
     """
 
-    def __init__(self, launcher: Launcher, reach: Reach) -> None:
+    def __init__(self, launcher: Launcher, visible: VisiblePaths) -> None:
         self._launcher = launcher
-        self._reach = reach
+        self._visible = visible
 
     async def run(self, confinement: Confinement) -> None:
         """Proves that a confinement works.
 
         Raises:
-            UnavailableError: If it does not; the message says in what.
+            UnavailableError: It does not; the message says why.
         """
-        place = await anyio.to_thread.run_sync(_Place)
+        surroundings = await anyio.to_thread.run_sync(_Surroundings)
         try:
-            await self._judge(confinement, place)
+            await self._try(confinement, surroundings)
         finally:
-            await anyio.to_thread.run_sync(place.close)
+            await anyio.to_thread.run_sync(surroundings.close)
 
-    async def _judge(self, confinement: Confinement, place: _Place) -> None:
-        plan = self._plan(confinement, place)
+    async def _try(self, confinement: Confinement, surroundings: _Surroundings) -> None:
+        plan = self._plan(confinement, surroundings)
         try:
             with anyio.fail_after(SECONDS):
-                code, worked, complaint = await self._output(confinement.prepare(plan))
+                code, worked, error = await self._output(confinement.prepare(plan))
         except TimeoutError:
             raise UnavailableError(f"A program did not end in {SECONDS:g} seconds.") from None
         if code:
-            reason = complaint or f"it ended with {code}"
+            reason = error or f"it ended with {code}"
             raise UnavailableError(f"A program could not be run: {reason}")
-        for each in _HAVE_TO_WORK:
+        for each in _EXPECTED:
             if each not in worked:
                 raise UnavailableError(f"A program could not {each}.")
         for each in worked:
-            if each not in _HAVE_TO_WORK:
+            if each not in _EXPECTED:
                 raise UnavailableError(f"A program could {each}.")
 
     async def _output(self, prepared: Prepared) -> tuple[int, list[str], str]:
         running = await self._launcher.start(prepared)
         try:
-            ending = await running.wait()
+            code = await running.wait()
             # A few lines: they fit into the pipes, and nothing writes to them any more.
-            worked, complaint = (
+            worked, error = (
                 os.read(fd, 1 << 16).decode(errors="replace")
                 for fd in (running.stdout, running.stderr)
             )
-            return ending.exit_code, worked.splitlines(), complaint.strip()
+            return code, worked.splitlines(), error.strip()
         finally:
             with anyio.CancelScope(shield=True):
                 await running.aclose()
 
-    def _plan(self, confinement: Confinement, place: _Place) -> Plan:
-        text = (
-            files("tools.sandbox.processes.confinement")
-            .joinpath("attempts.py")
-            .read_text(encoding="utf-8")
-        )
-        root = str(place.root)
-        arguments = (root, str(place.private), str(place.tcp), str(place.udp))
+    def _plan(self, confinement: Confinement, surroundings: _Surroundings) -> Plan:
+        text = Path(__file__).with_name("attempts.py").read_text(encoding="utf-8")
+        root, scratch = str(surroundings.root), str(surroundings.scratch)
+        ports = (str(surroundings.tcp), str(surroundings.udp))
+        arguments = (root, str(surroundings.private), *ports)
         return Plan(
             argv=(sys.executable, "-I", "-S", "-c", text, *arguments),
             cwd=root,
-            environment={"TMPDIR": confinement.temporary(str(place.scratch))},
+            environment={"TMPDIR": confinement.temporary(scratch)},
             root=root,
-            scratch=str(place.scratch),
-            reach=self._reach,
-            closed=(str(place.closed),),
+            scratch=scratch,
+            visible=self._visible,
+            write_protected=(str(surroundings.write_protected),),
         )
 
 
-class _Place:
-    """Directories and listeners to try it on.
+class _Surroundings:
+    """Directories and listeners that the program tries to use.
 
     Attributes:
         root: A root.
-        closed: A directory in it that is closed to writes.
+        write_protected: A directory in it that is write-protected.
         scratch: The private directory of the program, which its end removes.
         private: A directory outside, with a file and a Unix socket.
         tcp: Port of a TCP listener on loopback.
@@ -114,12 +109,12 @@ class _Place:
     """
 
     def __init__(self) -> None:
-        self._place = TemporaryPlace()
+        self._directory = PrivateDirectory()
         self.root, self.scratch, self.private = (
-            Path(self._place.path, name) for name in ("root", "scratch", "private")
+            Path(self._directory.path, name) for name in ("root", "scratch", "private")
         )
-        self.closed = self.root / "closed"
-        for directory in (self.root, self.closed, self.scratch, self.private):
+        self.write_protected = self.root / "protected"
+        for directory in (self.root, self.write_protected, self.scratch, self.private):
             directory.mkdir(mode=0o700)
         (self.private / "canary").write_text("secret", encoding="utf-8")
         self._tcp = socket.create_server(("127.0.0.1", 0))
@@ -140,7 +135,7 @@ class _Place:
         self._answering.join()
         for each in (self._tcp, self._unix, self._udp):
             each.close()
-        self._place.close()
+        self._directory.close()
 
     def _answer(self) -> None:
         while True:

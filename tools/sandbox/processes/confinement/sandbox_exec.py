@@ -1,6 +1,6 @@
-"""sandbox-exec: the sandbox of macOS, told by a profile.
+"""sandbox-exec: the sandbox of macOS, configured by a profile.
 
-The profile language is Apple's own and described nowhere; this one keeps to what
+Apple does not document the language of profiles; this one keeps to what
 `/System/Library/Sandbox/Profiles` shows. It is tested as a text: no macOS was at hand to run it.
 """
 
@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.plan import Kept, Plan
-from tools.sandbox.processes.confinement.reach import DEVICES
+from tools.sandbox.processes.confinement.plan import DEVICES, Confinement, Plan
 from tools.sandbox.processes.models import Level, Prepared
 
 __all__ = ["SandboxExec", "profile_text"]
@@ -33,30 +32,20 @@ _ALWAYS = (
 )
 
 
-class SandboxExec:
+class SandboxExec(Confinement):
     """Confines by sandbox-exec."""
 
     level = Level.SANDBOX_EXEC
 
     def describe(self) -> str:
-        """Its name; it has no version.
+        """Returns its name; it has no version.
 
         Raises:
-            UnavailableError: If it is not there.
+            UnavailableError: It is missing.
         """
         if not Path(_PROGRAM).exists():
             raise UnavailableError(f"There is no {_PROGRAM}.")
         return "sandbox-exec"
-
-    def close(self) -> None:
-        """It has made nothing."""
-
-    def temporary(self, scratch: str) -> str:
-        """It sees its private directory where it is."""
-        return scratch
-
-    def check(self, kept: Kept) -> None:
-        """It can keep processes from all places."""
 
     def prepare(self, plan: Plan) -> Prepared:
         """Puts the profile before the program."""
@@ -65,27 +54,23 @@ class SandboxExec:
 
 
 def profile_text(plan: Plan) -> str:
-    """The profile of a plan: the last rule that fits an operation decides.
-
-    Args:
-        plan: What is to run, and what it may touch.
-    """
+    """Returns the profile of a plan: the last rule that fits an operation decides."""
     return "\n".join((*_ALWAYS, *_rules(plan)))
 
 
 def _rules(plan: Plan) -> Iterator[str]:
-    links = (link for link, _target in plan.reach.links)
-    for path in (*plan.reach.readable, *links, plan.root, plan.scratch):
+    links = (link for link, _target in plan.visible.links)
+    for path in (*plan.visible.readable, *links, plan.root, plan.scratch):
         yield f"(allow file-read* {_tree(path)})"
     for path in DEVICES:
         yield f"(allow file-read* file-write-data (literal {_quoted(path)}))"
     for path in (plan.scratch, *((plan.root,) if plan.writes else ())):
         yield f"(allow file-write* {_tree(path)})"
-    for path in (*plan.own, *plan.kept.pinned):  # Not moved, not removed; used as before.
+    for path in (*plan.pinned, *plan.protected.pinned):  # neither moved nor removed
         yield f"(deny file-write-unlink (literal {_quoted(path)}))"
-    for path in (*plan.closed, *plan.kept.locked):
+    for path in (*plan.write_protected, *plan.protected.read_only):
         yield f"(deny file-write* {_tree(path)})"
-    for path in plan.kept.hidden:
+    for path in plan.protected.hidden:
         yield f"(deny file-read* file-write* {_tree(path)})"
 
 

@@ -30,7 +30,7 @@ Instruction = tuple[int, int, int, int]
 
 Block = Sequence[Instruction]
 
-# Where the fields of struct seccomp_data (linux/seccomp.h) are.
+# Offsets of the fields of struct seccomp_data (linux/seccomp.h).
 NUMBER, ARCHITECTURE = 0, 4
 
 _LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
@@ -44,53 +44,53 @@ _FARTHEST = 255
 
 
 def argument(index: int, *, high: bool = False) -> int:
-    """Where the lower or the higher half of an argument is, little-endian."""
+    """Returns the offset of the lower or the higher half of an argument, little-endian."""
     return 16 + 8 * index + (4 if high else 0)
 
 
 def answer(action: int) -> Block:
-    """Decides."""
+    """Returns from the program with an action."""
     return [(_RETURN, 0, 0, action)]
 
 
-def if_one_of(where: int, values: Sequence[int], then: Block, otherwise: Block) -> Block:
-    """Whether the word at a place is one of some."""
-    block: list[Instruction] = [(_LOAD, 0, 0, where)]
+def if_one_of(offset: int, values: Sequence[int], then: Block, otherwise: Block) -> Block:
+    """Branches on whether the word at an offset is one of some values."""
+    block: list[Instruction] = [(_LOAD, 0, 0, offset)]
     for after, value in zip(range(len(values) - 1, -1, -1), values, strict=True):
         over = after + len(otherwise)
         block.append((_IF_EQUAL, _near(over), 0, value & 0xFFFFFFFF))
     return [*block, *otherwise, *then]
 
 
-def if_any_bit(where: int, mask: int, then: Block, otherwise: Block) -> Block:
-    """Whether the word at a place has any bit of a mask."""
+def if_any_bit(offset: int, mask: int, then: Block, otherwise: Block) -> Block:
+    """Branches on whether the word at an offset has any bit of a mask."""
     jump = (_IF_ANY_BIT, _near(len(otherwise)), 0, mask)
-    return [(_LOAD, 0, 0, where), jump, *otherwise, *then]
+    return [(_LOAD, 0, 0, offset), jump, *otherwise, *then]
 
 
-def if_field(where: int, mask: int, value: int, then: Block, otherwise: Block) -> Block:
-    """Whether the bits of a mask, in the word at a place, have a value."""
+def if_field(offset: int, mask: int, value: int, then: Block, otherwise: Block) -> Block:
+    """Branches on whether the bits of a mask, in the word at an offset, have a value."""
     jump = (_IF_EQUAL, _near(len(otherwise)), 0, value)
-    return [(_LOAD, 0, 0, where), (_AND, 0, 0, mask), jump, *otherwise, *then]
+    return [(_LOAD, 0, 0, offset), (_AND, 0, 0, mask), jump, *otherwise, *then]
 
 
 def skip(block: Block) -> Block:
-    """Goes on behind a block: what a decision that leaves the rest to others ends with."""
+    """Jumps over a block, to the instructions that follow it."""
     return [(_JUMP, 0, 0, len(block))]
 
 
 def unless_above(last: int, then: Block, above: Block) -> Block:
-    """Whether the number of the system call is at most the last known one."""
+    """Branches on whether the number of the system call is at most the last known one."""
     jump = (_IF_GREATER, 0, _near(len(above)), last)
     return [(_LOAD, 0, 0, NUMBER), jump, *above, *then]
 
 
 def dispatch(blocks: Mapping[int, Block], otherwise: Block) -> Block:
-    """Decides by the number of the system call, in as many steps as a binary search takes.
+    """Branches on the number of the system call, by a binary search.
 
     Args:
-        blocks: What decides on a number.
-        otherwise: What decides on all others.
+        blocks: The block of each number.
+        otherwise: The block of all other numbers.
     """
     starts: list[tuple[int, Block]] = [(0, otherwise)]
     for number, block in sorted(blocks.items()):
@@ -103,7 +103,7 @@ def dispatch(blocks: Mapping[int, Block], otherwise: Block) -> Block:
 
 
 def _search(starts: Sequence[tuple[int, Block]]) -> Block:
-    """Looks up in which interval the number is; each reaches up to where the next one starts."""
+    """Finds the interval of the number; each ends at the start of the next."""
     if len(starts) == 1:
         return starts[0][1]
     middle = len(starts) // 2
@@ -115,7 +115,7 @@ def _search(starts: Sequence[tuple[int, Block]]) -> Block:
 
 
 def assembled(block: Block) -> bytes:
-    """The program as the kernel takes it."""
+    """Encodes a program for the kernel."""
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in block)
 
 

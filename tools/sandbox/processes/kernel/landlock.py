@@ -1,4 +1,4 @@
-"""Landlock: what a process may touch, enforced by the kernel (Linux 5.13 and later).
+"""Landlock: what a process may access, enforced by the kernel (Linux 5.13 and later).
 
 Everything that the kernel's ABI can restrict is restricted: access to files beneath the rules
 only, no TCP (ABI 4), no abstract Unix sockets and no signals to processes outside (ABI 6). What it
@@ -16,7 +16,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from tools.sandbox.processes.kernel.kernel import syscall
+from tools.sandbox.processes.kernel.syscalls import syscall
 
 __all__ = ["SCOPES_SIGNALS", "PathRules", "keep_signals_inside", "landlock_abi"]
 
@@ -49,7 +49,7 @@ _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/ura
 
 @functools.cache
 def landlock_abi() -> int:
-    """The kernel's Landlock ABI; 0 where it has none, or has it switched off."""
+    """Returns the kernel's Landlock ABI; 0 where it has none, or has it switched off."""
     if not hasattr(os, "O_PATH"):  # not Linux
         return 0
     try:
@@ -83,11 +83,11 @@ class PathRules:
             _add_rule(self._fd, path, _READ_FILE | _WRITE_FILE)
 
     def are_of(self, readable: Iterable[bytes]) -> bool:
-        """Whether they would be the same if they were made now; a path may have been replaced."""
+        """Returns whether they are the rules for these paths still; one may have been replaced."""
         return self._readable == {path: _identity(path) for path in readable}
 
     def move_above(self, lowest: int) -> None:
-        """Gives its descriptor another number, that one or a higher one."""
+        """Moves its descriptor to a number that is free, the lowest or a higher one."""
         moved = fcntl.fcntl(self._fd, fcntl.F_DUPFD_CLOEXEC, lowest)
         os.close(self._fd)
         self._fd = moved
@@ -135,7 +135,7 @@ def keep_signals_inside(*, below_others: bool) -> None:
 
 
 def _add_rule(ruleset: int, path: bytes, rights: int) -> _Identity | None:
-    """Allows something; the file or directory that it is about, which the rule keeps in being."""
+    """Adds a rule; returns the file or directory, which exists as long as the rule does."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:  # missing, or hidden from this user: there is nothing to allow

@@ -31,9 +31,8 @@ from tools.sandbox.processes.kernel.bpf import (
     skip,
     unless_above,
 )
-from tools.sandbox.processes.kernel.kernel import syscall
 from tools.sandbox.processes.kernel.landlock import landlock_abi
-from tools.sandbox.processes.kernel.syscall_numbers import LAST_KNOWN, NUMBERS
+from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS, syscall
 
 __all__ = ["filter_program", "install", "protecting"]
 

@@ -1,4 +1,8 @@
-"""A program between fork and exec: it waits for its order, and becomes what the order says."""
+"""A program between fork and exec: it waits for its order, and becomes the program in it.
+
+Making Landlock's rules and the filter of system calls takes longer than all else between fork and
+exec, and they are the same for nearly every program: they are made before the order comes.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from tools.sandbox.processes.confinement.confining import Confining
-from tools.sandbox.processes.kernel import privileges
-from tools.sandbox.processes.kernel.limits import apply_limits
-from tools.sandbox.processes.launching.wire import (
+from tools.sandbox.processes.kernel import process, seccomp
+from tools.sandbox.processes.kernel.landlock import PathRules
+from tools.sandbox.processes.launching.messages import (
     Order,
     Step,
     receive_descriptors,
@@ -24,7 +27,7 @@ from tools.sandbox.processes.launching.wire import (
 __all__ = ["FAILURE", "become_program"]
 
 FAILURE = struct.Struct("=ii")
-"""The step that failed and its error number, as the supervisor is told."""
+"""The step that failed and its error number, as they are sent to the supervisor."""
 
 
 def become_program(
@@ -32,33 +35,34 @@ def become_program(
 ) -> NoReturn:
     """Becomes the program of an order, or exits.
 
-    The supervisor hears one byte when it can send the order, with the listener of the filter, if
+    The supervisor receives one byte when it can send the order, with the listener of the filter, if
     there is one; then a `FAILURE`, or nothing more once the program runs. An order is one byte with
     the descriptors of the order itself, standard output, error, input and the files; one byte more
     lets the program be executed.
 
     Args:
-        supervisor: Where it is.
-        filter_program: The filter of system calls beside Landlock, where that confines programs.
-        readable: What the last program could read.
+        supervisor: The socket of the supervisor.
+        filter_program: The filter of system calls beside Landlock; None where Landlock does not
+            confine programs.
+        readable: What the last program could read, as the next one most likely can.
     """
     step = Step.RECEIVE
     try:
         _reset()
         if hasattr(os, "O_PATH"):
-            privileges.die_with_parent()
-        _rehearse()
-        confining = Confining(filter_program, readable) if filter_program is not None else None
-        listener = [confining.listener] if confining and confining.listener else []
+            process.die_with_parent()
+        _warm_up()
+        confinement = _Confinement(filter_program, readable) if filter_program is not None else None
+        listener = [confinement.listener] if confinement and confinement.listener else []
         send_descriptors(supervisor, b"!", listener)
         data, received = receive_descriptors(supervisor, 1)
         if data:  # else the supervisor is gone
             order_file, *standard = received
             order = Order.read(order_file)
             supervisor = _moved(supervisor, len(standard))
-            if confining is not None:
-                confining.make_room(len(standard))
-            for step, action in _steps(order, standard, supervisor, confining):  # noqa: B007  # a failure names it
+            if confinement is not None:
+                confinement.move_above(len(standard))
+            for step, action in _steps(order, standard, supervisor, confinement):  # noqa: B007  # for failures
                 action()
     except OSError as error:
         supervisor.send(FAILURE.pack(step, error.errno or errno.EIO))
@@ -69,26 +73,29 @@ def become_program(
 
 
 def _steps(
-    order: Order, standard: Sequence[int], supervisor: socket.socket, confining: Confining | None
+    order: Order,
+    standard: Sequence[int],
+    supervisor: socket.socket,
+    confinement: _Confinement | None,
 ) -> Sequence[tuple[Step, Callable[[], object]]]:
-    """All that is done, in the order in which each still may be done after those before it."""
+    """Returns all steps, in an order in which those before do not forbid those after."""
     steps: list[tuple[Step, Callable[[], object]]] = [
         (Step.DESCRIPTORS, lambda: _place(standard)),
         (Step.DIRECTORY, lambda: os.chdir(order.cwd)),
-        (Step.LIMITS, lambda: apply_limits(*order.limits)),
+        (Step.LIMITS, lambda: process.apply_limits(*order.limits)),
     ]
-    if confining is not None:
+    if confinement is not None:
         steps += [
-            (Step.PRIVILEGES, privileges.drop_capabilities),
-            (Step.LANDLOCK, lambda: confining.restrict(order.readable, order.writable)),
-            (Step.FILTER, confining.check),
+            (Step.PRIVILEGES, process.drop_capabilities),
+            (Step.LANDLOCK, lambda: confinement.restrict(order.readable, order.writable)),
+            (Step.FILTER, confinement.check),
         ]
     steps.append((Step.EXECUTE, lambda: _execute(order, supervisor)))
     return steps
 
 
 def _reset() -> None:
-    """Gives the program a session of its own, and signals and a umask as after a login."""
+    """Sets the session, the signals and the umask as a login does."""
     os.setsid()  # also: no controlling terminal
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored_by_python, signal.SIG_DFL)
@@ -97,7 +104,7 @@ def _reset() -> None:
 
 
 def _moved(channel: socket.socket, below: int) -> socket.socket:
-    """The same socket above the descriptors that the program gets."""
+    """Moves a socket above the descriptors that the program gets."""
     return socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, below))
 
 
@@ -113,16 +120,51 @@ def _place(standard: Sequence[int]) -> None:
         os.dup2(fd, target)
 
 
-def _rehearse() -> None:
-    """Does what a start will do, without effect, while nobody waits.
-
-    Memory that a fork shares is copied when it is first used: most of what a start takes.
-    """
+def _warm_up() -> None:
+    """Runs the code of a start without effect: the memory that a fork shares is copied now."""
     order = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), b"")
     Order.unpack(order.pack())
-    apply_limits(*order.limits)
+    process.apply_limits(*order.limits)
 
 
 def _execute(order: Order, supervisor: socket.socket) -> None:
     if supervisor.recv(1):  # else it is gone
-        os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # that is the point
+        os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # there is no shell in between
+
+
+class _Confinement:
+    """Landlock and the filter of system calls around this process.
+
+    Errors are raised when the program is started: before, nobody receives them.
+
+    Attributes:
+        listener: Where the filter's questions come in; None where it could not be installed.
+    """
+
+    def __init__(self, filter_program: bytes, readable: Sequence[bytes]) -> None:
+        self.listener: int | None = None
+        self._failure: OSError | None = None
+        self._rules: PathRules | None = None
+        try:
+            self._rules = PathRules(readable)
+            # Its result is not needed; this copies the memory that it uses ahead.
+            self._rules.are_of(readable)
+            self.listener = seccomp.install(filter_program)
+        except OSError as error:
+            self._failure = error
+
+    def check(self) -> None:
+        """Raises the error of the filter, where it could not be installed."""
+        if self._failure is not None:
+            raise self._failure
+
+    def move_above(self, lowest: int) -> None:
+        if self._rules is not None:
+            self._rules.move_above(lowest)
+
+    def restrict(self, readable: Sequence[bytes], writable: Sequence[bytes]) -> None:
+        rules = self._rules
+        if rules is None or not rules.are_of(readable):
+            rules = PathRules(readable)
+        rules.allow_writes(writable)
+        rules.enter()

@@ -1,29 +1,37 @@
 """Starts programs, and ends them with everything that they have started.
 
-A launcher talks to a small process, its zygote (`zygote`), which is there from the first start on;
-programs that Landlock confines have another one than those that are free. Above each program is a
+A launcher talks to a small process, its zygote (`zygote`), which runs from the first start on;
+programs that Landlock confines have another one than the others. Above each program is a
 supervisor (`supervisor`) that adopts every descendant and ends them all when the program ends, when
 it is told to, or when the launcher is no more, however that ended. On Linux no process can leave;
 elsewhere the program's process group is ended, which a program may leave, and nothing confines it
-but what it is started with. Windows is not supported.
+but its own command line. Windows is not supported.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import socket
+import subprocess
+import sys
 import threading
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.failures import start_error
-from tools.sandbox.processes.launching.orders import kept_in_memory, packed_order
-from tools.sandbox.processes.launching.running import Running
-from tools.sandbox.processes.launching.wire import ReportKind
-from tools.sandbox.processes.launching.zygote_process import ZygoteProcess
+from tools.sandbox.processes.launching.messages import (
+    Order,
+    ReportKind,
+    memory_files,
+    send_descriptors,
+)
+from tools.sandbox.processes.launching.program import SupervisedProcess
+from tools.sandbox.processes.launching.start_errors import start_error
 from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -36,7 +44,15 @@ _BIG = 1 << 20
 """Bytes that take longer to copy than the event loop may be kept."""
 
 _ATTEMPTS = 3
-"""Zygotes that are tried for one start, should something end them."""
+"""Zygotes that are tried for one start, in case something ends them."""
+
+_ROOT = Path(__file__).parents[4]
+# Isolated, without site packages: nothing is loaded but the standard library and our own modules.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from tools.sandbox.processes.launching.zygote import main; "
+    "main(int(sys.argv[2]), confines='confines' in sys.argv, privileged='privileged' in sys.argv)"
+)
 
 
 class Launcher:
@@ -50,17 +66,17 @@ class Launcher:
     def __init__(self, *, privileged: bool = False) -> None:
         self._privileged = privileged
         self._opening = threading.Lock()
-        self._zygotes: dict[bool, ZygoteProcess] = {}
+        self._zygotes: dict[bool, _Zygote] = {}
         """By whether Landlock confines what they start."""
         self._starting = anyio.Semaphore(_MOST_STARTING)
-        self._running: set[Running] = set()
+        self._running: set[SupervisedProcess] = set()
 
-    async def start(self, prepared: Prepared, *, stdin: int | None = None) -> Running:
-        """Starts a program; it runs when this returns, else nothing is left of it.
+    async def start(self, prepared: Prepared, *, stdin: int | None = None) -> SupervisedProcess:
+        """Starts a program; it runs when this returns; after an error nothing of it is left.
 
         Args:
-            prepared: What is started.
-            stdin: A descriptor that is its standard input instead of what is prepared; the caller
+            prepared: The program.
+            stdin: A descriptor for its standard input in place of the prepared bytes; the caller
                 closes it.
 
         Raises:
@@ -70,13 +86,13 @@ class Launcher:
             UnavailableError: Programs cannot be started, or not confined as they have to be.
         """
         try:
-            order = packed_order(prepared)
+            order = Order.of(prepared).pack()
             async with self._starting:
                 for _ in range(_ATTEMPTS):
                     running = await self._attempt(prepared, order, stdin)
                     if running is not None:
                         return running
-            raise UnavailableError(  # noqa: TRY301  # cleaned up after as all others
+            raise UnavailableError(  # noqa: TRY301  # cleaned up after like any other error
                 "The process that starts programs was ended. Try again."
             )
         except BaseException:
@@ -95,8 +111,10 @@ class Launcher:
             for zygote in zygotes.values():
                 await anyio.to_thread.run_sync(zygote.close)
 
-    async def _attempt(self, prepared: Prepared, order: bytes, stdin: int | None) -> Running | None:
-        """Hands an order over; None where nobody took it, because the zygote has ended."""
+    async def _attempt(
+        self, prepared: Prepared, order: bytes, stdin: int | None
+    ) -> SupervisedProcess | None:
+        """Sends an order; returns None where the zygote ended before a supervisor took it."""
         confines = prepared.landlock is not None
         zygote = self._zygotes.get(confines)
         if zygote is None or not zygote.is_alive():
@@ -105,15 +123,15 @@ class Launcher:
             with ExitStack() as theirs:
                 contents = (order, prepared.stdin, *prepared.files)
                 if sum(map(len, contents)) > _BIG:
-                    files = await anyio.to_thread.run_sync(kept_in_memory, contents, theirs)
+                    files = await anyio.to_thread.run_sync(memory_files, contents, theirs)
                 else:
-                    files = kept_in_memory(contents, theirs)
+                    files = memory_files(contents, theirs)
                 running, (control, *outputs) = self._connect(theirs)
                 failed.push_async_callback(running.aclose)
                 order_file, *inputs = files
                 if stdin is not None:
                     inputs[0] = stdin
-                await zygote.hand_over([control, order_file, *outputs, *inputs])
+                await zygote.send_order([control, order_file, *outputs, *inputs])
             report = await running.started()
             if report is None:
                 await anyio.to_thread.run_sync(self._discard, confines, zygote)
@@ -124,36 +142,109 @@ class Launcher:
             failed.pop_all()
             return running
 
-    def _discard(self, confines: bool, zygote: ZygoteProcess) -> None:
-        """Has the next start begin with another zygote; called in threads."""
+    def _discard(self, confines: bool, zygote: _Zygote) -> None:
+        """Removes a zygote that has ended; called in threads."""
         with self._opening:
             if self._zygotes.get(confines) is zygote:
                 del self._zygotes[confines]
             zygote.close()
 
-    def _connect(self, theirs: ExitStack) -> tuple[Running, list[int]]:
-        """A program's socket, output and error: the server's ends, and those of the program."""
+    def _connect(self, theirs: ExitStack) -> tuple[SupervisedProcess, list[int]]:
+        """Makes a program's socket, output and error; returns the descriptors of its ends too."""
         with ExitStack() as ours:
             socket_, control = socket.socketpair()
             ours.callback(socket_.close)
             theirs.callback(control.close)
             outputs = [_pipe(ours, theirs) for _ in range(2)]
-            running = Running(socket_, outputs[0][0], outputs[1][0], self._running.discard)
+            running = SupervisedProcess(
+                socket_, outputs[0][0], outputs[1][0], self._running.discard
+            )
             ours.pop_all()
         self._running.add(running)
         return running, [control.fileno(), *(writable for _, writable in outputs)]
 
-    def _open(self, confines: bool) -> ZygoteProcess:
-        """The zygote that runs; called in threads."""
+    def _open(self, confines: bool) -> _Zygote:
+        """Returns the zygote, started where it does not run; called in threads."""
         with self._opening:
             zygote = self._zygotes.get(confines)
             if zygote is None or not zygote.is_alive():
                 if zygote is not None:
                     zygote.close()
-                zygote = self._zygotes[confines] = ZygoteProcess(
+                zygote = self._zygotes[confines] = _Zygote(
                     confines=confines, privileged=self._privileged
                 )
             return zygote
+
+
+class _Zygote:
+    """A running zygote: its process, and the socket that orders go to.
+
+    Args:
+        confines: Whether it starts programs that Landlock confines, or others.
+        privileged: Whether programs may gain privileges by what they execute.
+
+    Raises:
+        UnavailableError: It cannot be started.
+    """
+
+    def __init__(self, *, confines: bool, privileged: bool = False) -> None:
+        kind = "confines" if confines else "privileged" if privileged else "unprivileged"
+        self._orders, theirs = socket.socketpair()
+        self._orders.settimeout(0)
+        with theirs:
+            fd = theirs.fileno()
+            try:
+                self._process = subprocess.Popen(  # noqa: S603  # our own module
+                    [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT), str(fd), kind],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    cwd="/",
+                    env={},
+                    pass_fds=[fd],
+                    start_new_session=True,  # the terminal's Ctrl-C is for the server
+                )
+            except OSError as error:
+                self._orders.close()
+                raise UnavailableError(f"Programs cannot be started: {error}.") from error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    async def send_order(self, descriptors: Sequence[int]) -> None:
+        """Sends an order; its descriptors are closed if the zygote ends before it takes them.
+
+        Raises:
+            UnavailableError: The system refuses.
+        """
+        try:
+            try:
+                self._send(descriptors)
+            except BlockingIOError:  # other orders are waiting
+                await anyio.to_thread.run_sync(self._send_when_writable, descriptors)
+        except ConnectionError:  # it has ended
+            return
+        except (OSError, ValueError) as error:
+            if self._orders.fileno() < 0:  # it was closed meanwhile
+                return
+            raise UnavailableError(f"The program could not be started: {error}.") from error
+
+    def close(self) -> None:
+        """Ends it and waits for that; called in threads."""
+        self._orders.close()
+        self._process.wait()
+
+    def _send(self, descriptors: Sequence[int]) -> None:
+        send_descriptors(self._orders, b"!", descriptors)
+
+    def _send_when_writable(self, descriptors: Sequence[int]) -> None:
+        while True:
+            select.select([], [self._orders], [])
+            with suppress(BlockingIOError):
+                return self._send(descriptors)
 
 
 def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

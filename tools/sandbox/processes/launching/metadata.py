@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
-from tools.sandbox.processes.kernel.kernel import syscall
-from tools.sandbox.processes.kernel.syscall_numbers import NUMBERS
+from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
 __all__ = ["MetadataChanges", "resolved"]
 
@@ -45,7 +44,7 @@ _Arguments = Sequence[int]
 
 
 class MetadataChanges:
-    """Answers a filter's questions.
+    """Answers the questions of a filter.
 
     Args:
         listener: The filter's descriptor, readable when there is a question.
@@ -66,7 +65,7 @@ class MetadataChanges:
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(question, 0, -code, 0))
 
     def _code(self, question: int, thread: int, number: int, arguments: _Arguments) -> int:
-        """Does what is asked for; the error number, or 0."""
+        """Makes the change that is asked for; returns the error number, or 0."""
         shape = _shapes()[number]
         try:
             with ExitStack() as opened:
@@ -79,12 +78,12 @@ class MetadataChanges:
                 change(b"/proc/self/fd/%d" % target)
         except OSError as error:
             return error.errno or errno.EPERM
-        except (ArithmeticError, ValueError, struct.error):  # numbers that mean nothing
+        except (ArithmeticError, ValueError, struct.error):  # arguments out of range
             return errno.EINVAL
         return 0
 
     def _check(self, target: int) -> None:
-        """Sees that what was found lies where the program may write, and is no device."""
+        """Raises where the target is a device, or outside what the program may write."""
         actual = os.readlink(b"/proc/self/fd/%d" % target)  # noqa: PTH115  # names are bytes
         mode = os.fstat(target).st_mode
         if (
@@ -98,7 +97,7 @@ class MetadataChanges:
 
 
 def resolved(paths: Iterable[bytes]) -> list[bytes]:
-    """Paths without links; ask before the program runs, which could put links there."""
+    """Resolves the links of paths, before the program runs and could put others there."""
     return [os.path.realpath(path) for path in paths]
 
 
@@ -115,16 +114,16 @@ class _Call:
         self._opened = opened
 
     def number(self, index: int) -> int:
-        """An argument of 32 bits, without a sign."""
+        """Returns an argument of 32 bits, without a sign."""
         return self._arguments[index] & 0xFFFFFFFF
 
     def descriptor(self, index: int) -> int:
-        """An argument that is a descriptor."""
+        """Returns an argument that is a descriptor."""
         value = self.number(index)
         return value - (1 << 32) if value >= 1 << 31 else value
 
     def memory(self, index: int, size: int) -> bytes | None:
-        """What an argument points at, or as much of it as there is; None for no pointer."""
+        """Reads the memory that an argument points at; None for a null pointer."""
         address = self._arguments[index]
         if not address:
             return None
@@ -135,7 +134,7 @@ class _Call:
             raise _refused(errno.EFAULT) from None
 
     def path(self, index: int) -> bytes | None:
-        """The path that an argument points at; None for no pointer."""
+        """Reads the path that an argument points at; None for a null pointer."""
         content = self.memory(index, _PATH_MAX)
         if content is None:
             return None
@@ -145,7 +144,7 @@ class _Call:
         return path
 
     def opened(self, descriptor: int) -> int:
-        """What the program has open, or its working directory."""
+        """Opens what the program has open, or its working directory."""
         name = b"cwd" if descriptor == _AT_FDCWD else b"fd/%d" % descriptor
         try:
             return self._open(b"/proc/%d/%s" % (self._thread, name), os.O_PATH)
@@ -153,7 +152,7 @@ class _Call:
             raise _refused(errno.EBADF) from None
 
     def resolved(self, directory: int, path: bytes, *, follow: bool) -> int:
-        """What a path means to the program."""
+        """Opens what a path leads to, as the program would."""
         folder, _, name = path.rpartition(b"/")
         if follow and folder + b"/" in _OWN_DESCRIPTORS and name.isdigit():
             return self.opened(int(name))
@@ -176,7 +175,7 @@ def _refused(code: int) -> OSError:
 
 
 def _mode(index: int) -> Callable[[_Call, int], _Change]:
-    """Changes rights to what an argument says; links have none."""
+    """Returns what sets the mode of an argument; links have none."""
 
     def change(call: _Call, target: int) -> _Change:
         mode = call.number(index) & _RIGHTS
@@ -188,7 +187,7 @@ def _mode(index: int) -> Callable[[_Call, int], _Change]:
 
 
 def _owner(index: int) -> Callable[[_Call, int], _Change]:
-    """Changes the owner and the group to what two arguments say."""
+    """Returns what sets the owner and the group of two arguments."""
 
     def change(call: _Call, _target: int) -> _Change:
         ids = (call.number(index), call.number(index + 1))
@@ -199,7 +198,7 @@ def _owner(index: int) -> Callable[[_Call, int], _Change]:
 
 
 def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], _Change]:
-    """Changes the times to what an argument points at, or to now.
+    """Returns what sets the times that an argument points at, or the current time.
 
     Args:
         index: The argument.
@@ -243,7 +242,7 @@ class _Shape(NamedTuple):
     pathless: bool = False
 
     def find(self, call: _Call) -> int:
-        """A descriptor of what the call is about."""
+        """Opens what the call is about; returns the descriptor."""
         directory = _AT_FDCWD if self.directory is None else call.descriptor(self.directory)
         if self.path is None:
             return call.opened(directory)

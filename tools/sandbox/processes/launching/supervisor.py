@@ -8,88 +8,96 @@ ended. Then it may serve again.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tools.sandbox.processes.kernel import privileges
+from tools.sandbox.processes.kernel import process
 from tools.sandbox.processes.kernel.landlock import keep_signals_inside
 from tools.sandbox.processes.kernel.seccomp import protecting
-from tools.sandbox.processes.launching.child import become_program
+from tools.sandbox.processes.launching.child import FAILURE, become_program
+from tools.sandbox.processes.launching.messages import (
+    Order,
+    Report,
+    ReportKind,
+    receive_descriptors,
+    send_descriptors,
+)
 from tools.sandbox.processes.launching.metadata import MetadataChanges, resolved
-from tools.sandbox.processes.launching.watch import Watch
-from tools.sandbox.processes.launching.wire import Order, receive_descriptors, send_descriptors
+from tools.sandbox.processes.launching.reaping import end_descendants, end_group, exit_code, reap
+from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["NEWS", "supervise"]
+__all__ = ["STATUS", "supervise"]
 
-NEWS = struct.Struct("=i")
-"""What the zygote is told: the supervisor's process id. With a program's socket, it has an order;
-without one, it is waiting again."""
+STATUS = struct.Struct("=i")
+"""A supervisor's message to the zygote, its process id: it has an order where a program's socket
+comes with it, else it waits for the next one."""
 
 _LINUX = hasattr(os, "O_PATH")
 
 
 def supervise(
     orders: socket.socket,
-    news: socket.socket,
+    statuses: socket.socket,
     filter_program: bytes | None,
     protected: Sequence[int],
     *,
     zygote: int,
-    alone: bool,
-    again: bool,
+    scoped: bool,
+    reused: bool,
 ) -> None:
     """Starts the program of the next order, and returns when nothing of it is left.
 
     Args:
         orders: Where the launcher's orders come in.
-        news: Where the zygote hears from its supervisors.
+        statuses: Where the zygote receives the status of its supervisors.
         filter_program: The filter of system calls beside Landlock; None where nothing confines
             programs but what they are started with.
         protected: Processes that a filtered program may not signal, beside this one and the zygote.
         zygote: Process id of the zygote, which may have ended by now.
-        alone: Whether the kernel can keep its signals, and the program's, from all others.
-        again: Whether it serves one order after the other, until the launcher is gone.
+        scoped: Whether the kernel can keep its signals, and the program's, from all others.
+        reused: Whether it serves one order after the other, until the launcher is gone.
     """
     os.setsid()
     if _LINUX:
-        privileges.become_subreaper()
-    if alone:
+        process.become_subreaper()
+    if scoped:
         keep_signals_inside(below_others=filter_program is not None)
     if filter_program:
         filter_program = protecting(filter_program, (*protected, zygote, os.getpid()))
-    supervisor = _Supervisor(orders, news, filter_program, zygote=zygote, alone=alone)
-    while supervisor.serve() and again:
+    supervisor = _Supervisor(orders, statuses, filter_program, zygote=zygote, scoped=scoped)
+    while supervisor.serve() and reused:
         with suppress(ConnectionError):
-            news.send(NEWS.pack(os.getpid()))
+            statuses.send(STATUS.pack(os.getpid()))
 
 
 class _Supervisor:
     def __init__(
         self,
         orders: socket.socket,
-        news: socket.socket,
+        statuses: socket.socket,
         filter_program: bytes | None,
         *,
         zygote: int,
-        alone: bool,
+        scoped: bool,
     ) -> None:
         self._orders = orders
-        self._news = news
+        self._statuses = statuses
         self._filter = filter_program
-        self._alone = alone
+        self._scoped = scoped
         self._readable: Sequence[bytes] = ()
-        """What the last program could read."""
+        """What the last program could read, as the next one most likely can."""
         self._zygote = zygote
-        signal.signal(signal.SIGCHLD, self._hear)
+        signal.signal(signal.SIGCHLD, self._on_child_ended)
         self._wakeup = _wakeup()
 
     def serve(self) -> bool:
-        """Serves one order; False if there will be none."""
+        """Serves one order; returns False if there will be no more."""
         if _LINUX:
-            privileges.die_with_parent()
+            process.die_with_parent()
         if self._is_orphan():
             return False
         child, supervisor = socket.socketpair()
@@ -114,23 +122,108 @@ class _Supervisor:
         # Made before the program runs, which could make its paths lead elsewhere.
         changes = MetadataChanges(listener[0], resolved(order.writable)) if listener else None
         if _LINUX:
-            privileges.outlive_parent()
+            process.outlive_parent()
         with suppress(ConnectionError):  # the zygote has ended
-            send_descriptors(self._news, NEWS.pack(os.getpid()), [control])
+            send_descriptors(self._statuses, STATUS.pack(os.getpid()), [control])
         with suppress(ConnectionError):  # it has failed
             child.send(b"!")  # the program may be executed: from here on somebody ends it
         with socket.socket(fileno=control) as channel:
-            watch = Watch(pid, channel, child, self._wakeup, changes, alone=self._alone)
+            watch = _Watch(pid, channel, child, self._wakeup, changes, scoped=self._scoped)
             watch.run(order.scratch)
         return True
 
-    def _hear(self, _signal: int, _frame: object) -> None:
-        """A child has ended, or the zygote: what waits for it is nobody's then, and is let go."""
+    def _on_child_ended(self, _signal: int, _frame: object) -> None:
+        """Leaves waiting orders to others where it was the zygote that ended."""
         if self._is_orphan():
             self._orders.close()
 
     def _is_orphan(self) -> bool:
         return os.getppid() != self._zygote
+
+
+class _Watch:
+    """Watches a program until nothing of it is left; we are its parent and a child subreaper.
+
+    Args:
+        pid: The program's process id.
+        control: Its own socket, which leads to the launcher.
+        status: Where it reports how its start goes.
+        wakeup: A descriptor that is readable when a child has ended.
+        changes: Answers the questions of the program's filter; None without a filter.
+        scoped: Whether our signals reach our descendants only.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        control: socket.socket,
+        status: socket.socket,
+        wakeup: int,
+        changes: MetadataChanges | None,
+        *,
+        scoped: bool,
+    ) -> None:
+        self._pid = pid
+        self._control = control
+        self._status = status
+        self._wakeup = wakeup
+        self._changes = changes
+        self._scoped = scoped
+        self._ending: int | None = None
+
+    def run(self, scratch: bytes) -> None:
+        """Reports its start, and its end when nothing is left; its scratch is removed then."""
+        self._report(self._started())
+        self._watch()
+        self._end_all()
+        if self._changes is not None:
+            os.close(self._changes.listener)
+        if scratch:
+            remove_scratch(scratch)
+        self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0)))
+
+    def _started(self) -> Report:
+        """Returns how the start went: its end of the socket closes when the program is executed."""
+        with self._status as status, suppress(ConnectionError):
+            if failure := status.recv(FAILURE.size):
+                return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
+        return Report(ReportKind.STARTED, self._pid)
+
+    def _watch(self) -> None:
+        """Returns when the program has ended, or when the launcher wants it to."""
+        poller = select.poll()
+        for fd in (self._wakeup, self._control.fileno()):
+            poller.register(fd, select.POLLIN)
+        changes = self._changes
+        if changes is not None:
+            poller.register(changes.listener, select.POLLIN)
+        while self._ending is None:
+            for fd, events in poller.poll():
+                if fd == self._wakeup:
+                    os.read(fd, 4096)
+                    reap(self._note)
+                elif changes is None or fd != changes.listener:
+                    return
+                elif events & select.POLLIN:
+                    changes.answer()
+                else:  # nobody is left whom the filter holds
+                    poller.unregister(fd)
+
+    def _note(self, pid: int, status: int) -> None:
+        if pid == self._pid:
+            self._ending = status
+
+    def _end_all(self) -> None:
+        if _LINUX:
+            end_descendants(self._note, scoped=self._scoped)
+        else:
+            end_group(self._pid)
+            while self._ending is None:
+                self._note(*os.waitpid(self._pid, 0))
+
+    def _report(self, report: Report) -> None:
+        with suppress(OSError):  # the launcher is gone
+            self._control.sendall(report.pack())
 
 
 def _wakeup() -> int:

@@ -1,1 +1,1 @@
-"""Files in the root that other programs obey, kept from confined programs."""
+"""Paths in the root that other programs obey, protected from confined programs."""

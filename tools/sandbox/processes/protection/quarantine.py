@@ -1,4 +1,4 @@
-"""Where things go that programs put into closed places: moved out of the root, not deleted."""
+"""Where write-protected paths that programs made go: moved out of the root, not deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.sandbox.processes.protection.closed import opened, unlock
+from tools.sandbox.processes.protection.snapshot import grant_owner, open_folder
 
 __all__ = ["Quarantine"]
 
@@ -22,20 +22,20 @@ _DEEPEST = 64
 
 
 class Quarantine:
-    """One directory in the data directory for each time that something had to be moved.
+    """A directory with what was moved at one time; it is made when something is.
 
     Args:
-        directory: Where they are made.
+        directory: Where those directories are made.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._box: Path | None = None
+        self._batch: Path | None = None
 
     def take(self, directory: int, name: str, path: str) -> Path:
         """Moves something out of the root.
 
-        Where that cannot be done, as on a full disk, it is renamed: nobody obeys it by that name.
+        Where that fails, as on a full disk, it is renamed: no program obeys it by that name.
 
         Args:
             directory: Descriptor of the directory that it is in.
@@ -46,9 +46,10 @@ class Quarantine:
             Where it is now; relative to the root where it is renamed.
 
         Raises:
-            OSError: If it can be neither moved nor renamed.
+            OSError: It can be neither moved nor renamed.
         """
-        unlock(directory, name, stat.S_IRWXU)  # to leave its parent, a directory changes itself
+        # A directory that moves to another parent is itself changed.
+        grant_owner(directory, name, stat.S_IRWXU)
         try:
             return self._move(directory, name, path)
         except OSError:
@@ -57,18 +58,18 @@ class Quarantine:
             return Path(path).with_name(renamed)
 
     def _move(self, directory: int, name: str, path: str) -> Path:
-        if self._box is None:
+        if self._batch is None:
             moment = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%SZ")
-            box = self._directory / f"{moment}-{secrets.token_hex(4)}"
+            batch = self._directory / f"{moment}-{secrets.token_hex(4)}"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            box.mkdir(mode=0o700)
-            self._box = box
+            batch.mkdir(mode=0o700)
+            self._batch = batch
         try:
-            place = _made(self._box / path)
+            place = _made(self._batch / path)
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise
-            place = _made(self._box / secrets.token_hex(4) / name)
+            place = _made(self._batch / secrets.token_hex(4) / name)
         try:
             os.rename(name, place, src_dir_fd=directory)
         except OSError as error:
@@ -80,7 +81,7 @@ class Quarantine:
 
 
 def _made(place: Path) -> Path:
-    """A place whose directory is there, and that a system call can name."""
+    """Makes the directory of a path; raises for a path that no system call takes."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         place.lstat()
@@ -98,8 +99,8 @@ def _copy(directory: int, name: str, place: Path, depth: int) -> None:
             shutil.copyfileobj(source, target)
     elif stat.S_ISDIR(status.st_mode) and depth:
         place.mkdir(mode=0o700)
-        with opened(directory, name, rights=stat.S_IRWXU) as fd:
-            for each in os.listdir(fd):  # noqa: PTH208  # a descriptor
+        with open_folder(directory, name, rights=stat.S_IRWXU) as fd:
+            for each in os.listdir(fd):  # noqa: PTH208  # of a descriptor
                 with contextlib.suppress(FileNotFoundError):
                     _copy(fd, each, place / each, depth - 1)
 

@@ -35,7 +35,7 @@ Setting = tuple[str, str, str, str]
 
 
 def is_harmless(new: bytes, old: bytes | None) -> bool:
-    """Whether a change of a repository's settings gives git nothing more to run.
+    """Returns whether a change of a repository's settings gives git nothing more to run.
 
     Args:
         new: The settings as they are now.
@@ -53,7 +53,7 @@ def is_harmless(new: bytes, old: bytes | None) -> bool:
 
 
 def _settings(text: bytes) -> list[Setting] | None:
-    """The settings in their order; None where a line is not of the plainest form."""
+    """Returns the settings in their order; None where a line is not of the simplest form."""
     found: list[Setting] = []
     section = subsection = ""
     for line in text.split(b"\n"):

@@ -21,7 +21,7 @@ async def _printed(launcher: Launcher, script: str, *, fed: bytes = b"") -> str:
     os.write(writable, fed)
     os.close(writable)
     try:
-        assert (await running.wait()).exit_code == 0
+        assert await running.wait() == 0
         return os.read(running.stdout, 4_096).decode()
     finally:
         await running.aclose()

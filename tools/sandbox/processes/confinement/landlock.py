@@ -9,24 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.plan import Kept, Plan
-from tools.sandbox.processes.confinement.reach import DEVICES
+from tools.sandbox.processes.confinement.plan import DEVICES, Confinement, Plan, ProtectedPaths
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.models import LandlockRules, Level, Prepared
 
 __all__ = ["Landlock"]
 
 
-class Landlock:
+class Landlock(Confinement):
     """Confines by Landlock and seccomp."""
 
     level = Level.LANDLOCK
 
     def describe(self) -> str:
-        """Its version.
+        """Returns its version.
 
         Raises:
-            UnavailableError: If the kernel has none.
+            UnavailableError: The kernel has none.
         """
         abi = landlock_abi()
         if not abi:
@@ -36,20 +35,13 @@ class Landlock:
             )
         return f"Landlock ABI {abi}"
 
-    def close(self) -> None:
-        """It has made nothing."""
-
-    def temporary(self, scratch: str) -> str:
-        """It sees its private directory where it is."""
-        return scratch
-
-    def check(self, kept: Kept) -> None:
-        """Sees that it need not keep processes from any place.
+    def check(self, protected: ProtectedPaths) -> None:
+        """Checks that there is nothing to keep processes from: its rules only allow.
 
         Raises:
-            UnavailableError: If it would have to.
+            UnavailableError: There is.
         """
-        for path in (*kept.hidden, *kept.locked):
+        for path in (*protected.hidden, *protected.read_only):
             raise UnavailableError(
                 f"Landlock cannot keep programs from {path} within what they may use.",
                 next_actions=[
@@ -58,9 +50,9 @@ class Landlock:
             )
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Makes the rules."""
+        """Makes the rules of Landlock, under which the launcher starts the program."""
         own = (plan.scratch, *DEVICES)
         writable = (plan.root, *own) if plan.writes else own
-        readable = ("/proc", *plan.reach.readable, *(() if plan.writes else (plan.root,)))
+        readable = ("/proc", *plan.visible.readable, *(() if plan.writes else (plan.root,)))
         rules = LandlockRules(readable=readable, writable=writable)
         return replace(plan.prepared(), landlock=rules)

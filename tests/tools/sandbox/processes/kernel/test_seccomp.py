@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.kernel.seccomp import filter_program, protecting
-from tools.sandbox.processes.kernel.syscall_numbers import LAST_KNOWN, NUMBERS
+from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS
 from tools.sandbox.processes.models import Prepared
 
 pytestmark = pytest.mark.skipif(

@@ -116,7 +116,7 @@ async def test_waiting_may_be_given_up_and_repeated(launcher: Launcher, place: A
         await running.wait()
     assert running.pid in place.survivors()
     await running.kill()
-    assert [(await running.wait()).exit_code for _ in range(2)] == [137, 137]
+    assert [await running.wait() for _ in range(2)] == [137, 137]
     await running.kill()
     await running.aclose()
     await running.aclose()
@@ -181,7 +181,7 @@ async def test_many_wait_for_one_program(launcher: Launcher, place: Any) -> None
     endings = []
 
     async def wait() -> None:
-        endings.append((await running.wait()).exit_code)
+        endings.append(await running.wait())
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
@@ -252,7 +252,7 @@ def test_a_launcher_serves_one_event_loop_after_another(place: Any) -> None:
 
     async def start() -> int:
         running = await launcher.start(place.bash("exit 4"))
-        code = (await running.wait()).exit_code
+        code = await running.wait()
         await running.aclose()
         return code
 
@@ -270,7 +270,7 @@ async def test_closing_the_launcher_ends_what_it_started(place: Any) -> None:
     await launcher.aclose()
     assert not place.survivors()
     assert open_descriptors() == before
-    assert [(await running.wait()).exit_code for running in started] == [137] * 5
+    assert [await running.wait() for running in started] == [137] * 5
 
 
 def test_a_supervisor_whose_zygote_ended_before_it_began_takes_no_order() -> None:
@@ -280,14 +280,14 @@ from tools.sandbox.processes.launching.supervisor import supervise
 ours, orders = socket.socketpair()
 news, _ = socket.socketpair()
 ours.send(b"!")
-supervise(orders, news, None, (), zygote=os.getpid(), alone=False, again=True)
+supervise(orders, news, None, (), zygote=os.getpid(), scoped=False, reused=True)
 print(orders.recv(1))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         check=True,
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[5],
         timeout=60,
     )
     assert done.stdout == b"b'!'\n"
@@ -329,7 +329,7 @@ async def test_what_a_killed_supervisor_leaves_is_ended(launcher: Launcher, plac
     running = await launcher.start(place.bash(script, scratch=str(scratch)))
     await anyio.wait_readable(running.stdout)
     os.kill(_parent(running.pid), signal.SIGKILL)
-    assert (await running.wait()).exit_code == 137
+    assert await running.wait() == 137
     assert not place.survivors()
     assert not scratch.exists()
     await running.aclose()
@@ -451,7 +451,7 @@ def test_a_killed_server_leaves_nothing(place: Any) -> None:
     survivors, server = os.pipe()  # held open by all that is left of the server
     with subprocess.Popen(
         [sys.executable, "-c", SERVER, script, place.marker, str(scratch)],
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[5],
         stdout=subprocess.PIPE,
         stderr=server,
     ) as process:

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 Run = Callable[[Prepared], Awaitable[Any]]
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 PRELUDE = """
 import ctypes, fcntl, os, struct
@@ -284,7 +284,7 @@ def test_landlock_alone_closes_tcp() -> None:
     connect = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))"
     confine = (
         "from tools.sandbox.processes.kernel.landlock import PathRules; "
-        "from tools.sandbox.processes.kernel.privileges import forbid_new_privileges; "
+        "from tools.sandbox.processes.kernel.process import forbid_new_privileges; "
         "forbid_new_privileges(); PathRules([b'/']).enter(); "
     )
     with socket.create_server(("127.0.0.1", 0)) as server:

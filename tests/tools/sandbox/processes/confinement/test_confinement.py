@@ -16,9 +16,8 @@ import pytest
 
 from tools.core.errors import ToolError, UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement.variables import chosen_variables
 from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes
+from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = [
@@ -44,7 +43,7 @@ async def opened(root: Path, level: Level, **named: Any) -> AsyncIterator[Proces
         "read_only": [],
         "mode": SandboxMode.OFF if level is Level.NONE else SandboxMode.REQUIRED,
         "limits": Limits(),
-        "environment": chosen_variables(os.environ),
+        "environment": inherited_variables(os.environ),
         "readable": [],
         "network": [],
         "data_dir": root.parent / "data",
@@ -65,9 +64,9 @@ async def run(processes: Processes, script: str, **command: Any) -> tuple[int, s
     """A script's exit code, what it printed, and what there is to say of it."""
     program = await processes.start(Command(argv=("bash", "-c", script), **command))
     try:
-        ending = await program.wait()
+        code = await program.wait()
         output = b"".join(os.read(fd, 1 << 16) for fd in (program.stdout, program.stderr))
-        return ending.exit_code, output.decode(errors="replace"), "\n".join(program.notes)
+        return code, output.decode(errors="replace"), "\n".join(program.notes)
     finally:
         await program.aclose()
 
@@ -79,7 +78,7 @@ async def test_the_level_is_told(root: Path, level: Level) -> None:
         assert await processes.is_confined() is (level is not Level.NONE)
         program = await processes.start(Command(argv=("true",)))
         assert program.level is level
-        assert (await program.wait()).exit_code == 0
+        assert await program.wait() == 0
         await program.aclose()
 
 
@@ -133,13 +132,41 @@ async def test_the_environment_is_a_short_list(
     monkeypatch.setenv("TOOLCRIB_TOKEN", "secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("NAMED", "given")
-    chosen = chosen_variables(os.environ, ["NAMED", "TOOLCRIB_TOKEN"])
+    chosen = inherited_variables(os.environ, ["NAMED", "TOOLCRIB_TOKEN"])
     async with opened(root, level, environment=chosen) as processes:
         _code, output, _notes = await run(processes, "env", environment={"OWN": "own"})
     names = {line.partition("=")[0] for line in output.splitlines()}
     fixed = {"HOME", "TMPDIR", "PWD", "SHELL", "TERM", "PATH", "LANG", "SHLVL", "_"}
     assert {"OWN", "NAMED"} < names <= fixed | {"OWN", "NAMED"} | chosen.keys()
     assert "secret" not in output
+
+
+def test_the_servers_own_settings_are_never_inherited() -> None:
+    environ = {"PATH": "/bin", "LC_ALL": "C", "HOME": "/x", "TOOLCRIB_TOKEN": "t", "A": "a"}
+    assert inherited_variables(environ, ["A", "TOOLCRIB_TOKEN", "B"]) == {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "A": "a",
+    }
+
+
+@EVERYWHERE
+async def test_the_path_names_visible_directories_and_a_call_overrides_any_variable(
+    root: Path, level: Level, tmp_path: Path
+) -> None:
+    visible, hidden = (tmp_path / name for name in ("visible", "hidden"))
+    visible.mkdir()
+    hidden.mkdir()
+    inherited = {"PATH": f"{visible}:{hidden}:relative::{visible}:/usr/bin", "HOME": "/theirs"}
+    script = 'printf "%s " "$PATH" "$HOME" "$PWD" "$TERM"'
+    async with opened(root, level, environment=inherited, readable=[visible]) as processes:
+        _, output, _ = await run(processes, script, environment={"TERM": "xterm"})
+    path, home, cwd, term = output.split()
+    own = str(Path(sys.executable).parent)
+    seen = [visible, hidden] if level is Level.NONE else [visible]
+    assert path.split(":") == [*map(str, seen), "/usr/bin", own]
+    assert home.endswith("/home")
+    assert (cwd, term) == (str(root), "xterm")
 
 
 @CONFINED
@@ -220,7 +247,7 @@ async def test_a_program_is_taken_from_where_it_can_be_seen(
     chosen = {"PATH": f"{hidden}:{os.environ['PATH']}"}
     async with opened(root, level, environment=chosen) as processes:
         program = await processes.start(Command(argv=("env", "true")))
-        assert (await program.wait()).exit_code == 0
+        assert await program.wait() == 0
         assert os.read(program.stdout, 10) == b""
         await program.aclose()
         with pytest.raises(UnavailableError, match=r"which programs cannot see") as error:

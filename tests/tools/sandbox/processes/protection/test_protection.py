@@ -342,7 +342,7 @@ def test_deeper_directories_than_are_walked_are_told(root: Path, protection: Pro
 def test_more_directories_than_are_walked_are_told(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sandbox.processes.protection.closed.MOST_FOLDERS", 20)
+    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_FOLDERS", 20)
     protection.begin()
     run(root, "for i in $(seq 30); do mkdir d$i; done; echo evil > .git/hooks/post-commit")
     notes = protection.end()

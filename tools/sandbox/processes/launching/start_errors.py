@@ -1,4 +1,4 @@
-"""What a start that failed tells the caller, by the step that failed."""
+"""The errors that callers get of failed starts, by the step that failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
-from tools.sandbox.processes.launching.wire import Step
+from tools.sandbox.processes.launching.messages import Step
 from tools.sandbox.processes.models import Prepared
 
 __all__ = ["start_error"]
@@ -22,10 +22,10 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM}
 
 
 def start_error(prepared: Prepared, step: int, code: int) -> ToolError:
-    """The error of a start.
+    """Returns the error of a failed start.
 
     Args:
-        prepared: What was to be started.
+        prepared: The program.
         step: The `Step` that failed.
         code: Its error number (errno).
     """

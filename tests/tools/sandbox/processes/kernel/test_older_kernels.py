@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(not landlock_abi(), reason="Linux with Landlock 
 OPENS = """
 import os, sys
 sys.path.append(sys.argv[1])
-from tools.sandbox.processes.kernel import privileges, seccomp
+from tools.sandbox.processes.kernel import process, seccomp
 seccomp.landlock_abi = lambda: int(sys.argv[2])
-privileges.forbid_new_privileges()
+process.forbid_new_privileges()
 if sys.argv[3] == "filtered":
     os.close(seccomp.install(seccomp.filter_program(landlocked=True)))
 for flags in map(int, sys.argv[5:]):
@@ -34,7 +34,7 @@ for flags in map(int, sys.argv[5:]):
 def opened(path: Path, abi: int, *flags: int, filtered: bool = True) -> list[str]:
     """What is left of six bytes for each way to open them, one after the other."""
     path.write_bytes(b"secret")
-    root = str(Path(__file__).parents[4])
+    root = str(Path(__file__).parents[5])
     name = "filtered" if filtered else "open"
     arguments = (root, str(abi), name, str(path), *map(str, flags))
     run = [sys.executable, "-ISc", OPENS, *arguments]

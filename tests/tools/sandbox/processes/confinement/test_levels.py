@@ -13,13 +13,12 @@ import pytest
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.confinement import landlocked
+from tools.sandbox.processes.confinement import landlock
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
+from tools.sandbox.processes.confinement.levels import Unconfined
 from tools.sandbox.processes.confinement.plan import Plan
-from tools.sandbox.processes.confinement.unconfined import Unconfined
-from tools.sandbox.processes.confinement.variables import chosen_variables
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
-from tools.sandbox.processes.processes import Processes
+from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = [
@@ -35,7 +34,7 @@ def make(tmp_path: Path) -> Callable[..., Processes]:
     (tmp_path / "root").mkdir()
 
     def make(mode: SandboxMode, **named: Any) -> Processes:
-        given: dict[str, Any] = {"protected": [], "environment": chosen_variables(os.environ)}
+        given: dict[str, Any] = {"protected": [], "environment": inherited_variables(os.environ)}
         return Processes(
             root=tmp_path / "root",
             read_only=[],
@@ -54,7 +53,7 @@ def make(tmp_path: Path) -> Callable[..., Processes]:
 
 @pytest.fixture
 def no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landlocked, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(landlock, "landlock_abi", lambda: 0)
 
 
 async def level_of(processes: Processes, *, fast: bool = False) -> Level:

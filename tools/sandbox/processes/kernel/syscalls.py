@@ -1,14 +1,18 @@
-"""The numbers of the system calls that a filter knows, by architecture.
+"""System calls by their numbers, for those that Python has no function for; Linux only.
 
-From linux/arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h; all that
-came after Linux 5.1 have one number everywhere.
+The numbers are those of linux/arch/x86/entry/syscalls/syscall_64.tbl and
+include/uapi/asm-generic/unistd.h; calls that came after Linux 5.1 have one number everywhere.
+Zygotes load this module: it imports little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+import functools
+import os
+from collections.abc import Callable, Mapping
 
-__all__ = ["LAST_KNOWN", "NUMBERS"]
+__all__ = ["LAST_KNOWN", "NUMBERS", "prctl", "syscall"]
 
 LAST_KNOWN = 469
 """The last system call that was looked at: file_setattr of Linux 6.17."""
@@ -156,3 +160,44 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
     },
 }
 """By the machine's name (uname(2)) and the system call's; aarch64 lacks the oldest ones."""
+
+
+def syscall(number: int, *arguments: int | bytes) -> int:
+    """Makes one system call.
+
+    Args:
+        number: Its number on this architecture.
+        *arguments: Numbers, or bytes that are passed by address.
+
+    Returns:
+        The result of the system call.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    return _checked(_libc().syscall, number, *arguments)
+
+
+def prctl(option: int, *arguments: int | bytes) -> int:
+    """Makes an operation on this process, as prctl has them; otherwise like `syscall`."""
+    padding = (0,) * (4 - len(arguments))
+    return _checked(_libc().prctl, option, *arguments, *padding)
+
+
+def _checked(function: Callable[..., int], *arguments: int | bytes) -> int:
+    converted = [
+        ctypes.c_char_p(value) if isinstance(value, bytes) else ctypes.c_long(value)
+        for value in arguments
+    ]
+    answer = function(*converted)
+    if answer == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return answer
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return libc

@@ -1,0 +1,123 @@
+"""The rights and the limits of this process, and how it is tied to its parent; zygotes load it.
+
+Rights and ties are Linux's. `PR_SET_NO_NEW_PRIVS` holds for every program, also an unconfined one:
+a program that ran as another user could not be ended. Where the server is root, a confined program
+keeps three capabilities, so that root can work on other users' files beneath the root as without
+confinement; Landlock decides where that is. It loses all others: with them it could mount, load
+modules, open files by handle, trace and signal everything, or become another user. CAP_FSETID is
+among those, so files get no set-user-ID or set-group-ID bits.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import struct
+
+from tools.sandbox.processes.kernel.syscalls import prctl, syscall
+
+__all__ = [
+    "apply_limits",
+    "become_subreaper",
+    "die_with_parent",
+    "drop_capabilities",
+    "forbid_new_privileges",
+    "hide_memory",
+    "outlive_parent",
+]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+_CAPABILITY_VERSION_3 = 0x20080522
+_CHOWN, _DAC_OVERRIDE, _FOWNER = 1 << 0, 1 << 1, 1 << 3
+_RETAINED = _CHOWN | _DAC_OVERRIDE | _FOWNER
+
+
+def become_subreaper() -> None:
+    """Makes this process the parent of every descendant that loses its own."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Has the kernel end this process when its parent ends."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def outlive_parent() -> None:
+    """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
+    prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
+
+
+def forbid_new_privileges() -> None:
+    """No program that is executed from now on gains rights, by set-user-ID bits or otherwise."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def hide_memory() -> None:
+    """Forbids other processes of the same user to trace this one, until it executes a program."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
+def drop_capabilities() -> None:
+    """Drops all capabilities of root but three; others have none to drop.
+
+    With no new privileges, executing a program does not bring them back (capabilities(7)).
+
+    Raises:
+        OSError: The kernel refuses, or the architecture is not known.
+    """
+    if os.geteuid() != 0:
+        return
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    # Twice 32 bits of effective, permitted and inheritable ones; the retained are below 32.
+    data = struct.pack("=6I", _RETAINED, _RETAINED, 0, 0, 0, 0)
+    number = _SYS_CAPSET.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    syscall(number, header, data)
+
+
+def apply_limits(cpu_seconds: int, memory_bytes: int, processes: int, file_bytes: int) -> None:
+    """Limits this process and all that it starts; it cannot raise the limits again.
+
+    The arguments are those of `models.Limits`; 0 sets no limit. No core is ever dumped.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    _limit(resource.RLIMIT_CORE, 0)
+    if cpu_seconds:
+        # The first signal (SIGXCPU) says what happened; a second later SIGKILL cannot be caught.
+        _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
+    if memory_bytes:
+        _limit(resource.RLIMIT_AS, memory_bytes)
+    threads = _threads_now() if processes else None
+    if threads is not None:
+        # The kernel counts all threads of the user, and root's not at all. Those of the whole
+        # system are no fewer, and read at once.
+        _limit(resource.RLIMIT_NPROC, processes + threads)
+    if file_bytes:
+        _limit(resource.RLIMIT_FSIZE, file_bytes)
+
+
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
+    most = resource.getrlimit(kind)[1]
+    wanted = soft if hard is None else hard
+    if most != resource.RLIM_INFINITY:
+        soft, wanted = min(soft, most), min(wanted, most)
+    resource.setrlimit(kind, (soft, wanted))
+
+
+def _threads_now() -> int | None:
+    """Threads of the whole system (`running/all` in /proc/loadavg), where that can be read."""
+    try:
+        with open("/proc/loadavg", "rb") as average:  # noqa: PTH123  # pathlib is slow to load
+            return int(average.read().split()[3].partition(b"/")[2])
+    except FileNotFoundError:  # not Linux
+        return None

@@ -1,0 +1,169 @@
+"""The output of a program: its beginning and its end, or its last bytes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Capture", "Excerpt", "Part", "RecentOutput", "shares"]
+
+_LONGEST_CHARACTER = 4
+"""Bytes of one character of UTF-8 at most (RFC 3629)."""
+
+_CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
+_CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The part of an output that is shown.
+
+    Attributes:
+        text: Its beginning and its end, and between them what is left out, where something is.
+        omitted: Bytes that are left out.
+    """
+
+    text: str
+    omitted: int
+
+
+class Capture:
+    """Keeps the first and the last bytes of an output, and counts those in between.
+
+    Args:
+        limit: Bytes that are kept, half of them from the beginning.
+
+    Attributes:
+        size: Bytes that were written.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self._half = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._lost_lines = 0
+
+    def feed(self, data: bytes) -> None:
+        """Takes the bytes that were written next."""
+        self.size += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        excess = len(self._tail) - self._half
+        if excess > 0:
+            self._lost_lines += self._tail.count(b"\n", 0, excess)
+            del self._tail[:excess]
+
+    def excerpt(self, limit: int) -> Excerpt:
+        """Returns the kept bytes as a text, cut at line ends where they are near.
+
+        Args:
+            limit: Bytes of the output to show, at most those that are kept.
+        """
+        kept = bytes(self._head + self._tail)
+        if len(kept) == self.size <= limit:
+            return Excerpt(kept.decode("utf-8", "replace"), 0)
+        half = min(limit // 2, self._half)
+        head = _beginning(kept[:half])
+        tail = _end(kept[len(kept) - half :])
+        omitted = self.size - len(head) - len(tail)
+        lines = self._lost_lines + kept.count(b"\n", len(head), len(kept) - len(tail))
+        note = f"[… {omitted} bytes with {lines} line ends are left out here …]\n"
+        shown = head.decode("utf-8", "replace")
+        between = "" if shown.endswith("\n") or not shown else "\n"
+        return Excerpt(shown + between + note + tail.decode("utf-8", "replace"), omitted)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an output.
+
+    Attributes:
+        text: The part; U+FFFD stands for what is no UTF-8.
+        first: Bytes of output before it.
+        next: Bytes of output before what comes after it.
+        lost: Bytes that were requested too, and are no longer kept.
+    """
+
+    text: str
+    first: int
+    next: int
+    lost: int
+
+
+class RecentOutput:
+    """Keeps the last bytes of an output.
+
+    Args:
+        limit: Bytes that are kept.
+
+    Attributes:
+        size: Bytes that were written.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self._limit = limit
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Takes the bytes that were written next."""
+        self.size += len(data)
+        self._kept += data
+        excess = len(self._kept) - self._limit
+        if excess > 0:
+            del self._kept[:excess]
+
+    def part(self, since: int, limit: int, *, is_complete: bool) -> Part:
+        """Returns the output from an offset on.
+
+        Args:
+            since: Bytes of output before it; a negative number counts from the end.
+            limit: Bytes that the part has at most, at least 4.
+            is_complete: Whether nothing more will be written; else the last character may be cut.
+        """
+        oldest = self.size - len(self._kept)
+        wanted = min(since, self.size) if since >= 0 else max(0, self.size + since)
+        first = max(wanted, oldest)
+        if since < 0 or first > wanted:  # that may be within a character
+            start = bytes(self._kept[first - oldest : first - oldest + _LONGEST_CHARACTER])
+            first += len(start) - len(_without_cut_start(start))
+        data = bytes(self._kept[first - oldest : first - oldest + limit])
+        is_end = first + len(data) == self.size
+        if not is_end:
+            data = data[: data.rfind(b"\n") + 1] or data
+        if not (is_end and is_complete):
+            data = _without_cut_end(data)
+        text = data.decode("utf-8", "replace")
+        return Part(text, first, first + len(data), max(0, oldest - wanted))
+
+
+def shares(limit: int, first: int, second: int) -> tuple[int, int]:
+    """Divides a limit between two sizes: half of it each, and what the other does not need."""
+    half = limit // 2
+    return max(half, limit - second), max(half, limit - first)
+
+
+def _beginning(data: bytes) -> bytes:
+    """Removes a last line that is cut, if it is not most of the data; else a cut character."""
+    end = data.rfind(b"\n") + 1
+    return data[:end] if end > len(data) // 2 else _without_cut_end(data)
+
+
+def _end(data: bytes) -> bytes:
+    """Removes a first line that is cut, if it is not most of the data; else a cut character."""
+    start = data.find(b"\n") + 1
+    return data[start:] if 0 < start <= len(data) // 2 else _without_cut_start(data)
+
+
+def _without_cut_end(data: bytes) -> bytes:
+    """Removes a character whose end is missing."""
+    return _CUT_AT_END.sub(b"", data)
+
+
+def _without_cut_start(data: bytes) -> bytes:
+    """Removes the rest of a character whose beginning is missing."""
+    return _CUT_AT_START.sub(b"", data)
