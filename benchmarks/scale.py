@@ -39,9 +39,8 @@ from numpy.typing import NDArray
 
 from storage.contexts.contexts import insert_whole
 from storage.contexts.intake import prepare
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
-from storage.shelf import Shelf
 from storage.tokenize import tokenize
 
 VOCABULARY = 60_000

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat
 
+from storage.library import Shelf
 from storage.memory.models import Entry
-from storage.shelf import Shelf
 from tools.answers.calendar import utc
 from tools.answers.params import AgentId, DeviceId, TimeWindow, UserId
 from tools.core.context import RequestContext

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from storage.library import Shelf
 from storage.models import Context, ContextType, SearchFilter
-from storage.shelf import Shelf
 from tools.answers.params import AgentId, DeviceId, Names, RawId, RawType, TimeWindow, UserId
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError

@@ -13,7 +13,7 @@ from storage.contexts import queues
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
-from storage.models import ContextType, Identity, NewContext, Turn
+from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
 from storage.tokenize import tokenize
@@ -26,6 +26,7 @@ __all__ = [
     "insert_chunks",
     "insert_context",
     "insert_mentions",
+    "is_same",
     "normalized",
     "prepare",
 ]
@@ -61,6 +62,23 @@ def normalized(new: NewContext) -> NewContext:
         keywords=_bare(new.keywords),
         entities=_bare(new.entities),
         sha256=new.sha256 or sha256(text.encode()).hexdigest(),
+    )
+
+
+def is_same(earlier: Context, new: NewContext) -> bool:
+    """Whether a document says nothing that its earlier version does not."""
+    return (
+        earlier.sha256 == new.sha256
+        and earlier.title == new.title
+        and earlier.summary == new.summary
+        and earlier.media_type == new.media_type
+        and earlier.file_path == new.file_path
+        and set(earlier.keywords) == set(new.keywords)
+        and set(earlier.entities) == set(new.entities)
+        and earlier.confidence == new.confidence
+        and earlier.importance == new.importance
+        and dict(earlier.metadata) == dict(new.metadata)
+        and new.event_time in (None, earlier.event_time)
     )
 
 

@@ -18,8 +18,7 @@ from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
-    from storage.library import Library
-    from storage.shelf import Shelf
+    from storage.library import Library, Shelf
     from tools.core.batch import ToolCall
     from tools.core.holdings import Holdings
     from tools.core.machine import Machine
