@@ -9,8 +9,8 @@ keeps the higher score. The algorithm is the HierarchicalEventTool's of OpenCont
 neither the summaries nor their children against the query.
 
 All scores stand on one scale, so that summaries, children and events found straight can be
-compared: that of `storage.retrieval.search.fuse`, over all of them at once. Every hop sees what the
-identity sees and nothing else, and no event outside the time range is reached.
+compared: that of `storage.retrieval.ranking.fuse`, over all of them at once. Every hop sees what
+the identity sees and nothing else, and no event outside the time range is reached.
 """
 
 from __future__ import annotations
@@ -37,14 +37,8 @@ from storage.models import (
     TimeRange,
     TimeType,
 )
-from storage.retrieval.search import (
-    CANDIDATES,
-    Question,
-    SearchEngine,
-    fuse,
-    hits_of,
-    matched_words,
-)
+from storage.retrieval.ranking import CANDIDATES, fuse
+from storage.retrieval.search import Question, SearchEngine, hits_of, matched_words
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 
