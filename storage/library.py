@@ -19,8 +19,8 @@ from storage.errors import StorageUnavailableError
 from storage.events.events import Events
 from storage.index.chroma import chroma_home
 from storage.index.embedders.protocol import Embedder
+from storage.index.embedding_models import MakeEmbedder, Models
 from storage.index.indexer import Indexer
-from storage.index.meaning import MakeEmbedder, Models
 from storage.index.vectors import VectorIndex
 from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries, OwnEntries

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from storage.database import Database
 from storage.errors import VectorIndexError
-from storage.index.meaning import Model, live_models
+from storage.index.embedding_models import Model, live_models
 from storage.index.vectors import VectorIndex
 
 __all__ = ["Delivery", "generation"]

@@ -19,9 +19,8 @@ from storage.database import Database
 from storage.errors import StorageError, StorageUnavailableError
 from storage.index import upkeep
 from storage.index.delivery import Delivery
-from storage.index.lexical import count_chunks
-from storage.index.meaning import (
-    Meaning,
+from storage.index.embedding_models import (
+    Embedding,
     Model,
     Models,
     live_models,
@@ -29,6 +28,7 @@ from storage.index.meaning import (
     passage,
     take_over,
 )
+from storage.index.lexical import count_chunks
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
 from storage.locks import locked
@@ -275,10 +275,10 @@ class Indexer:
         if not rows:
             return False
         passages = [passage(*row[1:]) for row in rows]
-        meanings = Meaning.of_passages(model, self._models.embedder(model), passages)
+        embeddings = Embedding.of_passages(model, self._models.embedder(model), passages)
         with self._database.write() as connection:
-            for row, meaning in zip(rows, meanings, strict=True):
-                store_vector(connection, row["seq"], meaning)
+            for row, embedding in zip(rows, embeddings, strict=True):
+                store_vector(connection, row["seq"], embedding)
         return True
 
     def _take_over(self) -> bool:

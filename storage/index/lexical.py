@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from storage.contexts.filters import Selection
 from storage.index import postings
-from storage.index.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,16 +13,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.contexts.contexts import load_chunks, newest_chunks
-from storage.contexts.filters import compile_filter
+from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index import vectorscan
 from storage.index.delivery import generation
 from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedding_models import (
+    Embedding,
+    Models,
+    nearest_first,
+    scan,
+    similarities,
+    undelivered,
+)
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
-from storage.index.meaning import Meaning, Models
-from storage.index.selection import Selection
 from storage.index.vectors import VectorIndex
 from storage.models import (
     Identity,
@@ -45,7 +50,7 @@ from storage.retrieval.surroundings import Surroundings
 from storage.tokenize import terms_of, tokenize
 
 if TYPE_CHECKING:
-    from storage.index.selection import Seqs
+    from storage.contexts.filters import Seqs
 
 __all__ = ["Question", "SearchEngine", "hits_of", "matched_words"]
 
@@ -70,7 +75,7 @@ class Question:
     words: Mapping[str, str]
     terms: Sequence[str]
     dates: Sequence[NamedDate]
-    vector: Meaning | None
+    vector: Embedding | None
     weight: float
     floor: float
     status: IndexStatus
@@ -136,7 +141,7 @@ class SearchEngine:
             if vector is not None:
                 dense = self.nearest(connection, identity, vector, selection, enough)
                 lexical |= index.matches(question.terms, selection, 0, also=dense)
-                dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
+                dense |= similarities(connection, vector, lexical.keys() - dense.keys())
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
             if surroundings:
@@ -181,7 +186,7 @@ class SearchEngine:
                 model, embedder = self._models.current()
                 weight, floor = balance(query, embedder, self._alpha, alpha)
                 if weight:
-                    vector = Meaning.of_query(model, embedder, query)
+                    vector = Embedding.of_query(model, embedder, query)
             except StorageUnavailableError as error:  # words still find
                 weight, status = 0.0, replace(status, problem=error.message)
         return Question(
@@ -198,7 +203,7 @@ class SearchEngine:
         self,
         connection: sqlite3.Connection,
         identity: Identity,
-        vector: Meaning,
+        vector: Embedding,
         selection: Selection,
         enough: int = CANDIDATES,
     ) -> dict[int, float]:
@@ -217,23 +222,21 @@ class SearchEngine:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)
             if near is not None:
-                waiting = selection.keep(vectorscan.undelivered(connection, vector.model, user_id))
-                found = vectorscan.similarities(
-                    connection, vector, [*near.tolist(), *waiting.tolist()]
-                )
+                waiting = selection.keep(undelivered(connection, vector.model, user_id))
+                found = similarities(connection, vector, [*near.tolist(), *waiting.tolist()])
                 if len(found) >= enough:
-                    return vectorscan.best(found, CANDIDATES)
+                    return nearest_first(found, CANDIDATES)
         if selection.narrows:
-            found = vectorscan.similarities(connection, vector, selection.members.tolist())
+            found = similarities(connection, vector, selection.members.tolist())
         else:
-            found = vectorscan.scan(connection, vector, user_id)
-        return vectorscan.best(found, CANDIDATES)
+            found = scan(connection, vector, user_id)
+        return nearest_first(found, CANDIDATES)
 
     def _neighbours(
         self,
         connection: sqlite3.Connection,
         user_id: str,
-        vector: Meaning,
+        vector: Embedding,
         embedded: int,
         count: int,
     ) -> Seqs:
@@ -275,7 +278,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     if joined:
         lexical |= index.matches(question.terms, selection, 0, also=joined)
         if question.vector is not None:
-            dense |= vectorscan.similarities(connection, question.vector, joined)
+            dense |= similarities(connection, question.vector, joined)
         fused |= fuse(dense, lexical, question.weight, question.floor)
     terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
     around = surroundings.around(terms, question.dates, fused)

@@ -25,8 +25,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from storage.contexts.filters import Selection
 from storage.index.lexical import UserIndex
-from storage.index.selection import Selection
 from storage.models import ContextType
 from storage.retrieval.query_text import NamedDate
 from storage.retrieval.ranking import Around

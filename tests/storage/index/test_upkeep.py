@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.filters import compile_filter
+from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.intake import PreparedChunk, chunk_terms, prepare
 from storage.database import Database
 from storage.index import lexical, postings, upkeep
 from storage.index.postings import Postings
-from storage.index.selection import Selection
 from storage.models import Identity, NewContext, SearchFilter
 
 ANY = SearchFilter()

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from storage.contexts.filters import compile_filter
+from storage.contexts.filters import Selection, compile_filter
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
-from storage.index.meaning import passage
-from storage.index.selection import Selection
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter, SearchHit, TimeRange
 from storage.retrieval import search as search_module

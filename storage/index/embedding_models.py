@@ -4,34 +4,45 @@ Searches compare by the current model. When the settings want another one, it be
 every chunk is queued for it, and what is added is queued for both. Once nothing waits for it any
 more it becomes the current one, and the vectors of the old one are removed. Several processes work
 on one record, some perhaps with the settings of yesterday, so each asks the record every time.
+
+The exact similarities of stored vectors are seq → cosine; the vectors are of unit length.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.loading import CachingEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
-from storage.index.embedders.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
+    from storage.contexts.filters import Seqs
     from storage.index.embedders.protocol import Vectors
 
 __all__ = [
+    "Embedding",
     "MakeEmbedder",
-    "Meaning",
     "Model",
     "Models",
     "check_dimensions",
     "live_models",
+    "nearest_first",
     "old_models",
     "passage",
+    "scan",
+    "similarities",
     "take_over",
+    "undelivered",
 ]
+
+SLICE = 250
+"""Vectors in memory at once: megabytes of them take several times longer, all in page faults."""
 
 MakeEmbedder = Callable[[str], Embedder | None]
 """Makes the embedder with a model_id, or None where the settings do not describe it."""
@@ -55,7 +66,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class Embedding:
     """A vector, and the model that it can be compared by.
 
     Attributes:
@@ -69,7 +80,7 @@ class Meaning:
     floor: float = DEFAULT_FLOOR
 
     @classmethod
-    def of_query(cls, model: Model, embedder: Embedder, text: str) -> Meaning:
+    def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
         """What a query means.
 
         Raises:
@@ -80,7 +91,7 @@ class Meaning:
         return cls(model.seq, vector, embedder.floor)
 
     @classmethod
-    def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Meaning]:
+    def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
         """What each passage means.
 
         Raises:
@@ -108,7 +119,7 @@ class Models:
         self._database = database
         self._wanted = wanted.model_id
         self._make = make
-        self._embedders = {wanted.model_id: RememberingEmbedder(wanted)}
+        self._embedders = {wanted.model_id: CachingEmbedder(wanted)}
         with database.read() as connection:
             chosen = self._is_chosen(connection)
         if not chosen:
@@ -140,7 +151,7 @@ class Models:
                     f" of this process do not describe; they want {self._wanted}.",
                     suggestions=("Searches go on by words until all is embedded anew.",),
                 )
-            known = self._embedders.setdefault(model.scheme, RememberingEmbedder(made))
+            known = self._embedders.setdefault(model.scheme, CachingEmbedder(made))
         return known
 
     def _is_chosen(self, connection: sqlite3.Connection) -> bool:
@@ -186,6 +197,56 @@ def old_models(connection: sqlite3.Connection) -> list[Model]:
         "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
     )
     return [Model(*row) for row in rows]
+
+
+def similarities(
+    connection: sqlite3.Connection, embedding: Embedding, seqs: Collection[int]
+) -> dict[int, float]:
+    """Those of given chunks, where they have a vector."""
+    rows = connection.execute(
+        "SELECT chunk_seq, vector FROM embeddings"
+        " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
+        (json.dumps(list(seqs)), embedding.model),
+    )
+    return _compare(rows, embedding)
+
+
+def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> dict[int, float]:
+    """Those of every chunk of a user."""
+    rows = connection.execute(
+        "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
+        " WHERE c.user_id = ? AND e.model_seq = ?",
+        (user_id, embedding.model),
+    )
+    return _compare(rows, embedding)
+
+
+def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seqs:
+    """A user's chunks whose vectors by a model the vector index has yet to hear of."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    rows = connection.execute(
+        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE model_seq = ? AND user_id = ?",
+        (model, user_id),
+    )
+    return np.array([row[0] for row in rows], dtype=np.int64)
+
+
+def nearest_first(scores: Mapping[int, float], count: int) -> dict[int, float]:
+    """The highest scores, highest first; of equals the lowest seq."""
+    ranked = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
+    return {seq: scores[seq] for seq in ranked[:count]}
+
+
+def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    found: dict[int, float] = {}
+    while some := rows.fetchmany(SLICE):
+        seqs, vectors = zip(*some, strict=True)
+        stored = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(some), -1)
+        found.update(zip(seqs, (stored @ embedding.vector).tolist(), strict=True))
+    return found
 
 
 def check_dimensions(model: Model, vectors: Vectors) -> None:
