@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from storage.contexts.filters import Where, exactly, identity_clause
 from storage.database import Database
@@ -136,10 +135,8 @@ class Entries:
         if until is not None:
             parts.append(Where("e.time <= ?", (until,)))
         if outcome is not None:
-            failed = outcome == "failed"
-            parts.append(
-                Where("e.outcome <> 'ok'", ()) if failed else _among("e.outcome", [outcome])
-            )
+            this = _among("e.outcome", [outcome])
+            parts.append(Where("e.outcome <> 'ok'", ()) if outcome == "failed" else this)
         if session_id is not None:
             parts.append(Where("e.session_id = ?", (_whole(session_id),)))
         return self._select(parts, limit, offset)
@@ -380,22 +377,20 @@ def _within(column: str, part: str) -> Where:
 
 
 def _by(node: str) -> Where:
-    named = _whole(node)
     return Where(
         "(e.session_id = ? OR e.agent_id = ? OR e.device_id = ? OR client = ? COLLATE NOCASE)",
-        (named, named, named, named),
+        (_whole(node),) * 4,
     )
 
 
 def _entry(row: sqlite3.Row) -> Entry:
-    arguments: Mapping[str, Any] = json.loads(row["arguments"])
     return Entry(
         **{
             key: row[key]
             for key in Entry.__slots__
             if key not in {"arguments", "client", "is_recall"}
         },
-        arguments=arguments,
+        arguments=json.loads(row["arguments"]),
         client=row["client"] or "",
         is_recall=bool(row["is_recall"]),
     )
