@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from storage.clients import ClientFactory, plain_client
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.intake import OnProgress, PreparedChunk, is_same, normalized, prepare
+from storage.contexts.ingestion import OnProgress, PreparedChunk, is_same, normalized, prepare
 from storage.contexts.knowledge import KnowledgeBase
 from storage.database import Database
 from storage.errors import StorageUnavailableError

@@ -13,18 +13,17 @@ from dataclasses import replace
 
 from storage.contexts.contexts import insert_whole, read_context, update_context
 from storage.contexts.filters import Selection, Where, exactly
-from storage.contexts.intake import (
+from storage.contexts.ingestion import (
     PreparedChunk,
     insert_chunks,
     insert_mentions,
     normalized,
     prepare,
 )
-from storage.contexts.queues import keep_vector, store_vector
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.protocol import scaled_cosine
-from storage.index.embedding_models import Embedding, Models, passage
+from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext

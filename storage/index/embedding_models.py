@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,16 @@ __all__ = [
     "MakeEmbedder",
     "Model",
     "Models",
+    "await_vectors",
     "check_dimensions",
+    "keep_vector",
     "live_models",
     "nearest_first",
     "old_models",
     "passage",
     "scan",
     "similarities",
+    "store_vector",
     "take_over",
     "undelivered",
 ]
@@ -197,6 +200,48 @@ def old_models(connection: sqlite3.Connection) -> list[Model]:
         "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
     )
     return [Model(*row) for row in rows]
+
+
+def await_vectors(connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int]) -> None:
+    """Queues chunks for embedding, by the current model and by the next where there is one."""
+    connection.executemany(
+        "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
+        " SELECT ?, seq, ? FROM models WHERE state <> 'old'",
+        ((seq, user_id) for seq in chunk_seqs),
+    )
+
+
+def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
+    """Takes a chunk from a model's queue and keeps its vector.
+
+    A chunk that was deleted meanwhile has left the queue, and so have all where the model went out
+    of use: they are not brought back.
+    """
+    taken = connection.execute(
+        "DELETE FROM embed_queue WHERE chunk_seq = ? AND model_seq = ?",
+        (chunk_seq, embedding.model),
+    )
+    if taken.rowcount:
+        keep_vector(connection, chunk_seq, embedding)
+
+
+def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
+    """Keeps a chunk's vector, if its model is in use, and tells the vector index of it."""
+    known = connection.execute(
+        "UPDATE models SET dimensions = ? WHERE seq = ? AND state <> 'old'",
+        (len(embedding.vector), embedding.model),
+    )
+    if not known.rowcount:
+        return
+    connection.execute(
+        "INSERT OR REPLACE INTO embeddings (chunk_seq, model_seq, vector) VALUES (?, ?, ?)",
+        (chunk_seq, embedding.model, embedding.vector.astype("<f4").tobytes()),
+    )
+    connection.execute(
+        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
+        " SELECT seq, ?, user_id FROM chunks WHERE seq = ?",
+        (embedding.model, chunk_seq),
+    )
 
 
 def similarities(

@@ -16,7 +16,6 @@ from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.delivery import generation
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 from storage.index.embedding_models import (
     Embedding,
@@ -28,6 +27,7 @@ from storage.index.embedding_models import (
 )
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
+from storage.index.vector_sync import generation
 from storage.index.vectors import VectorIndex
 from storage.models import (
     Identity,

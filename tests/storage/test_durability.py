@@ -18,7 +18,7 @@ import pytest
 
 from storage.database import Database
 from storage.errors import BackupError, StorageUnavailableError
-from storage.index.backlog import read_backlog
+from storage.index.indexer import read_backlog
 from storage.keeping.backup import back_up, restore
 from storage.keeping.erasure import erase
 from storage.keeping.examination import damage, unindexed

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from storage.contexts import filters
 from storage.contexts.contexts import insert_whole
 from storage.contexts.filters import Selection, compile_filter
-from storage.contexts.intake import PreparedChunk
+from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
 

@@ -1,4 +1,4 @@
-"""Intake: what goes into the record for a context, in the caller's transaction."""
+"""Ingestion: what goes into the record for a context, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from storage.contexts import queues
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
+from storage.index.embedding_models import await_vectors
 from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
@@ -190,7 +190,7 @@ def insert_chunks(
             for seq, piece in zip(seqs, chunks, strict=True)
         ),
     )
-    queues.await_vectors(connection, user_id, seqs)
+    await_vectors(connection, user_id, seqs)
     return seqs
 
 
