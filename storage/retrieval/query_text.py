@@ -26,6 +26,8 @@ __all__ = [
     "rewrite",
 ]
 
+# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+
 SIMILAR = 0.6
 """Share of all their terms that two queries have in common at least (Jaccard)."""
 
@@ -38,24 +40,22 @@ FEW_CHARACTERS = 8
 LONGEST = 300
 """Characters of the earlier query that are taken over."""
 
-_OPENING = re.compile(
-    r"\W*(?:and|but|or|also|then|what about|how about|what else|anything else|und|aber|oder|auch"
-    r"|was ist mit|wie ist es mit|was noch)\b",
-    re.IGNORECASE,
+_OPENING = (
+    r"(?i)\W*(?:and|but|or|also|then|what about|how about|what else|anything else|und|aber|oder"
+    r"|auch|was ist mit|wie ist es mit|was noch)\b"
 )
-_PRONOUN = re.compile(
-    r"\b(?:it|its|they|them|their|theirs|this|these|that|those|he|him|his|she|her|hers|one|ones"
+_PRONOUN = (
+    r"(?i)\b(?:it|its|they|them|their|theirs|this|these|that|those|he|him|his|she|her|hers|one|ones"
     r"|es|er|sie|ihn|ihm|ihr|ihre|ihrem|ihren|ihrer|sein|seine|seinem|seinen|seiner|dessen|deren"
-    r"|davon|dazu|dafür|damit|darin|daran)\b",
-    re.IGNORECASE,
+    r"|davon|dazu|dafür|damit|darin|daran)\b"
 )
-_PERSON = re.compile(r"\b(?:he|him|his|she|her|hers)\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*")
-_ACRONYM = re.compile(r"\b[A-Z]{2,}\b")
-_SAYING = re.compile(r"\d|\b(?:who (?:am i|are you)|wer (?:bin ich|bist du))\b", re.IGNORECASE)
+_PERSON = r"(?i)\b(?:he|him|his|she|her|hers)\b"
+_NAME = r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*"
+_ACRONYM = r"\b[A-Z]{2,}\b"
+_SAYING = r"(?i)\d|\b(?:who (?:am i|are you)|wer (?:bin ich|bist du))\b"
 """What says something though it is no term."""
 
-_SPACELESS_LEANING = re.compile(
+_SPACELESS_LEANING = (
     r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|(?:[它她]|(?<!其)他)们?的?|其(?![他它实中次])"
     r"|[这那][个些]?|呢\W*$"
 )
@@ -68,31 +68,30 @@ _FUNCTION_WORDS = frozenset(
     wird wo zu zum zur else many much anything
     """.split()  # noqa: SIM905  # words read best as text
 )
-_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = r"[^\W\d_]+"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
-_DATE = re.compile(
-    rf"(?P<from>\b(?:after|before|by|during|from|in|last|next|of|since|this|until)\s)?"
+_DATE = (
+    rf"(?ia)(?P<from>\b(?:after|before|by|during|from|in|last|next|of|since|this|until)\s)?"
     rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?)?\b(?P<month>{_MONTH})\b\.?"
     rf"(?:\s(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,?\s(?P<year>\d{{4}})\b)?"
     r"|\b(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?\b"
     r"|(?P<cjk_year>\d{4})年(?:(?P<cjk_month>\d{1,2})月(?:(?P<cjk_day>\d{1,2})[日号])?)?"
-    r"|\b(?P<bare_year>(?:19|20)\d\d)\b",
-    re.IGNORECASE | re.ASCII,
+    r"|\b(?P<bare_year>(?:19|20)\d\d)\b"
 )
-_DECISIVE = re.compile(
+_DECISIVE = (
     r"\d+(?:[.,:/-]\d+)*"
     r"|\b(?:no|not|nor|none|never|neither|nothing|nobody|without|except|cannot|\w+n['\u2019]?t"
     r"|nicht|nie|niemals|kein\w{0,2}|ohne|au\u00dfer|weder|nichts|niemand)\b"
     r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u975e\u672a\u522b\u5225\u5426\u83ab\u52ff\u9664]"
 )
 _EMPTY_WORDS = frozenset(["a", "an", "the", "is", "are", "am", "do", "does", "of", "there"])
-_SILENT = re.compile(r"[\s.,;:!?()\"\u3001\u3002]+")
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_SILENT = r"[\s.,;:!?()\"\u3001\u3002]+"
+_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def named_dates(text: str) -> tuple[NamedDate, ...]:
     A month alone counts where a word like "in" or "last" says that a date is meant: "May" and
     "April" are other words too.
     """
-    found = (_date(match) for match in _DATE.finditer(" ".join(text.split())))
+    found = (_date(match) for match in re.finditer(_DATE, " ".join(text.split())))
     return tuple(dict.fromkeys(date for date in found if date is not None))
 
 
@@ -146,7 +145,7 @@ def _date(match: re.Match[str]) -> NamedDate | None:
 
 def numbers_and_negations(text: str) -> tuple[str, ...]:
     """The numbers and negations of a text, in its order: who differs in them says another thing."""
-    return tuple(_DECISIVE.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return tuple(re.findall(_DECISIVE, unicodedata.normalize("NFKC", text).casefold()))
 
 
 class QueryText:
@@ -173,12 +172,12 @@ class QueryText:
     def said(self) -> list[str]:
         """All that it says, in its order: everything but case, spaces, punctuation, empty words."""
         text = unicodedata.normalize("NFKC", self.query).casefold()
-        return [word for word in _SILENT.split(text) if word and word not in _EMPTY_WORDS]
+        return [word for word in re.split(_SILENT, text) if word and word not in _EMPTY_WORDS]
 
     @cached_property
     def form(self) -> tuple[Hashable, ...]:
         """What has to be the same in two wordings of one question."""
-        words = (word.casefold().replace("\u2019", "'") for word in _WORD.findall(self.query))
+        words = (word.casefold().replace("\u2019", "'") for word in re.findall(_WORD, self.query))
         small = tuple(
             word
             for word in words
@@ -226,8 +225,8 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
     if first is None:
         return query
     subject = earlier[first]
-    if _PERSON.search(query):
-        named = (name for before in earlier[first:] for name in _NAME.findall(before))
+    if re.search(_PERSON, query):
+        named = (name for before in earlier[first:] for name in re.findall(_NAME, before))
         subject = " ".join(dict.fromkeys(named)) or subject
     return f"{_shortened(subject)} {query.strip()}"
 
@@ -235,15 +234,17 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
 def leans(query: str) -> bool:
     """Whether a query cannot stand alone: it hardly says anything, and points to what was said."""
     if is_spaceless(query):
-        rest = re.sub(r"\W", "", _SPACELESS_LEANING.sub("", query))
-        return len(rest) <= FEW_CHARACTERS and bool(_SPACELESS_LEANING.search(query))
-    words = _LETTERS.findall(query)
+        rest = re.sub(r"\W", "", re.sub(_SPACELESS_LEANING, "", query))
+        return len(rest) <= FEW_CHARACTERS and bool(re.search(_SPACELESS_LEANING, query))
+    words = re.findall(_LETTERS, query)
     terms = tokenize(" ".join(word for word in words if word.casefold() not in _FUNCTION_WORDS))
-    plain = query if query.isupper() else _ACRONYM.sub("", query)  # "IT" is no "it"
-    points = _OPENING.match(query) or (_PRONOUN.search(plain) and not _NAME.search(query))
+    plain = query if query.isupper() else re.sub(_ACRONYM, "", query)  # "IT" is no "it"
+    points = re.match(_OPENING, query) or (
+        re.search(_PRONOUN, plain) and not re.search(_NAME, query)
+    )
     if points:
         return len(terms) <= FEW_TERMS
-    says = terms or plain != query or _NAME.search(query) or _SAYING.search(query)
+    says = terms or plain != query or re.search(_NAME, query) or re.search(_SAYING, query)
     return bool(words) and not says
 
 
