@@ -42,7 +42,7 @@ from benchmarks.retrieval import ndcg, read_jsonl, recall
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter
-from storage.retrieval.rewriting import rewrite
+from storage.retrieval.query_text import rewrite
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 DEEP = 30

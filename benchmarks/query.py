@@ -29,12 +29,11 @@ from benchmarks.scale import HashEmbedder, Item, make_items, make_queries
 from server.app import App, build
 from server.settings import Settings
 from storage.contexts.contexts import insert_whole
-from storage.contexts.intake import prepare
-from storage.library import Library
+from storage.contexts.ingestion import prepare
+from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.retrieval.inquiry import Inquiry
-from storage.shelf import Shelf
 from tools.core.context import RequestContext
 
 ANN = Identity(user_id="ann")

@@ -33,7 +33,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.memory.models import MemoryLayer
 from storage.models import Identity, NewContext, SearchFilter, SearchHit
-from storage.retrieval.rerank import ENOUGH_CHARS, Candidate, candidates_of, rerank
+from storage.retrieval.ranking import ENOUGH_CHARS, Candidate, candidates_of, rerank
 from storage.tokenize import terms_of
 
 CANDIDATES = 20

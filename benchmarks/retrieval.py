@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Identity, NewContext, SearchFilter
-from storage.shelf import Shelf
 
 ALPHAS = {"bm25": 0.0, "dense": 1.0, "hybrid": None}
 """Weight of the dense score in each mode; None is the product's own choice for each query."""

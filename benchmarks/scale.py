@@ -38,10 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.contexts.contexts import insert_whole
-from storage.contexts.intake import prepare
-from storage.library import Library
+from storage.contexts.ingestion import prepare
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
-from storage.shelf import Shelf
 from storage.tokenize import tokenize
 
 VOCABULARY = 60_000

@@ -6,6 +6,7 @@ import errno
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
@@ -26,6 +27,8 @@ BUSY_TIMEOUT_MS = 10_000
 
 CACHE_KIB = 16_000
 """Pages that a connection keeps at most; with SQLite's own 2,000 each search reads them anew."""
+
+_NAME = "library"
 
 
 class Database:
@@ -102,6 +105,17 @@ class Database:
         with self.read() as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
+
+    @property
+    def name(self) -> str:
+        """A name that no other library has: several may share a Chroma server."""
+        if self.get_meta(_NAME) is None:
+            with self.write() as connection:
+                connection.execute(
+                    "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
+                    (_NAME, f"toolcrib-{uuid.uuid4().hex[:16]}"),
+                )
+        return str(self.get_meta(_NAME))  # another process may have been first
 
     def compact(self) -> None:
         """Writes the whole file anew, without what was deleted; writers wait meanwhile.

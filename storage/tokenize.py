@@ -2,7 +2,7 @@ r"""The one text analysis: what counts as a term, for the index and for queries 
 
 A term holds letters, digits and the combining marks of its script: never whitespace, a quote or an
 operator. What changes here changes the lexical index: it needs the migration that
-`storage.index.upkeep` speaks of.
+`storage.index.maintenance` speaks of.
 """
 
 from __future__ import annotations

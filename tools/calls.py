@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
+from storage.library import Shelf
 from storage.memory.models import Entry
-from storage.shelf import Shelf
 from tools.answers.dates import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import IdentityArguments, RequestContext

@@ -7,8 +7,8 @@ from typing import Annotated, Unpack
 
 from pydantic import BaseModel, Field
 
+from storage.library import Shelf
 from storage.models import Context, ContextType, SearchFilter
-from storage.shelf import Shelf
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError

@@ -7,8 +7,8 @@ from typing import Annotated, Unpack
 
 from pydantic import BaseModel, Field, FiniteFloat
 
+from storage.library import Shelf
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
-from storage.shelf import Shelf
 from tools.answers.hits import Retrieved
 from tools.answers.params import (
     Content,

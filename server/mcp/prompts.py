@@ -16,8 +16,8 @@ from server.mcp.resources import ContextResources, answered
 from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from server.mcp.wire import utf8_text
+from storage.library import Shelf
 from storage.models import Identity
-from storage.shelf import Shelf
 from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters
 from tools.core.audit.recording import Recording

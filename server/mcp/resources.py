@@ -21,10 +21,9 @@ from server.mcp.views import Relevant, relevant, view
 from server.mcp.wire import utf8_text
 from server.transport.auth import speaker_of
 from storage.contexts.wholetext import whole_text
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
 from storage.retrieval.sources import Source
-from storage.shelf import Shelf
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
 __all__ = [

@@ -21,11 +21,11 @@ from server.mcp.shown import (
 from storage.contexts.wholetext import whole_text
 from storage.errors import ContextNotFoundError
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
+from storage.library import Shelf
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.retrieval.inquiry import Inquiry
 from storage.retrieval.sources import Source
-from storage.shelf import Shelf
 from tools.answers.dates import Period
 from tools.answers.hits import Answer
 from tools.core.errors import NotFoundError

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from storage.contexts.filters import Where, compile_filter, exactly, identity_clause
-from storage.contexts.intake import (
+from storage.contexts.ingestion import (
     PreparedChunk,
     as_json,
     insert_chunks,

@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from storage.contexts.contexts import insert_whole, read_context, update_context
-from storage.contexts.filters import Where, exactly
-from storage.contexts.intake import (
+from storage.contexts.filters import Selection, Where, exactly
+from storage.contexts.ingestion import (
     PreparedChunk,
     insert_chunks,
     insert_mentions,
     normalized,
     prepare,
 )
-from storage.contexts.queues import keep_vector, store_vector
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.protocol import scaled_cosine
-from storage.index.meaning import Meaning, Models, passage
-from storage.index.selection import Selection
+from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
@@ -86,12 +84,12 @@ class KnowledgeBase:
                 store_vector(connection, chunk_seqs[0], vector)
             return read_context(connection, seq), None
 
-    def _vector(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Meaning | None:
+    def _vector(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Embedding | None:
         if len(chunks) > 1:
             return None
         text = passage(new.title, chunks[0].heading, chunks[0].content)
         try:
-            (vector,) = Meaning.of_passages(*self._models.current(), [text])
+            (vector,) = Embedding.of_passages(*self._models.current(), [text])
         except StorageUnavailableError:
             return None  # the queue has it embedded later
         return vector
@@ -101,7 +99,7 @@ class KnowledgeBase:
         connection: sqlite3.Connection,
         identity: Identity,
         new: NewContext,
-        vector: Meaning | None,
+        vector: Embedding | None,
     ) -> tuple[int, float] | None:
         """The context that says the same, and how near it is."""
         whose = exactly(identity, "x")
@@ -140,7 +138,7 @@ class KnowledgeBase:
         identity: Identity,
         seq: int,
         new: NewContext,
-        vector: Meaning | None,
+        vector: Embedding | None,
     ) -> None:
         known = read_context(connection, seq)
         rows = connection.execute(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TypeVar
 
-from storage.contexts.intake import OnProgress
+from storage.contexts.ingestion import OnProgress
 from storage.database import Database
 from storage.directory.classify import classify
 from storage.directory.fields import united

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from storage.contexts.intake import PreparedChunk, chunk_terms
+from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.directory.models import Directory, Item, Record
 from storage.models import NewContext
 from storage.reading.chunk import chunk

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from storage.contexts.contexts import insert_whole
 from storage.contexts.filters import exactly
-from storage.contexts.intake import PreparedChunk, as_json, normalized
+from storage.contexts.ingestion import PreparedChunk, as_json, normalized
 from storage.directory.models import Directory, Item, Record
 from storage.directory.shelving import (
     OWNER,

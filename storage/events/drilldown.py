@@ -9,8 +9,8 @@ keeps the higher score. The algorithm is the HierarchicalEventTool's of OpenCont
 neither the summaries nor their children against the query.
 
 All scores stand on one scale, so that summaries, children and events found straight can be
-compared: that of `storage.retrieval.search.fuse`, over all of them at once. Every hop sees what the
-identity sees and nothing else, and no event outside the time range is reached.
+compared: that of `storage.retrieval.ranking.fuse`, over all of them at once. Every hop sees what
+the identity sees and nothing else, and no event outside the time range is reached.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from storage.contexts.filters import Where, compile_filter
+from storage.contexts.filters import Selection, Where, compile_filter
 from storage.database import Database
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK
 from storage.events.hierarchy import FROM_SUMMARIES
-from storage.index import vectorscan
+from storage.index.embedding_models import similarities
 from storage.index.lexical import UserIndex
-from storage.index.selection import Selection
 from storage.models import (
     ContextType,
     Identity,
@@ -37,14 +36,8 @@ from storage.models import (
     TimeRange,
     TimeType,
 )
-from storage.retrieval.search import (
-    CANDIDATES,
-    Question,
-    SearchEngine,
-    fuse,
-    hits_of,
-    matched_words,
-)
+from storage.retrieval.ranking import CANDIDATES, fuse
+from storage.retrieval.search import Question, SearchEngine, hits_of, matched_words
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 
@@ -293,7 +286,7 @@ class _Drilldown:
         known = [chunk for chunks in self.chunks.values() for chunk in chunks]
         if self.question.vector is not None:
             fresh = [chunk for chunk in known if chunk not in self.dense]
-            self.dense |= vectorscan.similarities(self.connection, self.question.vector, fresh)
+            self.dense |= similarities(self.connection, self.question.vector, fresh)
         met = set(known)
         events = Selection(self.connection, self._events)
         found = self.index.matches(self.question.terms, events, 0, also=met)

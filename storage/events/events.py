@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from storage.contexts.contexts import read_context, update_context
-from storage.contexts.intake import insert_chunks, insert_context, insert_mentions, prepare
+from storage.contexts.ingestion import insert_chunks, insert_context, insert_mentions, prepare
 from storage.database import Database
 from storage.events.buckets import DAY, MONTH, WEEK, Bucket
 from storage.events.drilldown import EventResult, search_events

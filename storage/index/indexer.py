@@ -8,33 +8,35 @@ hear. A batch leaves its queue only after its work has been done.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from storage.contexts.queues import store_vector
 from storage.database import Database
 from storage.errors import StorageError, StorageUnavailableError
-from storage.index import upkeep
-from storage.index.delivery import Delivery
-from storage.index.lexical import count_chunks
-from storage.index.meaning import (
-    Meaning,
+from storage.index import maintenance
+from storage.index.embedding_models import (
+    Embedding,
     Model,
     Models,
     live_models,
     old_models,
     passage,
+    store_vector,
     take_over,
 )
+from storage.index.lexical import count_chunks
+from storage.index.vector_sync import VectorSync
 from storage.index.vectors import VectorIndex
 from storage.keeping import erasure
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
 
-__all__ = ["Chore", "Indexer"]
+__all__ = ["Backlog", "Chore", "Indexer", "read_backlog"]
 
 log = logging.getLogger("toolcrib.indexer")
 
@@ -96,7 +98,7 @@ class Indexer:
     ) -> None:
         self._database = database
         self._models = models
-        self._delivery = Delivery(database, vectors)
+        self._vector_sync = VectorSync(database, vectors)
         self._lock_path = lock_path
         self._chore = chore
         self._wake = threading.Event()
@@ -126,12 +128,12 @@ class Indexer:
 
     def check(self) -> None:
         """Asks for the vector index to be compared with the record, and rebuilt if they differ."""
-        self._delivery.check_wanted = True
+        self._vector_sync.check_wanted = True
         self._wake.set()
 
     def consulted(self) -> None:
         """Says that the vector index is used: what earlier runs left is compared once."""
-        if self._delivery.consulted():
+        if self._vector_sync.consulted():
             self._wake.set()
 
     def status(self, identity: Identity) -> IndexStatus:
@@ -159,10 +161,10 @@ class Indexer:
         Raises:
             StorageError: If an embedder, the vector index or the disk fails; the queues stay.
         """
-        if not (self._delivery.check_wanted or self._has_work()):
+        if not (self._vector_sync.check_wanted or self._has_work()):
             return False
         with locked(self._lock_path, wait=False) as held:
-            return held and (upkeep.work(self._database) or self._advance())
+            return held and (maintenance.work(self._database) or self._advance())
 
     def rebuild_vectors(self) -> None:
         """Empties the vector index, which `step` then fills again; nothing is embedded anew.
@@ -173,7 +175,7 @@ class Indexer:
             StorageUnavailableError: If the record or the index cannot be written.
         """
         with locked(self._lock_path, wait=True):
-            self._delivery.rebuild()
+            self._vector_sync.rebuild()
         self._wake.set()
 
     def rebuild_words(self) -> None:
@@ -185,7 +187,7 @@ class Indexer:
             StorageUnavailableError: If the record cannot be written.
         """
         with locked(self._lock_path, wait=True), self._database.write() as connection:
-            upkeep.reset(connection)
+            maintenance.reset(connection)
         self._wake.set()
 
     def _work(self) -> None:
@@ -237,7 +239,7 @@ class Indexer:
                 "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
                 " OR EXISTS (SELECT 1 FROM models WHERE state <> 'current')"
             ).fetchone()
-            return bool(row[0]) or upkeep.has_work(connection)
+            return bool(row[0]) or maintenance.has_work(connection)
 
     def _advance(self) -> bool:
         """Brings one model one batch further: the current one first, unless it has just failed."""
@@ -246,14 +248,14 @@ class Indexer:
             models = live_models(connection)
         for model in sorted(models, key=self._rests):
             try:
-                if self._embed_batch(model) or self._delivery.deliver(model):
+                if self._embed_batch(model) or self._vector_sync.deliver(model):
                     self._failed.pop(model.seq, None)
                     return True
             except StorageUnavailableError as error:
                 self._failed[model.seq] = time.monotonic()
                 failure = failure or error
                 self._tell(error.message)
-        if self._take_over() or self._remove_old() or self._delivery.verify():
+        if self._take_over() or self._remove_old() or self._vector_sync.verify():
             return True
         if failure is not None:
             raise failure
@@ -275,10 +277,10 @@ class Indexer:
         if not rows:
             return False
         passages = [passage(*row[1:]) for row in rows]
-        meanings = Meaning.of_passages(model, self._models.embedder(model), passages)
+        embeddings = Embedding.of_passages(model, self._models.embedder(model), passages)
         with self._database.write() as connection:
-            for row, meaning in zip(rows, meanings, strict=True):
-                store_vector(connection, row["seq"], meaning)
+            for row, embedding in zip(rows, embeddings, strict=True):
+                store_vector(connection, row["seq"], embedding)
         return True
 
     def _take_over(self) -> bool:
@@ -303,7 +305,35 @@ class Indexer:
                 (old[0].seq, REMOVED_BATCH),
             )
         if not removed.rowcount:
-            self._delivery.forget(old[0])
+            self._vector_sync.forget(old[0])
             with self._database.write() as connection:
                 connection.execute("DELETE FROM models WHERE seq = ?", (old[0].seq,))
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the indexer has still to do, of everybody's.
+
+    Attributes:
+        words: Chunks that are not found by their words yet.
+        embeddings: Vectors that are still to be made.
+        vectors: News that the vector index has still to hear.
+    """
+
+    words: int
+    embeddings: int
+    vectors: int
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.embeddings or self.vectors)
+
+
+def read_backlog(connection: sqlite3.Connection) -> Backlog:
+    """What waits now."""
+    row = connection.execute(
+        "SELECT (SELECT count(*) FROM lexical_todo t"
+        " JOIN chunks c ON c.seq BETWEEN t.first_seq AND t.last_seq),"
+        " (SELECT count(*) FROM embed_queue), (SELECT count(*) FROM vector_outbox)"
+    ).fetchone()
+    return Backlog(*row)

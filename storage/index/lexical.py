@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from storage.contexts.filters import Selection
 from storage.index import postings
-from storage.index.selection import Selection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "UserIndex",
     "add_terms",
     "count_chunks",
+    "idf",
 ]
 
 TITLE_WEIGHT = 2
@@ -176,7 +177,7 @@ class UserIndex:
 
     def idf(self, holders: int) -> float:
         """The weight of a term that stands in so many chunks."""
-        return math.log1p((self._count - holders + 0.5) / (holders + 0.5))
+        return idf(self._count, holders)
 
     def places_of(self, seqs: Ints) -> Ints:
         """Where chunks stand, without those that are not indexed."""
@@ -260,6 +261,11 @@ class UserIndex:
 
         order = np.argsort(self.seqs, kind="stable")  # quick where segments follow each other
         return order, self.seqs[order]
+
+
+def idf(total: int, holders: int) -> float:
+    """The weight of a term that so many of all texts hold: as Lucene has it, above 0 always."""
+    return math.log1p((total - holders + 0.5) / (holders + 0.5))
 
 
 def _norms(lengths: Floats, average: float) -> Floats:

@@ -1,9 +1,9 @@
 """The lexical index as it lies in the record: fresh chunks, and segments that never change.
 
-Adding a chunk writes one row, whatever the index holds. Now and then `storage.index.upkeep` folds a
-user's fresh rows into a segment and merges segments into larger ones, so that a search reads few:
-a log-structured merge tree (O'Neil et al., 1996, https://doi.org/10.1007/s002360050048). All of it
-is partitioned by user: no search reads what belongs to another.
+Adding a chunk writes one row, whatever the index holds. Now and then `storage.index.maintenance`
+folds a user's fresh rows into a segment and merges segments into larger ones, so that a search
+reads few: a log-structured merge tree (O'Neil et al., 1996, https://doi.org/10.1007/s002360050048).
+All of it is partitioned by user: no search reads what belongs to another.
 
 Within a segment a chunk is known by its place, and a term by its hash. The postings of a term are
 the places that hold it, each with how often; those of some neighbouring terms share a row, a block.

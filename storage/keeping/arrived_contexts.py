@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from storage.contexts.filters import exactly
-from storage.contexts.intake import (
+from storage.contexts.ingestion import (
     PreparedChunk,
     as_json,
     chunk_terms,
@@ -20,7 +20,7 @@ from storage.events.buckets import SECOND, Bucket
 from storage.events.hierarchy import gather
 from storage.keeping.records import ContextRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
-from storage.memory.making import find_made
+from storage.memory.derived import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 
 __all__ = ["ArrivedContexts"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from storage.contexts.contexts import ContextRepository
 from storage.contexts.filters import Where, identity_clause
-from storage.contexts.intake import normalized, prepare
+from storage.contexts.ingestion import normalized, prepare
 from storage.contexts.knowledge import KnowledgeBase
 from storage.database import Database
 from storage.index.embedders.protocol import Embedder

@@ -8,9 +8,9 @@ from hashlib import sha256
 
 from storage.contexts.contexts import read_context
 from storage.contexts.filters import Where
-from storage.contexts.intake import normalized, prepare
+from storage.contexts.ingestion import normalized, prepare
 from storage.database import Database
-from storage.memory.making import TELLING, place
+from storage.memory.derived import TELLING, place
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 

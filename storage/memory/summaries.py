@@ -12,13 +12,13 @@ from hashlib import sha256
 
 from storage.contexts.contexts import read_context
 from storage.contexts.filters import Where, exactly
-from storage.contexts.intake import prepare
+from storage.contexts.ingestion import prepare
 from storage.database import Database
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
 from storage.index.embedders.protocol import Embedder
+from storage.memory.derived import TELLING, find_made, place
 from storage.memory.entries import Entries
-from storage.memory.making import TELLING, find_made, place
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 

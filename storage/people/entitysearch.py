@@ -8,9 +8,8 @@ words are added like probabilities, `1 - (1 - name) * (1 - words)`, so that a su
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -103,29 +102,26 @@ def _words(
     connection: sqlite3.Connection, where: Where, user_id: str, query: str
 ) -> dict[int, float]:
     """How much of a query's words each entity says, 0 to 1."""
-    terms = Counter(tokenize(query))
+    from storage.retrieval.bm25 import SmallCorpus  # noqa: PLC0415  # it imports numpy
+
+    terms = tokenize(query)
     rows = connection.execute(
         "SELECT w.term, w.entity_seq, w.weight FROM entity_terms w"
         " JOIN entities e ON e.seq = w.entity_seq"
         f" WHERE w.user_id = ? AND w.term IN (SELECT value FROM json_each(?)) AND {where.sql}",
-        (user_id, json.dumps(list(terms)), *where.values),
+        (user_id, json.dumps(list(dict.fromkeys(terms))), *where.values),
     ).fetchall()
     if not rows:
         return {}
     total = connection.execute(
         f"SELECT count(*) FROM entities e WHERE {where.sql}", where.values
     ).fetchone()[0]
-    holders = Counter(row["term"] for row in rows)
-    most = {term: count * _idf(total, holders[term]) * (_K1 + 1) for term, count in terms.items()}
-    scores: defaultdict[int, float] = defaultdict(float)
+    said: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for row in rows:
-        scores[row["entity_seq"]] += most[row["term"]] * row["weight"] / (row["weight"] + _K1)
-    whole = sum(most.values())
-    return {seq: score / whole for seq, score in scores.items()}
-
-
-def _idf(total: int, holders: int) -> float:
-    return math.log1p((total - holders + 0.5) / (holders + 0.5))
+        said[row["entity_seq"]][row["term"]] = row["weight"]
+    corpus = SmallCorpus(list(said.values()), total=total, k1=_K1)
+    most = sum((_K1 + 1) * corpus.weight(term) for term in terms)
+    return {seq: score / most for seq, score in zip(said, corpus.scores(terms), strict=True)}
 
 
 def _load(connection: sqlite3.Connection, seqs: Iterable[int]) -> Sequence[Entity]:

@@ -16,95 +16,27 @@ holds the word.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
-from storage.index.lexical import MAX_QUERY_TERMS
-from storage.retrieval.dates import named_dates
 from storage.retrieval.inquiry import Findings
-from storage.retrieval.wording import decisive
-from storage.tokenize import STOP_WORDS, is_spaceless, terms_of, tokenize
+from storage.retrieval.query_text import QueryText
 
-__all__ = ["AnswerCache", "Wording"]
+__all__ = ["AnswerCache"]
 
 MOST_ANSWERS = 256
 
 LIFE_SECONDS = 300.0
-
-SIMILAR = 0.6
-"""Share of all their terms that two queries have in common at least (Jaccard)."""
-
-_EMPTY_WORDS = frozenset(["a", "an", "the", "is", "are", "am", "do", "does", "of", "there"])
-_SILENT = re.compile(r"[\s.,;:!?()\"\u3001\u3002]+")
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-
-
-class Wording:
-    """A query as it is compared with others.
-
-    Args:
-        query: As it is put to the index.
-    """
-
-    def __init__(self, query: str) -> None:
-        self.query = query
-
-    @cached_property
-    def terms(self) -> list[str]:
-        """Its terms, in its order."""
-        return tokenize(self.query)
-
-    @cached_property
-    def different(self) -> frozenset[str]:
-        """Its terms, each once."""
-        return frozenset(self.terms)
-
-    @cached_property
-    def said(self) -> list[str]:
-        """All that it says, in its order: everything but case, spaces, punctuation, empty words."""
-        text = unicodedata.normalize("NFKC", self.query).casefold()
-        return [word for word in _SILENT.split(text) if word and word not in _EMPTY_WORDS]
-
-    @cached_property
-    def form(self) -> tuple[Hashable, ...]:
-        """What has to be the same in two wordings of one question."""
-        words = (word.casefold().replace("\u2019", "'") for word in _WORD.findall(self.query))
-        small = tuple(
-            word
-            for word in words
-            if word.replace("'", "") in STOP_WORDS and word not in _EMPTY_WORDS
-        )
-        return small, decisive(self.query), named_dates(self.query), is_spaceless(self.query)
-
-    def difference(self, other: Wording) -> dict[str, str] | None:
-        """The terms that stand in one of two wordings of one question, each with its word.
-
-        None if they are of two questions.
-        """
-        mine, theirs = self.different, other.different
-        common = mine & theirs
-        if len(common) < SIMILAR * len(mine | theirs) or not common or self.form != other.form:
-            return None
-        if max(len(self.terms), len(other.terms)) > MAX_QUERY_TERMS:
-            return None
-        if _only(self.terms, common) != _only(other.terms, common):
-            return None
-        written = terms_of(self.query) | terms_of(other.query)
-        return {term: written[term] for term in mine ^ theirs}
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """An answer, to what, and when."""
 
-    wording: Wording
+    text: QueryText
     findings: Findings
     time: float
 
@@ -125,16 +57,16 @@ class AnswerCache:
     def find(
         self,
         key: Hashable,
-        wording: Wording,
+        text: QueryText,
         finds_nothing: Callable[[Mapping[str, str]], bool],
     ) -> tuple[Findings, str] | None:
         """An answer to the same query, or to another wording of it.
 
         Args:
             key: All that the answer depends on beside the query.
-            wording: The query.
+            text: The query.
             finds_nothing: Whether terms, each given with its word, can find nothing: asked of those
-                that only one of two wordings has.
+                that only one of two queries has.
 
         Returns:
             The answer, and the query that it was given to.
@@ -142,24 +74,24 @@ class AnswerCache:
         with self._turn:
             self._drop_old()
             answers = self._under.get(key, {})
-            same, others = answers.get(wording.query), list(answers.values())
+            same, others = answers.get(text.query), list(answers.values())
         if same is not None:
-            return same.findings, same.wording.query
+            return same.findings, same.text.query
         for answer in reversed(others):
-            difference = answer.wording.difference(wording)
+            difference = answer.text.difference(text)
             if difference is None:
                 continue
-            if answer.wording.said == wording.said or finds_nothing(difference):
-                return answer.findings, answer.wording.query
+            if answer.text.said == text.said or finds_nothing(difference):
+                return answer.findings, answer.text.query
         return None
 
-    def keep(self, key: Hashable, wording: Wording, findings: Findings) -> None:
+    def keep(self, key: Hashable, text: QueryText, findings: Findings) -> None:
         """Keeps an answer for a while."""
         with self._turn:
-            answer = _Answer(wording, findings, self._clock())
-            self._answers[key, wording.query] = answer
-            self._answers.move_to_end((key, wording.query))
-            self._under.setdefault(key, {})[wording.query] = answer
+            answer = _Answer(text, findings, self._clock())
+            self._answers[key, text.query] = answer
+            self._answers.move_to_end((key, text.query))
+            self._under.setdefault(key, {})[text.query] = answer
             if len(self._answers) > MOST_ANSWERS:
                 self._drop_oldest()
 
@@ -173,7 +105,3 @@ class AnswerCache:
         del self._under[key][query]
         if not self._under[key]:
             del self._under[key]
-
-
-def _only(terms: Sequence[str], some: AbstractSet[str]) -> list[str]:
-    return [term for term in terms if term in some]

@@ -1,14 +1,11 @@
 """The one retrieval engine: dense and lexical candidates, true scores of both, one fused score.
 
 The union of the best candidates of both kinds is scored truly by both: cosine similarity from the
-stored vectors, BM25 from the lexical index. Each kind is scaled to 0..1 over the candidates, BM25
-with its minimum fixed at 0, and fused as alpha * dense + (1 - alpha) * lexical. A weighted sum of
-true scores was measured better than rank fusion, which forgets how much better a hit is.
+stored vectors, BM25 from the lexical index. `storage.retrieval.ranking` makes one score of them.
 """
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +13,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.contexts.contexts import load_chunks, newest_chunks
-from storage.contexts.filters import compile_filter
+from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index import vectorscan
-from storage.index.delivery import generation
-from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedding_models import (
+    Embedding,
+    Models,
+    nearest_first,
+    scan,
+    similarities,
+    undelivered,
+)
 from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
-from storage.index.meaning import Meaning, Models
-from storage.index.selection import Selection
+from storage.index.vector_sync import generation
 from storage.index.vectors import VectorIndex
 from storage.models import (
     Identity,
@@ -34,26 +36,26 @@ from storage.models import (
     SearchHit,
     SearchResult,
 )
-from storage.retrieval.dates import NamedDate, named_dates
-from storage.retrieval.surroundings import Around, Surroundings
-from storage.tokenize import is_spaceless, terms_of, tokenize
+from storage.retrieval.query_text import NamedDate, named_dates
+from storage.retrieval.ranking import (
+    ALPHA,
+    CANDIDATES,
+    ENOUGH,
+    Around,
+    balance,
+    fuse,
+    understands,
+)
+from storage.retrieval.surroundings import Surroundings
+from storage.tokenize import terms_of, tokenize
 
 if TYPE_CHECKING:
-    from storage.index.selection import Seqs
+    from storage.contexts.filters import Seqs
 
-__all__ = ["Question", "SearchEngine", "fuse", "hits_of"]
-
-CANDIDATES = 100
-"""Candidates of each kind."""
-
-ENOUGH = 20
-"""Candidates of each kind that do under a filter, for few hits: more would hardly be among them."""
+__all__ = ["Question", "SearchEngine", "hits_of", "matched_words"]
 
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
-
-CJK_ALPHA = 0.1
-"""Weight of the dense score where the embedder does not understand the query's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Question:
     words: Mapping[str, str]
     terms: Sequence[str]
     dates: Sequence[NamedDate]
-    vector: Meaning | None
+    vector: Embedding | None
     weight: float
     floor: float
     status: IndexStatus
@@ -97,7 +99,7 @@ class SearchEngine:
         vectors: VectorIndex,
         indexer: Indexer,
         *,
-        alpha: float = 0.5,
+        alpha: float = ALPHA,
     ) -> None:
         self._database = database
         self._models = models
@@ -139,7 +141,7 @@ class SearchEngine:
             if vector is not None:
                 dense = self.nearest(connection, identity, vector, selection, enough)
                 lexical |= index.matches(question.terms, selection, 0, also=dense)
-                dense |= vectorscan.similarities(connection, vector, lexical.keys() - dense.keys())
+                dense |= similarities(connection, vector, lexical.keys() - dense.keys())
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
             if surroundings:
@@ -151,14 +153,14 @@ class SearchEngine:
             return SearchResult(hits, "lexical", question.status)
         embedder = self._models.current()[1]
         readable = tuple(
-            hit for hit in hits if _is_known(hit) or _reads(embedder, hit.chunk.content)
+            hit for hit in hits if _is_known(hit) or understands(embedder, hit.chunk.content)
         )
         return SearchResult(readable, "hybrid", question.status)
 
     def reads(self, query: str) -> bool:
         """Whether meaning counts, and an embedder understands the query's language."""
         try:
-            return self._alpha > 0 and _reads(self._models.current()[1], query)
+            return self._alpha > 0 and understands(self._models.current()[1], query)
         except StorageUnavailableError:
             return False
 
@@ -182,9 +184,9 @@ class SearchEngine:
         if status.embedded:
             try:
                 model, embedder = self._models.current()
-                weight, floor = self._balance(query, embedder, alpha)
+                weight, floor = balance(query, embedder, self._alpha, alpha)
                 if weight:
-                    vector = Meaning.of_query(model, embedder, query)
+                    vector = Embedding.of_query(model, embedder, query)
             except StorageUnavailableError as error:  # words still find
                 weight, status = 0.0, replace(status, problem=error.message)
         return Question(
@@ -197,19 +199,11 @@ class SearchEngine:
             status=status,
         )
 
-    def _balance(self, query: str, embedder: Embedder, alpha: float | None) -> tuple[float, float]:
-        """The weight of the dense score for a query, and the floor of similarity."""
-        if alpha is not None:
-            return alpha, embedder.floor
-        if not _reads(embedder, query):
-            return min(self._alpha, CJK_ALPHA), math.inf  # what it cannot read it cannot find
-        return self._alpha, embedder.floor
-
     def nearest(
         self,
         connection: sqlite3.Connection,
         identity: Identity,
-        vector: Meaning,
+        vector: Embedding,
         selection: Selection,
         enough: int = CANDIDATES,
     ) -> dict[int, float]:
@@ -228,23 +222,21 @@ class SearchEngine:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)
             if near is not None:
-                waiting = selection.keep(vectorscan.undelivered(connection, vector.model, user_id))
-                found = vectorscan.similarities(
-                    connection, vector, [*near.tolist(), *waiting.tolist()]
-                )
+                waiting = selection.keep(undelivered(connection, vector.model, user_id))
+                found = similarities(connection, vector, [*near.tolist(), *waiting.tolist()])
                 if len(found) >= enough:
-                    return vectorscan.best(found, CANDIDATES)
+                    return nearest_first(found, CANDIDATES)
         if selection.narrows:
-            found = vectorscan.similarities(connection, vector, selection.members.tolist())
+            found = similarities(connection, vector, selection.members.tolist())
         else:
-            found = vectorscan.scan(connection, vector, user_id)
-        return vectorscan.best(found, CANDIDATES)
+            found = scan(connection, vector, user_id)
+        return nearest_first(found, CANDIDATES)
 
     def _neighbours(
         self,
         connection: sqlite3.Connection,
         user_id: str,
-        vector: Meaning,
+        vector: Embedding,
         embedded: int,
         count: int,
     ) -> Seqs:
@@ -262,48 +254,9 @@ class SearchEngine:
         return np.array(near, dtype=np.int64)
 
 
-def _reads(embedder: Embedder, text: str) -> bool:
-    return embedder.cjk or not is_spaceless(text)
-
-
 def _is_known(hit: SearchHit) -> bool:
     """Whether more than its vector speaks for a hit: all that is unreadable has vectors alike."""
     return hit.lexical > 0 or hit.surroundings is not None
-
-
-def fuse(
-    dense: Mapping[int, float],
-    lexical: Mapping[int, float],
-    alpha: float,
-    floor: float = DEFAULT_FLOOR,
-) -> dict[int, float]:
-    """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
-
-    Args:
-        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate that
-            has none is not embedded yet, and its words speak for both.
-        lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
-        alpha: Weight of the dense score, 0 to 1.
-        floor: Cosine below which a candidate without any of the query's words is no hit.
-
-    Returns:
-        A score of 0 to 1 for each candidate that has one of the query's words, or lies above the
-        floor of similarity.
-    """
-    low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
-    top = max(lexical.values(), default=0.0)
-    fused = {}
-    for seq in dense.keys() | lexical.keys():
-        similarity, words = dense.get(seq), lexical.get(seq, 0.0)
-        if words <= 0 and (similarity is None or similarity < floor):
-            continue
-        share = words / top if top > 0 else 0.0
-        if similarity is None:
-            fused[seq] = share
-        else:
-            near = (similarity - low) / (high - low) if high > low else 1.0
-            fused[seq] = alpha * near + (1 - alpha) * share
-    return fused
 
 
 def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
@@ -325,7 +278,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     if joined:
         lexical |= index.matches(question.terms, selection, 0, also=joined)
         if question.vector is not None:
-            dense |= vectorscan.similarities(connection, question.vector, joined)
+            dense |= similarities(connection, question.vector, joined)
         fused |= fuse(dense, lexical, question.weight, question.floor)
     terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
     around = surroundings.around(terms, question.dates, fused)

@@ -25,12 +25,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from storage.contexts.filters import Selection
 from storage.index.lexical import UserIndex
-from storage.index.selection import Selection
 from storage.models import ContextType
-from storage.retrieval.dates import NamedDate
+from storage.retrieval.query_text import NamedDate
+from storage.retrieval.ranking import Around
 
-__all__ = ["Around", "Surroundings"]
+__all__ = ["Surroundings"]
 
 NEIGHBOUR = 0.4
 SESSION = 0.5
@@ -40,23 +41,6 @@ MOST_EVENTS = 5000
 """Chunks of events that are read for their sessions, however many share a source and a day."""
 
 _DAY = 86_400
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """How well what stands around a chunk fits a query.
-
-    Attributes:
-        score: 0 to 1.
-        weight: How much it counts; the chunk's own score has the weight 1.
-    """
-
-    score: float
-    weight: float
-
-    def blend(self, own: float) -> float:
-        """A chunk's own score and that of its surroundings in one, 0 to 1."""
-        return (own + self.weight * self.score) / (1 + self.weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,17 +15,15 @@ from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import Recent
 from storage.models import Identity, SearchFilter, SearchHit, SearchResult
-from storage.retrieval.cache import AnswerCache, Wording
-from storage.retrieval.duplicates import distinct
+from storage.retrieval.cache import AnswerCache
 from storage.retrieval.inquiry import Finding, Findings, Inquiry
-from storage.retrieval.rerank import Candidate, candidates_of, rerank
-from storage.retrieval.rewriting import leans, rewrite
+from storage.retrieval.query_text import QueryText, leans, rewrite
+from storage.retrieval.ranking import candidates_of, distinct, rerank, with_entries
 from storage.retrieval.routing import Route, route
 from storage.retrieval.search import SearchEngine
 from storage.retrieval.sources import MEMORY, origin_of
-from storage.tokenize import terms_of
 
-__all__ = ["Resolve", "UnifiedSearch", "with_entries"]
+__all__ = ["Resolve", "UnifiedSearch"]
 
 SPARE = 3
 """Candidates for each finding that is wanted: some say the same."""
@@ -92,8 +90,8 @@ class UnifiedSearch:
         query = self._in_context(identity, inquiry)
         asked = _Asked(identity, replace(inquiry, query=query), resolve)
         way = route(asked.inquiry)
-        key, wording = self._key(asked, way), Wording(query)
-        known = self._cache.find(key, wording, lambda terms: self._finds_nothing(asked, terms))
+        key, text = self._key(asked, way), QueryText(query)
+        known = self._cache.find(key, text, lambda terms: self._finds_nothing(asked, terms))
         if known is not None:
             findings, earlier = known
             return replace(findings, asked=query, cached=earlier)
@@ -101,7 +99,7 @@ class UnifiedSearch:
         if way.is_guess and not findings.found:
             findings = self._search(asked, way.widened(inquiry.wanted))
         if findings.status.complete and not findings.status.problem:
-            self._cache.keep(key, wording, findings)
+            self._cache.keep(key, text, findings)
         return findings
 
     def close(self) -> None:
@@ -221,39 +219,6 @@ class UnifiedSearch:
             ):
                 told.setdefault(seq, set()).add(context_id)
         return [frozenset(told.get(each.entry.seq, ()) if each.entry else ()) for each in findings]
-
-
-def with_entries(
-    query: str,
-    hits: Sequence[SearchHit],
-    passages: Sequence[Candidate],
-    entries: Sequence[tuple[Entry, float]],
-) -> list[Candidate]:
-    """The candidates of one order: passages, and entries as good as a passage of the same words.
-
-    An entry is known by its words alone. It counts as the passage with the most of the query's
-    words does, in proportion to its own share of them; where no passage has any, by its share.
-    """
-    words = len(set(terms_of(query).values()))
-    most = max(
-        range(len(hits)), key=lambda at: (len(hits[at].matched_terms), hits[at].score), default=None
-    )
-    twin, scale = None, 1.0
-    if most is not None and hits[most].matched_terms:
-        twin, scale = passages[most], words / len(hits[most].matched_terms)
-    return [*passages, *(_as_candidate(entry, share * scale, twin) for entry, share in entries)]
-
-
-def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candidate:
-    """An entry like a passage that has all words, of which it has a share."""
-    similarity = None if twin is None else twin.similarity
-    words = 1.0 if twin is None else twin.words
-    return Candidate(
-        similarity=None if similarity is None else min(share * similarity, 1.0),
-        words=min(share * words, 1.0),
-        origin=MEMORY,
-        length=len(entry.text),
-    )
 
 
 def _of_hit(hit: SearchHit, inquiry: Inquiry) -> Finding:

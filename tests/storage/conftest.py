@@ -17,7 +17,7 @@ import pytest
 from storage.database import Database
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import Embedder
-from storage.index.meaning import Models
+from storage.index.embedding_models import Models
 from storage.library import Library
 
 _SCRIPT = Path(__file__).with_name("other_process.py")

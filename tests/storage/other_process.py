@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.intake import PreparedChunk
+from storage.contexts.ingestion import PreparedChunk
 from storage.keeping.backup import back_up
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter

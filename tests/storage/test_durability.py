@@ -18,7 +18,7 @@ import pytest
 
 from storage.database import Database
 from storage.errors import BackupError, StorageUnavailableError
-from storage.index.backlog import read_backlog
+from storage.index.indexer import read_backlog
 from storage.keeping.backup import back_up, restore
 from storage.keeping.erasure import erase
 from storage.keeping.examination import damage, unindexed
@@ -293,7 +293,7 @@ def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
     shelf = library.shelf(ANN)
     for number in range(250):
         shelf.add(world.new_document(f"d{number}", f"text {number}"))
-    delete_some = library.shelf(ANN)._contexts.delete_some
+    delete_some = library.contexts.delete_some
     done: list[Any] = []
 
     def fail_later(*given: Any) -> Any:
@@ -302,7 +302,7 @@ def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
         done.append(given)
         return delete_some(*given)
 
-    monkeypatch.setattr(shelf._contexts, "delete_some", fail_later)
+    monkeypatch.setattr(library.contexts, "delete_some", fail_later)
     with pytest.raises(StorageUnavailableError, match="200 contexts had been deleted before"):
         shelf.forget_all(SearchFilter(raw_types=("text",)))
     assert shelf.count(SearchFilter()) == 50

@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from storage.people.models import NewEntity
-from storage.shelf import Shelf
 
 ANN, BOB = Identity(user_id="ann"), Identity(user_id="bob")
 

@@ -19,8 +19,7 @@ from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
-    from storage.library import Library
-    from storage.shelf import Shelf
+    from storage.library import Library, Shelf
     from tools.core.collections import Collections
     from tools.core.machine import Machine
     from tools.core.nested import ToolCall

@@ -10,13 +10,12 @@ its constant factor: a tool that held every term endlessly often would reach the
 
 from __future__ import annotations
 
-import math
 import sys
 from array import array
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from storage.index.lexical import K1, B
+from storage.index.lexical import K1, B, idf
 
 if TYPE_CHECKING:
     from tools.retrieval.arrays import Floats, Ints
@@ -71,7 +70,7 @@ class Postings:
     def idf(self, term: str) -> float:
         """How much a term tells; one that no tool holds tells most."""
         holders = len(self._weights.get(term, ()))
-        return math.log1p((len(self) - holders + 0.5) / (holders + 0.5))
+        return idf(len(self), holders)
 
     def scores(self, terms: Iterable[str], size: int) -> Floats:
         """The score of each slot below `size`, which is above all slots, for different terms."""

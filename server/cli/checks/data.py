@@ -95,7 +95,7 @@ def words(record: Path) -> str:
     from contextlib import closing  # noqa: PLC0415  # imported on first use
 
     from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.index.backlog import read_backlog  # noqa: PLC0415  # the same
+    from storage.index.indexer import read_backlog  # noqa: PLC0415  # the same
     from storage.keeping.examination import unindexed  # noqa: PLC0415  # the same
 
     with closing(Database(record)) as database, database.read() as connection:

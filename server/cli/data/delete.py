@@ -12,8 +12,8 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 
 if TYPE_CHECKING:
+    from storage.library import Shelf
     from storage.models import Context
-    from storage.shelf import Shelf
 
 __all__ = ["delete"]
 

@@ -17,7 +17,7 @@ from storage.directory.models import Directory, Record
 from storage.directory.reading import Skipped, read_records
 from storage.directory.results import Added
 from storage.errors import InvalidSourceError
-from storage.shelf import Shelf
+from storage.library import Shelf
 from tools.answers.directory import counted
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 

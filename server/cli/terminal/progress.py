@@ -11,9 +11,8 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.table import Column
 
 from storage.errors import VectorIndexError
-from storage.index.backlog import Backlog, read_backlog
-from storage.library import Library
-from storage.shelf import Shelf
+from storage.index.indexer import Backlog, read_backlog
+from storage.library import Library, Shelf
 
 __all__ = ["bars", "counter", "drain", "embed_all", "work"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.extras import FirstUse
+from storage.index.embedders.loading import FirstUse
 
 if TYPE_CHECKING:
     import httpx2

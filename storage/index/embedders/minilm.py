@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.extras import FirstUse
+from storage.index.embedders.loading import FirstUse
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 
 if TYPE_CHECKING:

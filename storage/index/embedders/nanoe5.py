@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from storage.index.embedders.extras import FirstUse, failures_of, import_extra
+from storage.index.embedders.loading import FirstUse, failures_of, import_extra
 from storage.index.embedders.unit import unit_rows
 
 if TYPE_CHECKING:

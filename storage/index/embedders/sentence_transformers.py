@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.index.embedders.extras import FirstUse, failures_of, import_extra
+from storage.index.embedders.loading import FirstUse, failures_of, import_extra
 from storage.index.embedders.prefixes import Prefixes
 from storage.index.embedders.protocol import DEFAULT_FLOOR
 from storage.index.embedders.unit import unit_rows

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.extras import FirstUse
+from storage.index.embedders.loading import FirstUse
 from storage.index.embedders.unit import unit_rows
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PromptReference, ResourceTemplateReference, TextContent
 
 from server.mcp.views import VIEW_CHARACTERS
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import NewEntity
-from storage.shelf import Shelf
 
 pytestmark = pytest.mark.anyio
 

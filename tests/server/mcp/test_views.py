@@ -13,10 +13,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
 from server.mcp.views import PAGE, VIEW_CHARACTERS
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import EntityType, NewEntity, NewRelationship
-from storage.shelf import Shelf
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.intake import PreparedChunk
+from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.errors import DocumentNotFoundError, StorageUnavailableError
 from storage.models import Context, Identity, SearchFilter

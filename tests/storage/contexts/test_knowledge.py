@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _plain
 from storage.errors import StorageUnavailableError
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
-from storage.shelf import Shelf
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from storage.contexts.intake import as_json
+from storage.contexts.ingestion import as_json
 from storage.contexts.labels import LONGEST_LABEL, is_labelled, label_of
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter

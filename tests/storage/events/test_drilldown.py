@@ -8,9 +8,8 @@ import pytest
 
 from storage.events import drilldown
 from storage.events.drilldown import NO_VECTOR, OWN, EventHit
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, TimeRange, TimeType
-from storage.shelf import Shelf
 
 ANN = Identity("ann")
 

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.events.buckets import DAY, MONTH, WEEK, Bucket
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, NewContext, SearchFilter
-from storage.shelf import Shelf
 
 ANN = Identity("ann")
 LAPTOP = Identity("ann", "laptop")

@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.filters import compile_filter
-from storage.contexts.intake import PreparedChunk
+from storage.contexts.filters import Selection, compile_filter
+from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
 from storage.index.lexical import MAX_QUERY_TERMS, UserIndex, count_chunks
-from storage.index.selection import Selection
 from storage.models import Identity, NewContext, SearchFilter
 from storage.tokenize import tokenize
 

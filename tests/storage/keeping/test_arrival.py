@@ -20,11 +20,10 @@ from storage.events.buckets import DAY, MONTH, WEEK
 from storage.keeping.arrival import import_jsonl
 from storage.keeping.export import export_jsonl
 from storage.keeping.records import is_export
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity, NewRelationship
-from storage.shelf import Shelf
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")

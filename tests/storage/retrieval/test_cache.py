@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.models import IndexStatus
-from storage.retrieval.cache import LIFE_SECONDS, MOST_ANSWERS, AnswerCache, Wording
+from storage.retrieval.cache import LIFE_SECONDS, MOST_ANSWERS, AnswerCache
 from storage.retrieval.inquiry import Findings, Scope
+from storage.retrieval.query_text import QueryText
 
 
 def answer(query: str) -> Findings:
@@ -28,17 +29,17 @@ class Clock:
 
 
 def known(cache: AnswerCache, query: str, key: str = "key", *, finds_nothing: bool = True) -> str:
-    found = cache.find(key, Wording(query), lambda _: finds_nothing)
+    found = cache.find(key, QueryText(query), lambda _: finds_nothing)
     return "" if found is None else found[1]
 
 
 def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
     clock = Clock()
     cache = AnswerCache(clock)
-    cache.keep("key", Wording("heron"), answer("heron"))
+    cache.keep("key", QueryText("heron"), answer("heron"))
     clock.now = LIFE_SECONDS
     assert (known(cache, "heron"), known(cache, "heron", "other")) == ("heron", "")
-    cache.keep("key", Wording("crane"), answer("crane"))
+    cache.keep("key", QueryText("crane"), answer("crane"))
     clock.now += 0.1
     assert (known(cache, "heron"), known(cache, "crane")) == ("", "crane")
 
@@ -46,10 +47,12 @@ def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
 def test_of_too_many_answers_the_oldest_go() -> None:
     cache = AnswerCache()
     for number in range(MOST_ANSWERS + 1):
-        cache.keep(number, Wording("heron"), answer("heron"))
-    cache.keep(1, Wording("heron"), answer("heron"))
-    cache.keep("more", Wording("heron"), answer("heron"))
-    found = [number for number in range(4) if cache.find(number, Wording("heron"), lambda _: True)]
+        cache.keep(number, QueryText("heron"), answer("heron"))
+    cache.keep(1, QueryText("heron"), answer("heron"))
+    cache.keep("more", QueryText("heron"), answer("heron"))
+    found = [
+        number for number in range(4) if cache.find(number, QueryText("heron"), lambda _: True)
+    ]
     assert found == [1, 3]
 
 
@@ -65,9 +68,9 @@ def test_of_too_many_answers_the_oldest_go() -> None:
 )
 def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: str) -> None:
     cache = AnswerCache()
-    cache.keep("key", Wording(query), answer(query))
+    cache.keep("key", QueryText(query), answer(query))
     assert known(cache, other) == query
-    if set(Wording(query).terms) != set(Wording(other).terms):
+    if set(QueryText(query).terms) != set(QueryText(other).terms):
         assert known(cache, other, finds_nothing=False) == ""
 
 
@@ -90,13 +93,13 @@ def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: s
 )
 def test_what_means_something_else_is_another_question(query: str, other: str) -> None:
     cache = AnswerCache()
-    cache.keep("key", Wording(query), answer(query))
+    cache.keep("key", QueryText(query), answer(query))
     assert known(cache, other) == ""
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_a_difference_is_the_same_both_ways(query: str, other: str) -> None:
-    one, two = Wording(query), Wording(other)
+    one, two = QueryText(query), QueryText(other)
     there, back = one.difference(two), two.difference(one)
     assert (there is None) == (back is None)
     assert set(there or ()) == set(back or ())

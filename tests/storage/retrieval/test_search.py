@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -9,19 +8,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from storage.contexts.filters import compile_filter
+from storage.contexts.filters import Selection, compile_filter
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
-from storage.index.meaning import passage
-from storage.index.selection import Selection
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter, SearchHit, TimeRange
 from storage.retrieval import search as search_module
-from storage.retrieval.search import CANDIDATES, fuse
+from storage.retrieval.ranking import CANDIDATES
 from storage.tokenize import tokenize
 
 ANN = Identity(user_id="ann")
@@ -253,59 +249,6 @@ def test_an_odd_query_is_answered(shelved: Library, world: ModuleType, query: st
         for hit in _found(shelved, query).values():
             assert 0 <= hit.score <= 1
         world.drain(shelved)
-
-
-cosines = st.floats(-1, 1)
-bm25s = st.floats(1e-6, 50)
-seqs = st.integers(1, 20)
-alphas = st.floats(0, 1)
-
-
-@given(dense=st.dictionaries(seqs, cosines), lexical=st.dictionaries(seqs, bm25s), alpha=alphas)
-def test_a_fused_score_lies_between_0_and_1_and_the_floor_holds(
-    dense: dict[int, float], lexical: dict[int, float], alpha: float
-) -> None:
-    fused = fuse(dense, lexical, alpha)
-    assert all(-1e-9 <= score <= 1 + 1e-9 for score in fused.values())
-    above = {seq for seq, cosine in dense.items() if cosine >= DEFAULT_FLOOR}
-    assert fused.keys() == above | lexical.keys()
-
-
-@given(
-    dense=st.dictionaries(seqs, cosines, min_size=1),
-    lexical=st.dictionaries(seqs, bm25s),
-    alpha=alphas,
-    data=st.data(),
-)
-def test_who_is_better_on_both_sides_never_ranks_lower(
-    dense: dict[int, float], lexical: dict[int, float], alpha: float, data: st.DataObject
-) -> None:
-    fused = fuse(dense, lexical, alpha)
-    embedded = sorted(fused.keys() & dense.keys())
-    if not embedded:
-        return
-    one, two = data.draw(st.sampled_from(embedded)), data.draw(st.sampled_from(embedded))
-    if dense[one] >= dense[two] and lexical.get(one, 0) >= lexical.get(two, 0):
-        assert fused[one] >= fused[two] - 1e-9
-
-
-@given(lexical=st.dictionaries(seqs, bm25s, min_size=1), alpha=alphas)
-def test_without_vectors_words_alone_rank(lexical: dict[int, float], alpha: float) -> None:
-    fused = fuse({}, lexical, alpha)
-    top = max(lexical.values())
-    assert fused == pytest.approx({seq: score / top for seq, score in lexical.items()})
-
-
-@given(dense=st.dictionaries(seqs, cosines, min_size=1), lexical=st.dictionaries(seqs, bm25s))
-def test_the_ends_of_alpha_are_one_side_alone(
-    dense: dict[int, float], lexical: dict[int, float]
-) -> None:
-    words, meaning = fuse(dense, lexical, 0.0), fuse(dense, lexical, 1.0)
-    for seq in dense.keys() & lexical.keys():
-        assert math.isclose(words[seq], lexical[seq] / max(lexical.values()))
-    for seq in dense.keys() & meaning.keys():
-        if dense[seq] == max(dense.values()):
-            assert math.isclose(meaning[seq], 1)
 
 
 def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(

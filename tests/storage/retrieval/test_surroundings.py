@@ -17,7 +17,7 @@ from storage.models import (
     TimeRange,
     Turn,
 )
-from storage.retrieval.surroundings import Around
+from storage.retrieval.ranking import Around
 
 ANN = Identity(user_id="ann")
 BEN = Identity(user_id="ben")

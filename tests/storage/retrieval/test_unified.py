@@ -16,13 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.library import Library
+from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
 from storage.people.models import NewEntity
 from storage.retrieval.inquiry import Finding, Findings, Inquiry, Scope
 from storage.retrieval.sources import Source
-from storage.shelf import Shelf
 
 ANN = Identity(user_id="ann")
 NOTES = Source(name="notes", under="n")

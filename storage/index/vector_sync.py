@@ -1,4 +1,4 @@
-"""Delivery: brings the vector index to what the record says.
+"""Vector sync: brings the vector index to what the record says.
 
 `vector_outbox` holds what the index has still to hear. A batch leaves it only after the index has
 it; work that was done twice leaves the same result. What earlier runs or other processes left is
@@ -15,10 +15,10 @@ from contextlib import contextmanager
 
 from storage.database import Database
 from storage.errors import VectorIndexError
-from storage.index.meaning import Model, live_models
+from storage.index.embedding_models import Model, live_models
 from storage.index.vectors import VectorIndex
 
-__all__ = ["Delivery", "generation"]
+__all__ = ["VectorSync", "generation"]
 
 log = logging.getLogger("toolcrib.indexer")
 
@@ -30,7 +30,7 @@ _Place = tuple[Model, str]
 """A model and a user: what the index keeps apart."""
 
 
-class Delivery:
+class VectorSync:
     """The way from the record to the vector index; used by the holder of the indexer's lock alone.
 
     Args:

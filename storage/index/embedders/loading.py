@@ -1,20 +1,31 @@
-"""Libraries that only some embedders need, and the models that take their time to come."""
+"""What embedders share: optional libraries, models that take time to load, and a cache."""
 
 from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from storage.errors import StorageError, StorageUnavailableError
+from storage.index.embedders.protocol import Embedder
 
-__all__ = ["FirstUse", "failures_of", "import_extra"]
+if TYPE_CHECKING:
+    from storage.index.embedders.protocol import Vectors
+
+__all__ = ["CachingEmbedder", "FirstUse", "failures_of", "import_extra"]
 
 PATIENCE_SECONDS = 15.0
 """How long a search waits for a model that is being loaded before it goes on without."""
+
+CACHED_QUERIES = 256
+
+FAILURE_SECONDS = 10.0
+"""How long a failure is repeated to searches untried: each would wait for the same refusal."""
 
 T = TypeVar("T")
 
@@ -95,3 +106,59 @@ class FirstUse(Generic[T]):
             with self._turn:
                 self._made = None
             made.set_exception(error)
+
+
+class CachingEmbedder:
+    """Another embedder, with its recent queries and its last failure cached.
+
+    Args:
+        embedder: The other one.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.model_id = embedder.model_id
+        self.cjk = embedder.cjk
+        self.floor = embedder.floor
+        self._turn = threading.Lock()
+        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+        self._failure: tuple[float, StorageUnavailableError] | None = None
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be had, or fails.
+        """
+        vectors = self.embedder.embed_passages(texts)
+        self._failure = None
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be had, or fails, or has just failed.
+        """
+        with self._turn:
+            if text in self._queries:
+                self._queries.move_to_end(text)
+                return self._queries[text]
+        self._check_failure()
+        try:
+            vector = self.embedder.embed_query(text)
+        except StorageUnavailableError as error:
+            self._failure = time.monotonic(), error
+            raise
+        with self._turn:
+            self._failure = None
+            self._queries[text] = vector
+            if len(self._queries) > CACHED_QUERIES:
+                self._queries.popitem(last=False)
+        return vector
+
+    def _check_failure(self) -> None:
+        failed = self._failure
+        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
+            error = failed[1]
+            raise StorageUnavailableError(error.message, suggestions=error.suggestions) from error

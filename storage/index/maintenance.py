@@ -1,4 +1,4 @@
-"""The upkeep of the lexical index, in the background: what is to be indexed, folded and merged.
+"""Maintenance of the lexical index in the background: what is to be indexed, folded and merged.
 
 Each transaction is so short that no other writer waits long. One process may be at it at a time:
 the holder of the indexer's lock. Whoever dies on the way leaves a segment that is not live, which
@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from storage.contexts.intake import chunk_terms
+from storage.contexts.ingestion import chunk_terms
 from storage.database import Database
 from storage.index import lexical, postings
 from storage.index.postings import Chunks, Postings

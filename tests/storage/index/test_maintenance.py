@@ -1,4 +1,4 @@
-"""The index against rank-bm25 through additions, deletions and all that the upkeep does."""
+"""The index against rank-bm25 through additions, deletions and all that the maintenance does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.filters import compile_filter
-from storage.contexts.intake import PreparedChunk, chunk_terms, prepare
+from storage.contexts.filters import Selection, compile_filter
+from storage.contexts.ingestion import PreparedChunk, chunk_terms, prepare
 from storage.database import Database
-from storage.index import lexical, postings, upkeep
+from storage.index import lexical, maintenance, postings
 from storage.index.postings import Postings
-from storage.index.selection import Selection
 from storage.models import Identity, NewContext, SearchFilter
 
 ANY = SearchFilter()
@@ -45,7 +44,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         "INDEX_CHUNKS": 2,
         "PURGE_SECONDS": -1,
     }.items():
-        monkeypatch.setattr(upkeep, name, value)
+        monkeypatch.setattr(maintenance, name, value)
     monkeypatch.setattr(postings, "BLOCK_POSTINGS", 3)
 
 
@@ -112,7 +111,7 @@ class _Shelf:
 
 def _work(database: Database, times: int = 1000) -> None:
     for _ in range(times):
-        if not upkeep.work(database):
+        if not maintenance.work(database):
             return
 
 
@@ -145,7 +144,7 @@ def test_scores_agree_with_rank_bm25_whatever_happened(
             _work(database, *given_)  # type: ignore[arg-type]  # as the strategy made them
         else:
             with database.write() as connection:
-                upkeep.reset(connection)
+                maintenance.reset(connection)
         if not _waits_for_indexing(database):
             shelf.check()
     _work(database)
@@ -156,7 +155,7 @@ def test_scores_agree_with_rank_bm25_whatever_happened(
         for word in text
     }
     with database.read() as connection:
-        assert not upkeep.has_work(connection)
+        assert not maintenance.has_work(connection)
         for table, of in (("lexical_blocks", "segment_seq"), ("lexical_segments", "seq")):
             left = connection.execute(
                 f"SELECT count(*) FROM {table} WHERE {of} NOT IN"  # noqa: S608  # our own names
@@ -194,12 +193,12 @@ def test_many_chunks_end_in_few_segments(database: Database, small: None) -> Non
 def test_a_deleted_chunk_leaves_its_segment_when_its_time_has_come(
     database: Database, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PURGE_SECONDS", 3600)
+    monkeypatch.setattr(maintenance, "PURGE_SECONDS", 3600)
     shelf = _Shelf(database)
     shelf.add([["ant", f"w{number}"] for number in range(60)])
     _work(database)
     shelf.delete(0)
-    assert not upkeep.work(database)
+    assert not maintenance.work(database)
     shelf.check()
     assert len(_postings(database, shelf.user_id)) == 120
     with database.write() as connection:
@@ -212,7 +211,7 @@ def test_a_deleted_chunk_leaves_its_segment_when_its_time_has_come(
 def test_many_deletions_are_purged_at_once(
     database: Database, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "PURGE_SECONDS", 3600)
+    monkeypatch.setattr(maintenance, "PURGE_SECONDS", 3600)
     shelf = _Shelf(database)
     shelf.add([["ant"]] * 60)
     _work(database)
@@ -267,7 +266,7 @@ def test_a_reset_in_the_middle_of_a_merge_wins(
 
     def resetting(connection: sqlite3.Connection, segment_seq: int, held: Postings) -> None:
         if next(written) == 5:
-            upkeep.reset(connection)
+            maintenance.reset(connection)
         write(connection, segment_seq, held)
 
     monkeypatch.setattr(postings, "write_postings", resetting)
@@ -281,13 +280,13 @@ def test_a_chunk_deleted_while_it_is_indexed_does_not_come_back(
     shelf = _Shelf(database)
     shelf.add([["ant"], ["bee"]])
     with database.write() as connection:
-        upkeep.reset(connection)
+        maintenance.reset(connection)
 
     def deleting(*args: object) -> object:
         shelf.delete(0)
         return chunk_terms(*args)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(upkeep, "chunk_terms", deleting)
+    monkeypatch.setattr(maintenance, "chunk_terms", deleting)
     _work(database)
     assert shelf.kept == {}
     shelf.check()
@@ -307,7 +306,7 @@ def test_a_chunk_is_indexed_anew_as_it_was(database: Database, small: None) -> N
     before = _postings(database, "ann")
     assert len(chunks) > 1
     with database.write() as connection:
-        upkeep.reset(connection)
+        maintenance.reset(connection)
     assert _postings(database, "ann") == set()
     _work(database)
     assert _postings(database, "ann") == before

@@ -1,4 +1,4 @@
-"""Intake: what goes into the record for a context, in the caller's transaction."""
+"""Ingestion: what goes into the record for a context, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from storage.contexts import queues
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
-from storage.models import ContextType, Identity, NewContext, Turn
+from storage.index.embedding_models import await_vectors
+from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
 from storage.tokenize import tokenize
@@ -26,6 +26,7 @@ __all__ = [
     "insert_chunks",
     "insert_context",
     "insert_mentions",
+    "is_same",
     "normalized",
     "prepare",
 ]
@@ -61,6 +62,23 @@ def normalized(new: NewContext) -> NewContext:
         keywords=_bare(new.keywords),
         entities=_bare(new.entities),
         sha256=new.sha256 or sha256(text.encode()).hexdigest(),
+    )
+
+
+def is_same(earlier: Context, new: NewContext) -> bool:
+    """Whether a document says nothing that its earlier version does not."""
+    return (
+        earlier.sha256 == new.sha256
+        and earlier.title == new.title
+        and earlier.summary == new.summary
+        and earlier.media_type == new.media_type
+        and earlier.file_path == new.file_path
+        and set(earlier.keywords) == set(new.keywords)
+        and set(earlier.entities) == set(new.entities)
+        and earlier.confidence == new.confidence
+        and earlier.importance == new.importance
+        and dict(earlier.metadata) == dict(new.metadata)
+        and new.event_time in (None, earlier.event_time)
     )
 
 
@@ -172,7 +190,7 @@ def insert_chunks(
             for seq, piece in zip(seqs, chunks, strict=True)
         ),
     )
-    queues.await_vectors(connection, user_id, seqs)
+    await_vectors(connection, user_id, seqs)
     return seqs
 
 

@@ -1,18 +1,33 @@
-"""The order of what was found in several places."""
+"""One order: words and meaning fused, findings of several places reranked, nothing said twice."""
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.memory.models import Entry
 from storage.models import Chunk, Context, ContextType, Identity, SearchHit
-from storage.retrieval.rerank import ENOUGH_CHARS, Candidate, candidates_of, rerank
-from storage.retrieval.surroundings import Around
+from storage.retrieval.inquiry import Finding
+from storage.retrieval.ranking import (
+    ENOUGH_CHARS,
+    Around,
+    Candidate,
+    candidates_of,
+    distinct,
+    fuse,
+    rerank,
+)
 
 SHARES = st.floats(0, 1)
+cosines = st.floats(-1, 1)
+bm25s = st.floats(1e-6, 50)
+seqs = st.integers(1, 20)
+alphas = st.floats(0, 1)
 CANDIDATES = st.builds(
     Candidate,
     similarity=st.none() | SHARES,
@@ -159,3 +174,103 @@ def _hit(*, dense: float | None, lexical: float, around: Around | None = None) -
         surroundings_weight=0.0 if around is None else around.weight,
         matched_terms=(),
     )
+
+
+LONG = "The deploy key of the staging server is rotated on the first Friday of each month by Ann"
+
+
+def finding(text: str, origin: str = "documents", layer: int = 0) -> Finding:
+    said = Entry(
+        seq=1,
+        session_id="",
+        client="",
+        device_id="",
+        agent_id="",
+        kind="message",
+        time=0,
+        action="",
+        target="",
+        arguments={},
+        outcome="ok",
+        said=text,
+        milliseconds=0,
+        importance=0,
+        is_recall=False,
+    )
+    return Finding(origin=origin, layer=layer, score=1, lexical=1, entry=said)
+
+
+def kept(*findings: Finding, limit: int = 10) -> list[int]:
+    chosen = distinct(findings, limit)
+    return [number for number, each in enumerate(findings) if any(each is one for one in chosen)]
+
+
+def test_the_same_text_is_told_once_whatever_its_case_and_blanks() -> None:
+    same = finding(f"  {LONG.upper()}\n")
+    assert kept(finding(LONG), same, finding("Another."), finding(LONG, "memory")) == [0, 2]
+
+
+def test_nearly_the_same_words_of_another_origin_say_the_same() -> None:
+    assert kept(finding(LONG), finding(f"{LONG} Lee", "memory")) == [0]
+    assert kept(finding(LONG), finding(f"{LONG} Lee")) == [0, 1]
+    chinese = "暂存服务器的部署密钥在每个月的第一个星期五由安娜轮换一次请大家注意"
+    assert kept(finding(chinese), finding(f"{chinese}哦", "memory")) == [0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [LONG.replace("is rotated", "is not rotated"), f"{LONG} 2", LONG.replace("on", "never")],
+)
+def test_another_number_or_a_negation_is_something_else(other: str) -> None:
+    assert kept(finding(LONG), finding(other, "memory")) == [0, 1]
+
+
+def test_no_more_are_chosen_than_are_wanted() -> None:
+    assert kept(*(finding(f"Text {number}.") for number in range(5)), limit=3) == [0, 1, 2]
+
+
+@given(dense=st.dictionaries(seqs, cosines), lexical=st.dictionaries(seqs, bm25s), alpha=alphas)
+def test_a_fused_score_lies_between_0_and_1_and_the_floor_holds(
+    dense: dict[int, float], lexical: dict[int, float], alpha: float
+) -> None:
+    fused = fuse(dense, lexical, alpha)
+    assert all(-1e-9 <= score <= 1 + 1e-9 for score in fused.values())
+    above = {seq for seq, cosine in dense.items() if cosine >= DEFAULT_FLOOR}
+    assert fused.keys() == above | lexical.keys()
+
+
+@given(
+    dense=st.dictionaries(seqs, cosines, min_size=1),
+    lexical=st.dictionaries(seqs, bm25s),
+    alpha=alphas,
+    data=st.data(),
+)
+def test_who_is_better_on_both_sides_never_ranks_lower(
+    dense: dict[int, float], lexical: dict[int, float], alpha: float, data: st.DataObject
+) -> None:
+    fused = fuse(dense, lexical, alpha)
+    embedded = sorted(fused.keys() & dense.keys())
+    if not embedded:
+        return
+    one, two = data.draw(st.sampled_from(embedded)), data.draw(st.sampled_from(embedded))
+    if dense[one] >= dense[two] and lexical.get(one, 0) >= lexical.get(two, 0):
+        assert fused[one] >= fused[two] - 1e-9
+
+
+@given(lexical=st.dictionaries(seqs, bm25s, min_size=1), alpha=alphas)
+def test_without_vectors_words_alone_rank(lexical: dict[int, float], alpha: float) -> None:
+    fused = fuse({}, lexical, alpha)
+    top = max(lexical.values())
+    assert fused == pytest.approx({seq: score / top for seq, score in lexical.items()})
+
+
+@given(dense=st.dictionaries(seqs, cosines, min_size=1), lexical=st.dictionaries(seqs, bm25s))
+def test_the_ends_of_alpha_are_one_side_alone(
+    dense: dict[int, float], lexical: dict[int, float]
+) -> None:
+    words, meaning = fuse(dense, lexical, 0.0), fuse(dense, lexical, 1.0)
+    for seq in dense.keys() & lexical.keys():
+        assert math.isclose(words[seq], lexical[seq] / max(lexical.values()))
+    for seq in dense.keys() & meaning.keys():
+        if dense[seq] == max(dense.values()):
+            assert math.isclose(meaning[seq], 1)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from storage.contexts import filters
 from storage.contexts.contexts import insert_whole
-from storage.contexts.filters import compile_filter
-from storage.contexts.intake import PreparedChunk
+from storage.contexts.filters import Selection, compile_filter
+from storage.contexts.ingestion import PreparedChunk
 from storage.database import Database
-from storage.index import selection as selection_module
-from storage.index.selection import Selection
 from storage.models import Identity, NewContext, SearchFilter, TimeRange
 
 ANN = Identity(user_id="ann")
@@ -54,7 +53,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 @pytest.fixture
 def seqs(database: Database, monkeypatch: pytest.MonkeyPatch) -> Seqs:
     """Ann's chunks, oldest first."""
-    monkeypatch.setattr(selection_module, "SAMPLE", 10)
+    monkeypatch.setattr(filters, "SAMPLE", 10)
     with database.read() as connection:
         rows = connection.execute("SELECT seq FROM chunks WHERE user_id = 'ann' ORDER BY seq")
         return np.array([row[0] for row in rows])

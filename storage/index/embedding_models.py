@@ -4,34 +4,48 @@ Searches compare by the current model. When the settings want another one, it be
 every chunk is queued for it, and what is added is queued for both. Once nothing waits for it any
 more it becomes the current one, and the vectors of the old one are removed. Several processes work
 on one record, some perhaps with the settings of yesterday, so each asks the record every time.
+
+The exact similarities of stored vectors are seq → cosine; the vectors are of unit length.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.loading import CachingEmbedder
 from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
-from storage.index.embedders.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
+    from storage.contexts.filters import Seqs
     from storage.index.embedders.protocol import Vectors
 
 __all__ = [
+    "Embedding",
     "MakeEmbedder",
-    "Meaning",
     "Model",
     "Models",
+    "await_vectors",
     "check_dimensions",
+    "keep_vector",
     "live_models",
+    "nearest_first",
     "old_models",
     "passage",
+    "scan",
+    "similarities",
+    "store_vector",
     "take_over",
+    "undelivered",
 ]
+
+SLICE = 250
+"""Vectors in memory at once: megabytes of them take several times longer, all in page faults."""
 
 MakeEmbedder = Callable[[str], Embedder | None]
 """Makes the embedder with a model_id, or None where the settings do not describe it."""
@@ -55,7 +69,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class Embedding:
     """A vector, and the model that it can be compared by.
 
     Attributes:
@@ -69,7 +83,7 @@ class Meaning:
     floor: float = DEFAULT_FLOOR
 
     @classmethod
-    def of_query(cls, model: Model, embedder: Embedder, text: str) -> Meaning:
+    def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
         """What a query means.
 
         Raises:
@@ -80,7 +94,7 @@ class Meaning:
         return cls(model.seq, vector, embedder.floor)
 
     @classmethod
-    def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Meaning]:
+    def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
         """What each passage means.
 
         Raises:
@@ -108,7 +122,7 @@ class Models:
         self._database = database
         self._wanted = wanted.model_id
         self._make = make
-        self._embedders = {wanted.model_id: RememberingEmbedder(wanted)}
+        self._embedders = {wanted.model_id: CachingEmbedder(wanted)}
         with database.read() as connection:
             chosen = self._is_chosen(connection)
         if not chosen:
@@ -140,7 +154,7 @@ class Models:
                     f" of this process do not describe; they want {self._wanted}.",
                     suggestions=("Searches go on by words until all is embedded anew.",),
                 )
-            known = self._embedders.setdefault(model.scheme, RememberingEmbedder(made))
+            known = self._embedders.setdefault(model.scheme, CachingEmbedder(made))
         return known
 
     def _is_chosen(self, connection: sqlite3.Connection) -> bool:
@@ -186,6 +200,98 @@ def old_models(connection: sqlite3.Connection) -> list[Model]:
         "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
     )
     return [Model(*row) for row in rows]
+
+
+def await_vectors(connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int]) -> None:
+    """Queues chunks for embedding, by the current model and by the next where there is one."""
+    connection.executemany(
+        "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
+        " SELECT ?, seq, ? FROM models WHERE state <> 'old'",
+        ((seq, user_id) for seq in chunk_seqs),
+    )
+
+
+def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
+    """Takes a chunk from a model's queue and keeps its vector.
+
+    A chunk that was deleted meanwhile has left the queue, and so have all where the model went out
+    of use: they are not brought back.
+    """
+    taken = connection.execute(
+        "DELETE FROM embed_queue WHERE chunk_seq = ? AND model_seq = ?",
+        (chunk_seq, embedding.model),
+    )
+    if taken.rowcount:
+        keep_vector(connection, chunk_seq, embedding)
+
+
+def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
+    """Keeps a chunk's vector, if its model is in use, and tells the vector index of it."""
+    known = connection.execute(
+        "UPDATE models SET dimensions = ? WHERE seq = ? AND state <> 'old'",
+        (len(embedding.vector), embedding.model),
+    )
+    if not known.rowcount:
+        return
+    connection.execute(
+        "INSERT OR REPLACE INTO embeddings (chunk_seq, model_seq, vector) VALUES (?, ?, ?)",
+        (chunk_seq, embedding.model, embedding.vector.astype("<f4").tobytes()),
+    )
+    connection.execute(
+        "INSERT INTO vector_outbox (chunk_seq, model_seq, user_id)"
+        " SELECT seq, ?, user_id FROM chunks WHERE seq = ?",
+        (embedding.model, chunk_seq),
+    )
+
+
+def similarities(
+    connection: sqlite3.Connection, embedding: Embedding, seqs: Collection[int]
+) -> dict[int, float]:
+    """Those of given chunks, where they have a vector."""
+    rows = connection.execute(
+        "SELECT chunk_seq, vector FROM embeddings"
+        " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
+        (json.dumps(list(seqs)), embedding.model),
+    )
+    return _compare(rows, embedding)
+
+
+def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> dict[int, float]:
+    """Those of every chunk of a user."""
+    rows = connection.execute(
+        "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
+        " WHERE c.user_id = ? AND e.model_seq = ?",
+        (user_id, embedding.model),
+    )
+    return _compare(rows, embedding)
+
+
+def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seqs:
+    """A user's chunks whose vectors by a model the vector index has yet to hear of."""
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    rows = connection.execute(
+        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE model_seq = ? AND user_id = ?",
+        (model, user_id),
+    )
+    return np.array([row[0] for row in rows], dtype=np.int64)
+
+
+def nearest_first(scores: Mapping[int, float], count: int) -> dict[int, float]:
+    """The highest scores, highest first; of equals the lowest seq."""
+    ranked = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
+    return {seq: scores[seq] for seq in ranked[:count]}
+
+
+def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
+    import numpy as np  # noqa: PLC0415  # imported on first use
+
+    found: dict[int, float] = {}
+    while some := rows.fetchmany(SLICE):
+        seqs, vectors = zip(*some, strict=True)
+        stored = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(some), -1)
+        found.update(zip(seqs, (stored @ embedding.vector).tolist(), strict=True))
+    return found
 
 
 def check_dimensions(model: Model, vectors: Vectors) -> None:

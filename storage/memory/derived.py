@@ -1,4 +1,4 @@
-"""Making: memories that are made from entries, and go with them when those are forgotten."""
+"""Memories derived from entries, which go with them when those are forgotten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from storage.contexts.contexts import insert_whole, update_context
 from storage.contexts.filters import Where, exactly
-from storage.contexts.intake import PreparedChunk, insert_chunks
+from storage.contexts.ingestion import PreparedChunk, insert_chunks
 from storage.models import Identity, NewContext
 
 __all__ = ["TELLING", "find_made", "place"]

@@ -1,0 +1,262 @@
+"""What the text of a query says: its dates, numbers and negations, and what it leans on.
+
+"And its limits?" finds nothing alone, so it is asked together with the query before it. Whatever
+can stand alone is left as it was asked: words of an earlier question would only lead away from it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from storage.index.lexical import MAX_QUERY_TERMS
+from storage.tokenize import STOP_WORDS, is_spaceless, terms_of, tokenize
+
+__all__ = [
+    "NamedDate",
+    "QueryText",
+    "leans",
+    "named_dates",
+    "numbers_and_negations",
+    "rewrite",
+]
+
+# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+
+SIMILAR = 0.6
+"""Share of all their terms that two queries have in common at least (Jaccard)."""
+
+FEW_TERMS = 2
+"""A query with more terms says what it is about, whatever it begins with."""
+
+FEW_CHARACTERS = 8
+"""The same for scripts without spaces, in characters beside those that lean."""
+
+LONGEST = 300
+"""Characters of the earlier query that are taken over."""
+
+_OPENING = (
+    r"(?i)\W*(?:and|but|or|also|then|what about|how about|what else|anything else|und|aber|oder"
+    r"|auch|was ist mit|wie ist es mit|was noch)\b"
+)
+_PRONOUN = (
+    r"(?i)\b(?:it|its|they|them|their|theirs|this|these|that|those|he|him|his|she|her|hers|one|ones"
+    r"|es|er|sie|ihn|ihm|ihr|ihre|ihrem|ihren|ihrer|sein|seine|seinem|seinen|seiner|dessen|deren"
+    r"|davon|dazu|dafür|damit|darin|daran)\b"
+)
+_PERSON = r"(?i)\b(?:he|him|his|she|her|hers)\b"
+_NAME = r"(?<=[\w,] )[A-ZÄÖÜ]\w*[a-z]\w*"
+_ACRONYM = r"\b[A-Z]{2,}\b"
+_SAYING = r"(?i)\d|\b(?:who (?:am i|are you)|wer (?:bin ich|bist du))\b"
+"""What says something though it is no term."""
+
+_SPACELESS_LEANING = (
+    r"^(?:那么?|还有|以及|而且|另外|可是|但是?|或者)|(?:[它她]|(?<!其)他)们?的?|其(?![他它实中次])"
+    r"|[这那][个些]?|呢\W*$"
+)
+_FUNCTION_WORDS = frozenset(
+    # Beside the English stop words, which are no terms.
+    """
+    aber als am an auch auf aus bei das dass dem den der des die doch du ein eine einem einen einer
+    er es für hat ich ihr im in ist kann man mit nach noch nun oder sie sind so über um und uns vom
+    von vor wann war warum was welche welchem welchen welcher welches wenn wer werden wie wieso wir
+    wird wo zu zum zur else many much anything
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_LETTERS = r"[^\W\d_]+"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DATE = (
+    rf"(?ia)(?P<from>\b(?:after|before|by|during|from|in|last|next|of|since|this|until)\s)?"
+    rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?)?\b(?P<month>{_MONTH})\b\.?"
+    rf"(?:\s(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,?\s(?P<year>\d{{4}})\b)?"
+    r"|\b(?P<iso_year>\d{4})-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d))?\b"
+    r"|(?P<cjk_year>\d{4})年(?:(?P<cjk_month>\d{1,2})月(?:(?P<cjk_day>\d{1,2})[日号])?)?"
+    r"|\b(?P<bare_year>(?:19|20)\d\d)\b"
+)
+_DECISIVE = (
+    r"\d+(?:[.,:/-]\d+)*"
+    r"|\b(?:no|not|nor|none|never|neither|nothing|nobody|without|except|cannot|\w+n['\u2019]?t"
+    r"|nicht|nie|niemals|kein\w{0,2}|ohne|au\u00dfer|weder|nichts|niemand)\b"
+    r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u975e\u672a\u522b\u5225\u5426\u83ab\u52ff\u9664]"
+)
+_EMPTY_WORDS = frozenset(["a", "an", "the", "is", "are", "am", "do", "does", "of", "there"])
+_SILENT = r"[\s.,;:!?()\"\u3001\u3002]+"
+_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDate:
+    """A day, a month or a year, as far as it was said; at least one part was.
+
+    Attributes:
+        year: None where any year is meant, as in "in June".
+        month: 1 to 12; None where any month is meant.
+        day: 1 to 31; None where any day is meant.
+    """
+
+    year: int | None
+    month: int | None = None
+    day: int | None = None
+
+    def covers(self, moment: float) -> bool:
+        """Whether a moment, in Unix seconds, lies within it, UTC."""
+        try:
+            when = _EPOCH + timedelta(seconds=moment)
+        except OverflowError:  # no calendar has it
+            return False
+        parts = ((self.year, when.year), (self.month, when.month), (self.day, when.day))
+        return all(wanted in {None, found} for wanted, found in parts)
+
+
+def named_dates(text: str) -> tuple[NamedDate, ...]:
+    """The dates in a text, in its order, each once.
+
+    A month alone counts where a word like "in" or "last" says that a date is meant: "May" and
+    "April" are other words too.
+    """
+    found = (_date(match) for match in re.finditer(_DATE, " ".join(text.split())))
+    return tuple(dict.fromkeys(date for date in found if date is not None))
+
+
+def _date(match: re.Match[str]) -> NamedDate | None:
+    named = {name: value for name, value in match.groupdict().items() if value}
+    if "month" not in named:
+        parts = [value for name, value in named.items() if name != "from"]
+        return NamedDate(*map(int, parts))
+    if not named.keys() & {"from", "day", "day_after", "year"}:
+        return None
+    day = named.get("day") or named.get("day_after")
+    return NamedDate(
+        year=int(named["year"]) if "year" in named else None,
+        month=1 + _MONTHS.index(named["month"][:3].lower()),
+        day=int(day) if day else None,
+    )
+
+
+def numbers_and_negations(text: str) -> tuple[str, ...]:
+    """The numbers and negations of a text, in its order: who differs in them says another thing."""
+    return tuple(re.findall(_DECISIVE, unicodedata.normalize("NFKC", text).casefold()))
+
+
+class QueryText:
+    """A query as it is compared with others.
+
+    Args:
+        query: As it is put to the index.
+    """
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+
+    @cached_property
+    def terms(self) -> list[str]:
+        """Its terms, in its order."""
+        return tokenize(self.query)
+
+    @cached_property
+    def different(self) -> frozenset[str]:
+        """Its terms, each once."""
+        return frozenset(self.terms)
+
+    @cached_property
+    def said(self) -> list[str]:
+        """All that it says, in its order: everything but case, spaces, punctuation, empty words."""
+        text = unicodedata.normalize("NFKC", self.query).casefold()
+        return [word for word in re.split(_SILENT, text) if word and word not in _EMPTY_WORDS]
+
+    @cached_property
+    def form(self) -> tuple[Hashable, ...]:
+        """What has to be the same in two wordings of one question."""
+        words = (word.casefold().replace("\u2019", "'") for word in re.findall(_WORD, self.query))
+        small = tuple(
+            word
+            for word in words
+            if word.replace("'", "") in STOP_WORDS and word not in _EMPTY_WORDS
+        )
+        return (
+            small,
+            numbers_and_negations(self.query),
+            named_dates(self.query),
+            is_spaceless(self.query),
+        )
+
+    def difference(self, other: QueryText) -> dict[str, str] | None:
+        """The terms that stand in one of two wordings of one question, each with its word.
+
+        None if they are of two questions.
+        """
+        mine, theirs = self.different, other.different
+        common = mine & theirs
+        if len(common) < SIMILAR * len(mine | theirs) or not common or self.form != other.form:
+            return None
+        if max(len(self.terms), len(other.terms)) > MAX_QUERY_TERMS:
+            return None
+        if _only(self.terms, common) != _only(other.terms, common):
+            return None
+        written = terms_of(self.query) | terms_of(other.query)
+        return {term: written[term] for term in mine ^ theirs}
+
+
+def rewrite(query: str, earlier: Sequence[str]) -> str:
+    """The query as it is to be asked.
+
+    Args:
+        query: What was asked.
+        earlier: What was asked before it in the same conversation, the latest last.
+
+    Returns:
+        The query itself where it stands alone, or nothing before it does; else the latest earlier
+        query that stands alone, and the query. Where the query speaks of a person, only the names
+        are taken, also of the follow-ups since: what else was asked was measured to lead away.
+    """
+    if not leans(query):
+        return query
+    first = next((at for at in reversed(range(len(earlier))) if _stands(earlier[at])), None)
+    if first is None:
+        return query
+    subject = earlier[first]
+    if re.search(_PERSON, query):
+        named = (name for before in earlier[first:] for name in re.findall(_NAME, before))
+        subject = " ".join(dict.fromkeys(named)) or subject
+    return f"{_shortened(subject)} {query.strip()}"
+
+
+def leans(query: str) -> bool:
+    """Whether a query cannot stand alone: it hardly says anything, and points to what was said."""
+    if is_spaceless(query):
+        rest = re.sub(r"\W", "", re.sub(_SPACELESS_LEANING, "", query))
+        return len(rest) <= FEW_CHARACTERS and bool(re.search(_SPACELESS_LEANING, query))
+    words = re.findall(_LETTERS, query)
+    terms = tokenize(" ".join(word for word in words if word.casefold() not in _FUNCTION_WORDS))
+    plain = query if query.isupper() else re.sub(_ACRONYM, "", query)  # "IT" is no "it"
+    points = re.match(_OPENING, query) or (
+        re.search(_PRONOUN, plain) and not re.search(_NAME, query)
+    )
+    if points:
+        return len(terms) <= FEW_TERMS
+    says = terms or plain != query or re.search(_NAME, query) or re.search(_SAYING, query)
+    return bool(words) and not says
+
+
+def _stands(query: str) -> bool:
+    """Whether another query can lean on this one: it says something, and leans on none."""
+    return bool(tokenize(query)) and not leans(query)
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split()).rstrip("?.! \uff1f\u3002\uff01")
+    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0]
+
+
+def _only(terms: Sequence[str], some: AbstractSet[str]) -> list[str]:
+    return [term for term in terms if term in some]

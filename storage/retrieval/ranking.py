@@ -1,0 +1,326 @@
+"""Ranking: how scores of several kinds make one order. Every weight but the surroundings' is here.
+
+A search fuses words and meaning: each kind is scaled to 0..1 over the candidates, BM25 with its
+minimum fixed at 0, and a chunk gets `alpha * dense + (1 - alpha) * lexical`. A weighted sum of true
+scores was measured better than rank fusion, which forgets how much better a hit is.
+
+Findings of several places are reranked by four signals: .40 of the similarity to the query, .35 of
+the query's words, .15 of how few of the same origin stand before it, and .10 of its length, as far
+as it is too short to say much. Similarity and words are cosine and BM25 as shares of the best
+candidate's, and what stands around a passage counts as it does in the search. `benchmarks.rerank`
+measures what this does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.memory.models import Entry
+from storage.models import SearchHit
+from storage.retrieval.inquiry import Finding
+from storage.retrieval.query_text import numbers_and_negations
+from storage.retrieval.sources import MEMORY
+from storage.tokenize import is_spaceless, terms_of
+
+__all__ = [
+    "ALPHA",
+    "CANDIDATES",
+    "ENOUGH",
+    "Around",
+    "Candidate",
+    "balance",
+    "candidates_of",
+    "distinct",
+    "fuse",
+    "rerank",
+    "understands",
+    "with_entries",
+]
+
+ALPHA = 0.5
+"""Weight of the dense score against words, 0 to 1, where nothing else is set."""
+
+CJK_ALPHA = 0.1
+"""Its weight where the embedder does not understand the query's language."""
+
+CANDIDATES = 100
+"""Candidates of each kind."""
+
+ENOUGH = 20
+"""Candidates of each kind that do under a filter, for few hits: more would hardly be among them."""
+
+SIMILARITY = 0.40
+WORDS = 0.35
+DIVERSITY = 0.15
+LENGTH = 0.10
+
+ENOUGH_CHARS = 200
+"""Characters from which a text is no longer too short."""
+
+SAME_WORDS = 0.9
+"""Share of all their words that two texts have in common if they say the same."""
+
+LONG_WORD = 15
+"""Characters of a word on average, from which a text is taken to have no spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """How well what stands around a chunk fits a query.
+
+    Attributes:
+        score: 0 to 1.
+        weight: How much it counts; the chunk's own score has the weight 1.
+    """
+
+    score: float
+    weight: float
+
+    def blend(self, own: float) -> float:
+        """A chunk's own score and that of its surroundings in one, 0 to 1."""
+        return (own + self.weight * self.score) / (1 + self.weight)
+
+
+def understands(embedder: Embedder, text: str) -> bool:
+    """Whether an embedder was made for the script of a text."""
+    return embedder.cjk or not is_spaceless(text)
+
+
+def balance(
+    query: str, embedder: Embedder, default: float, alpha: float | None
+) -> tuple[float, float]:
+    """The weight of the dense score for a query, and the floor of similarity.
+
+    Args:
+        query: What to look for.
+        embedder: Makes its vector.
+        default: The weight where the query asks for none.
+        alpha: The weight that it asks for, whatever its language.
+    """
+    if alpha is not None:
+        return alpha, embedder.floor
+    if not understands(embedder, query):
+        return min(default, CJK_ALPHA), math.inf  # what it cannot read it cannot find
+    return default, embedder.floor
+
+
+def fuse(
+    dense: Mapping[int, float],
+    lexical: Mapping[int, float],
+    alpha: float,
+    floor: float = DEFAULT_FLOOR,
+) -> dict[int, float]:
+    """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
+
+    Args:
+        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate that
+            has none is not embedded yet, and its words speak for both.
+        lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
+        alpha: Weight of the dense score, 0 to 1.
+        floor: Cosine below which a candidate without any of the query's words is no hit.
+
+    Returns:
+        A score of 0 to 1 for each candidate that has one of the query's words, or lies above the
+        floor of similarity.
+    """
+    low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
+    top = max(lexical.values(), default=0.0)
+    fused = {}
+    for seq in dense.keys() | lexical.keys():
+        similarity, words = dense.get(seq), lexical.get(seq, 0.0)
+        if words <= 0 and (similarity is None or similarity < floor):
+            continue
+        share = words / top if top > 0 else 0.0
+        if similarity is None:
+            fused[seq] = share
+        else:
+            near = (similarity - low) / (high - low) if high > low else 1.0
+            fused[seq] = alpha * near + (1 - alpha) * share
+    return fused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What the signals are taken from.
+
+    Attributes:
+        similarity: Cosine as a share of the best one's, 0 to 1; None where there is none, and the
+            words speak for both.
+        words: BM25 as a share of the best one's, 0 to 1.
+        origin: Where it comes from.
+        length: Its characters.
+        around: What stands around it; None where nothing does.
+    """
+
+    similarity: float | None
+    words: float
+    origin: str
+    length: int
+    around: Around | None = None
+
+
+def candidates_of(
+    hits: Sequence[SearchHit], origins: Sequence[str], *, by_meaning: bool
+) -> list[Candidate]:
+    """The hits of one search as candidates.
+
+    Args:
+        hits: Best first.
+        origins: Where each comes from.
+        by_meaning: Whether their vectors tell anything; not so where the embedder does not
+            understand the query's language.
+    """
+    nearest = max((hit.dense or 0.0 for hit in hits), default=0.0)
+    most = max((hit.lexical for hit in hits), default=0.0)
+    return [
+        Candidate(
+            similarity=_share(hit.dense, nearest) if by_meaning and hit.dense is not None else None,
+            words=_share(hit.lexical, most),
+            origin=origin,
+            length=len(hit.chunk.content),
+            around=_around(hit),
+        )
+        for hit, origin in zip(hits, origins, strict=True)
+    ]
+
+
+def rerank(candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+    """The candidates in their new order, each as its index and its score of 0 to 1.
+
+    The best of what is left comes next; of equals the first.
+    """
+    own = [_own(candidate) for candidate in candidates]
+    waiting: dict[str, list[int]] = {}
+    for index in sorted(range(len(own)), key=lambda index: (own[index], -index)):
+        waiting.setdefault(candidates[index].origin, []).append(index)  # the best one last
+    taken = dict.fromkeys(waiting, 0)
+    ranked = []
+    for _ in candidates:
+        scores = {
+            left[-1]: own[left[-1]] + DIVERSITY * (1 - taken[origin] / len(candidates))
+            for origin, left in waiting.items()
+            if left
+        }
+        best = max(scores, key=lambda index: (scores[index], -index))
+        ranked.append((best, scores[best]))
+        waiting[candidates[best].origin].pop()
+        taken[candidates[best].origin] += 1
+    return ranked
+
+
+def _own(candidate: Candidate) -> float:
+    """What a candidate has without regard to the others."""
+    similarity = candidate.words if candidate.similarity is None else candidate.similarity
+    fits = (SIMILARITY * similarity + WORDS * candidate.words) / (SIMILARITY + WORDS)
+    if candidate.around is not None:
+        fits = candidate.around.blend(fits)
+    length = min(candidate.length / ENOUGH_CHARS, 1.0)
+    return (SIMILARITY + WORDS) * fits + LENGTH * length
+
+
+def _around(hit: SearchHit) -> Around | None:
+    if hit.surroundings is None:
+        return None
+    return Around(hit.surroundings, hit.surroundings_weight)
+
+
+def _share(value: float, most: float) -> float:
+    return max(value, 0.0) / most if most > 0 else 0.0
+
+
+def with_entries(
+    query: str,
+    hits: Sequence[SearchHit],
+    passages: Sequence[Candidate],
+    entries: Sequence[tuple[Entry, float]],
+) -> list[Candidate]:
+    """The candidates of one order: passages, and entries as good as a passage of the same words.
+
+    An entry is known by its words alone. It counts as the passage with the most of the query's
+    words does, in proportion to its own share of them; where no passage has any, by its share.
+    """
+    words = len(set(terms_of(query).values()))
+    most = max(
+        range(len(hits)), key=lambda at: (len(hits[at].matched_terms), hits[at].score), default=None
+    )
+    twin, scale = None, 1.0
+    if most is not None and hits[most].matched_terms:
+        twin, scale = passages[most], words / len(hits[most].matched_terms)
+    return [*passages, *(_as_candidate(entry, share * scale, twin) for entry, share in entries)]
+
+
+def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candidate:
+    """An entry like a passage that has all words, of which it has a share."""
+    similarity = None if twin is None else twin.similarity
+    words = 1.0 if twin is None else twin.words
+    return Candidate(
+        similarity=None if similarity is None else min(share * similarity, 1.0),
+        words=min(share * words, 1.0),
+        origin=MEMORY,
+        length=len(entry.text),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What other findings are compared by."""
+
+    origin: str
+    text: str
+    words: frozenset[str]
+
+
+def distinct(
+    findings: Sequence[Finding], limit: int, told: Sequence[frozenset[str]] = ()
+) -> list[Finding]:
+    """The best findings without those that say what a better one says.
+
+    That is the same text wherever it comes from, or nearly the same words in another origin; of one
+    origin, what differs a little is another version. Numbers and negations have to be the same. An
+    entry goes where all that it tells of was found.
+
+    Args:
+        findings: Best first.
+        limit: How many are wanted.
+        told: For each, the ids of the contexts that it tells of; none where it is a passage.
+    """
+    found = {each.hit.context.id for each in findings if each.hit is not None}
+    chosen: list[Finding] = []
+    kept: list[_Kept] = []
+    for number, finding in enumerate(findings):
+        if len(chosen) == limit:
+            break
+        if told and told[number] and told[number] <= found:
+            continue
+        fresh = _Kept(finding.origin, *_normalized(finding))
+        if not any(_say_the_same(each, fresh) for each in kept):
+            chosen.append(finding)
+            kept.append(fresh)
+    return chosen
+
+
+def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
+    text = ""
+    if finding.hit is not None:
+        text = finding.hit.chunk.content
+    elif finding.entry is not None:
+        text = finding.entry.text
+    words = text.casefold().split()
+    text = " ".join(words)
+    if len(text) > LONG_WORD * len(words):
+        return text, frozenset(text[at : at + 2] for at in range(len(text) - 1))
+    return text, frozenset(words)
+
+
+def _say_the_same(one: _Kept, other: _Kept) -> bool:
+    if one.text == other.text:
+        return True
+    fewer, more = sorted((len(one.words), len(other.words)))
+    if one.origin == other.origin or fewer < SAME_WORDS * more:
+        return False
+    common = len(one.words & other.words)
+    alike = common >= SAME_WORDS * (fewer + more - common)
+    return alike and numbers_and_negations(one.text) == numbers_and_negations(other.text)
