@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 import tools
 from server.chat import ChatSampler
 from server.embedders import find_embedder, make_embedder
+from server.invocation import invocation_elsewhere
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
@@ -177,6 +178,7 @@ def build(settings: Settings) -> App:
         await functions.refresh()
         await gateway.find(name)
 
+    command = invocation_elsewhere(settings)
     make_manager = partial(
         SandboxToolManager,
         registry,
@@ -185,12 +187,13 @@ def build(settings: Settings) -> App:
         holdings=holdings,
         find_more=find,
         catalogue=catalogue,
+        command=command,
     )
     manager = make_manager(
         sandbox=make_sandbox(settings, settings.root),
         permissions=Permissions(
             partial(make_policy, settings, registry),
-            partial(make_approvals, settings, library),
+            partial(make_approvals, settings, library, command),
             machine,
         ),
         machine=machine,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.settings import DEFAULT_SOURCE, Settings
+from server.settings import Settings
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.machine import Machine
@@ -55,20 +54,16 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
     )
 
 
-def make_approvals(settings: Settings, library: Library) -> StoredApprovals:
-    """What asks the person about calls."""
+def make_approvals(settings: Settings, library: Library, command: str) -> StoredApprovals:
+    """What asks the person about calls, who answers by a command."""
     from server.mcp.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
     from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
 
     wanted = settings.approvals
-    elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
-    command = "toolcrib approvals"
-    if elsewhere:
-        command += f" --data-dir {shlex.quote(str(settings.data_dir))}"
     return StoredApprovals(
         ApprovalStore(library.database),
         root=str(settings.root),
-        command=command,
+        command=f"{command} approvals",
         wait=wanted.wait_seconds,
         expire=wanted.expire_seconds,
         grant=wanted.grant_seconds,

@@ -21,7 +21,7 @@ from pydantic import (
 from typing_extensions import TypedDict, Unpack
 
 from tools.core.context import RequestContext
-from tools.core.errors import ErrorType, ToolDefinitionError, ToolError
+from tools.core.errors import ErrorType, ToolDefinitionError, ToolError, as_typed
 from tools.core.media import Media
 
 __all__ = [
@@ -109,13 +109,18 @@ class ToolFailure(BaseModel):
     next_actions: list[str] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, error: ToolError) -> ToolFailure:
-        """The failure that an exception of the tree stands for."""
+    def of(cls, error: ToolError, *, command: str = "toolcrib") -> ToolFailure:
+        """The failure that an exception of the tree stands for.
+
+        Args:
+            error: The exception.
+            command: What stands for `toolcrib` in the commands among its next actions.
+        """
         return cls(
             error_type=error.error_type,
             message=error.message,
             suggestions=list(error.suggestions),
-            next_actions=list(error.next_actions),
+            next_actions=[as_typed(action, command) for action in error.next_actions],
         )
 
     def to_text(self) -> str:
@@ -149,9 +154,9 @@ class ToolResult:
     added: str = ""
 
     @classmethod
-    def failure(cls, error: ToolError) -> ToolResult:
-        """The result that an exception of the tree stands for."""
-        failure = ToolFailure.of(error)
+    def failure(cls, error: ToolError, *, command: str = "toolcrib") -> ToolResult:
+        """The result that an exception of the tree stands for; the arguments of ToolFailure.of."""
+        failure = ToolFailure.of(error, command=command)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from server.cli.checks.findings import Finding, judged
+from server.invocation import invocation
 
 __all__ = ["RECORD_CHECK", "VECTORS_CHECK", "WORDS_CHECK", "check_data", "data_directory"]
 
@@ -14,8 +15,6 @@ LEAST_FREE_BYTES = 20_000_000
 RECORD_CHECK = "SQLite"
 WORDS_CHECK = "Words"
 VECTORS_CHECK = "Vectors"
-
-REPAIR = "a running server rebuilds it, and so does `toolcrib doctor --repair`."
 
 
 def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
@@ -102,7 +101,7 @@ def words(record: Path) -> str:
         wrong, waiting = unindexed(connection), read_backlog(connection).words
     if wrong:
         raise RuntimeError(
-            f"The index of words is wrong of {wrong} chunks: run `toolcrib doctor --repair`."
+            f"The index of words is wrong for {wrong} chunks: run `{invocation()} doctor --repair`."
         )
     return f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
 
@@ -135,7 +134,10 @@ def vectors(record: Path, url: str) -> str:
         held = sum(index.count(model, user) for model, user, _ in counts)
     stored = sum(count for *_, count in counts)
     if held != stored:
-        raise RuntimeError(f"{home.name} holds {held} of {stored} vectors: {REPAIR}")
+        raise RuntimeError(
+            f"{home.name} holds {held} of {stored} vectors: a running server"
+            f" rebuilds it, and so does `{invocation()} doctor --repair`."
+        )
     return f"{held} vectors, as many as the record"
 
 

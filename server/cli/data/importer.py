@@ -19,6 +19,7 @@ from server.cli.data.arrival import is_export
 from server.cli.data.tally import Outcome, Result
 from server.cli.data.walk import Folder, check_name
 from server.cli.terminal.hits import source_of
+from server.invocation import invocation
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
 from storage.reading.chats.conversation import Conversation
@@ -70,8 +71,8 @@ class Importer:
             return
         if await anyio.to_thread.run_sync(is_export, file):
             message = (
-                f"{str(file)!r} is an export of Toolcrib: `toolcrib import` takes it in when it is"
-                " named itself."
+                f"{str(file)!r} is an export of Toolcrib: `{invocation()} import` takes it in when"
+                " it is named itself."
             )
             self._note(Outcome(file, self._name(file), "skipped", message))
             return

@@ -19,6 +19,7 @@ from server.clients.names import fitted
 from server.clients.own import OwnAddress, is_toolcrib
 from server.clients.parsing import parse
 from server.clients.tables import Named, named_servers
+from server.invocation import invocation
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import IMPORTED, ServerTable, SettingsFile
@@ -276,7 +277,7 @@ def _next(taken: list[_Taken]) -> Iterator[str]:
     files = ", ".join(dict.fromkeys(str(each.named.file) for each in taken))
     client: Dialect = taken[0].named.dialect
     yield "Next:"
-    yield "  `toolcrib servers` connects to them and says how each is."
+    yield f"  `{invocation()} servers` connects to them and says how each is."
     yield (
         f"  Then remove them from {client.title} ({files}), so that it has them"
         " through Toolcrib alone."

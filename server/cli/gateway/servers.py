@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.invocation import invocation
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
@@ -129,4 +130,4 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
         offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)
         yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
     if quarantined := facts["quarantined"]:
-        yield f"{len(quarantined)} in quarantine: toolcrib servers review {facts['name']}"
+        yield f"{len(quarantined)} in quarantine: {invocation()} servers review {facts['name']}"

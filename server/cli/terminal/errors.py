@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from server.invocation import invocation
 from server.settings import SettingsError
 from storage.errors import StorageError
-from tools.core.errors import ToolError
+from tools.core.errors import ToolError, as_typed
 from tools.core.failures import only_cause
 
 __all__ = ["reported"]
@@ -32,7 +33,8 @@ def reported() -> Iterator[None]:
             raise cause from None
         if not isinstance(cause, _KNOWN):
             raise
-        sys.stderr.write("".join(f"{line}\n" for line in _lines(cause)))
+        command = invocation()
+        sys.stderr.write("".join(f"{as_typed(line, command)}\n" for line in _lines(cause)))
         sys.exit(1)
 
 
