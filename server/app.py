@@ -26,6 +26,7 @@ from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.safety import (
     endpoint_client,
+    let_through,
     make_approvals,
     make_audit,
     make_machine,
@@ -195,6 +196,7 @@ def build(settings: Settings) -> App:
             partial(make_policy, settings, registry),
             partial(make_approvals, settings, library, command),
             machine,
+            partial(let_through, settings),
         ),
         machine=machine,
         recording=recording,

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.settings import Settings
+from server.upstream.safety.naming import SEPARATOR
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.models import Limits
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "endpoint_client",
+    "let_through",
     "make_approvals",
     "make_audit",
     "make_machine",
@@ -51,6 +54,31 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
         deny=rules.deny,
         root=settings.root,
         find=registry.get,
+    )
+
+
+def let_through(settings: Settings, spec: ToolSpec) -> str:
+    """Returns what to write into the settings so that another server's tool runs unasked.
+
+    Args:
+        settings: Those to be changed.
+        spec: The tool; of one that is not another server's nothing is said.
+    """
+    server = settings.servers.get(spec.server)
+    if server is None:
+        return ""
+    rule = (
+        f'`allow = ["{spec.name}"]` below [policy] (added to the list if there is one;'
+        f' "{spec.server}{SEPARATOR}*" means all tools of {spec.server})'
+    )
+    trust = (
+        f", or `trusted = true` below [servers.{spec.server}], which lets those of its tools run"
+        " that say they only read"
+    )
+    has_trust = server.trusted or settings.policy.profile != "standard"
+    return (
+        "Or ask the user to let it run without asking from the next start on, by writing into"
+        f" {settings.config_file}: {rule}{'' if has_trust else trust}."
     )
 
 

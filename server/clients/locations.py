@@ -36,9 +36,14 @@ class Client:
     marker: str
 
     @property
+    def looked_at(self) -> str:
+        """The path that exists where the client is on this machine."""
+        return os.path.expanduser(self.marker)  # noqa: PTH111  # this does not raise where there is no home
+
+    @property
     def found(self) -> bool:
         """Whether the client seems to be on this machine."""
-        return os.path.exists(os.path.expanduser(self.marker))  # noqa: PTH110, PTH111  # these do not raise where there is no home
+        return os.path.exists(self.looked_at)  # noqa: PTH110  # nor does this
 
 
 def command_path() -> Path:

@@ -76,7 +76,7 @@ def sqlite(record: Path | None) -> str:
         ).fetchall()
     if damaged:
         raise RuntimeError(f"{record} is damaged ({damaged}): restore a backup.")
-    said = [f"{sqlite3.sqlite_version}, {count} chunks"]
+    said = [f"{sqlite3.sqlite_version}, {record} with {count} chunks"]
     for state, scheme, missing in waiting:
         if state == "current":
             said.append(f"{missing} of them not embedded yet")
@@ -103,7 +103,8 @@ def words(record: Path) -> str:
         raise RuntimeError(
             f"The index of words is wrong for {wrong} chunks: run `{invocation()} doctor --repair`."
         )
-    return f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
+    said = f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
+    return f"{said} in {record}"
 
 
 def vectors(record: Path, url: str) -> str:
@@ -138,7 +139,7 @@ def vectors(record: Path, url: str) -> str:
             f"{home.name} holds {held} of {stored} vectors: a running server"
             f" rebuilds it, and so does `{invocation()} doctor --repair`."
         )
-    return f"{held} vectors, as many as the record"
+    return f"{held} vectors in {home.name}, as many as the record has"
 
 
 def record_of(data_dir: Path) -> Path | None:

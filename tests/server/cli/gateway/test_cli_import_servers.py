@@ -20,6 +20,7 @@ DESKTOP = (
     else ".config/Claude/claude_desktop_config.json"
 )
 EDITOR = "Library/Application Support" if sys.platform == "darwin" else ".config"
+SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"
 EVERYTHING = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}
 
 
@@ -529,3 +530,21 @@ def test_where_no_client_is_found_it_says_so_and_how_to_name_a_file(
     told = ended.out + ended.err
     assert "No configuration of a client was found" in told
     assert "toolcrib import servers --from FILE" in told
+
+
+def test_a_refused_call_of_an_imported_server_s_tool_says_what_lets_it_through(
+    cli: Command, home: Path, settings: Path, work: Path
+) -> None:
+    listed = put(work / "tools.json", [{"name": "add", "inputSchema": {"type": "object"}}])
+    toy = {"command": sys.executable, "args": [str(SERVER), str(listed)]}
+    put(home / ".cursor/mcp.json", {"mcpServers": {"toy": toy}})
+    cli("import", "servers", "--from", "cursor")
+    refused = cli("call", "toy__add").err
+    assert refused.startswith("approval_required")
+    assert f'by writing into {settings}: `allow = ["toy__add"]` below [policy]' in refused
+    assert "`trusted = true` below [servers.toy]" in refused
+    imported = settings.read_text()
+    settings.write_text(f'{imported}\n[policy]\nallow = ["toy__add"]\n')
+    assert cli("call", "toy__add").code == 0
+    settings.write_text(f'{imported}\n[policy]\nask = ["toy__add"]\n')
+    assert "[policy]" not in cli("call", "toy__add").err
