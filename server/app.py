@@ -17,7 +17,6 @@ from mcp.server.lowlevel import Server
 import tools
 from server.chat import ChatSampler
 from server.embedders import find_embedder, make_embedder
-from server.invocation import invocation_elsewhere
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
@@ -140,8 +139,12 @@ class App:
                 await anyio.to_thread.run_sync(self.library.close)
 
 
-def build(settings: Settings) -> App:
+def build(settings: Settings, *, command: str = "toolcrib") -> App:
     """Puts the product together.
+
+    Args:
+        settings: What can be set.
+        command: What the user types for `toolcrib`, where a failure tells them to run it.
 
     Raises:
         SettingsError: If a directory of the settings cannot be made, or the surface names a tool
@@ -179,7 +182,6 @@ def build(settings: Settings) -> App:
         await functions.refresh()
         await gateway.find(name)
 
-    command = invocation_elsewhere(settings)
     make_manager = partial(
         SandboxToolManager,
         registry,

@@ -96,8 +96,8 @@ def toolcrib(
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
     from server.cli.terminal.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
-    from server.invocation import invocation  # noqa: PLC0415  # the same
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed

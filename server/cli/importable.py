@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from server.cli.invocation import invocation
 from server.clients.dialects import DIALECTS, ClientFile, files_of
 from server.clients.tables import named_servers
-from server.invocation import invocation
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from tools.answers.directory import counted

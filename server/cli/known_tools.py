@@ -8,7 +8,7 @@ import anyio
 import typer
 
 from server.app import build, discover_tools, function_files
-from server.invocation import invocation
+from server.cli.invocation import invocation
 from server.settings import Settings
 from server.settings.collections import holdings_of
 from tools.core.registry import ToolRegistry

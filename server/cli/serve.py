@@ -51,6 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     with _uncollected():
         from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
+        from server.cli.invocation import invocation_elsewhere  # noqa: PLC0415  # the same
         from server.settings.sources import load  # noqa: PLC0415  # the same
         from server.transport import transports  # noqa: PLC0415  # `--help` does not wait for the SDK
 
@@ -64,7 +65,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)
-        app = build(settings)
+        app = build(settings, command=invocation_elsewhere(settings))
     match transport:
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
@@ -79,12 +80,12 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def _tell_person(settings: Settings, config: Path | None) -> None:
     """Says at a terminal, where no client is, what this command waits for."""
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
     from server.clients.locations import (  # noqa: PLC0415  # no client waits for it
         claude_code_command,
         command_path,
         servers_json,
     )
-    from server.invocation import invocation  # noqa: PLC0415  # the same
 
     command, arguments = command_path(), _arguments(settings, config)
     typer.echo(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from server.cli.checks.findings import Finding, judged
-from server.invocation import invocation
+from server.cli.invocation import invocation
 
 __all__ = ["RECORD_CHECK", "VECTORS_CHECK", "WORDS_CHECK", "check_data", "data_directory"]
 

@@ -85,7 +85,7 @@ def _command(path: Path) -> str:
     """Where the command is, which version, and how it is typed here."""
     from importlib.metadata import version  # noqa: PLC0415  # imported on first use
 
-    from server.invocation import invocation  # noqa: PLC0415  # the same
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
 
     return f"Toolcrib {version('toolcrib')} at {path}, typed here as `{invocation()}`"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from server.cli.checks.data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
 from server.cli.checks.findings import Finding, judged
-from server.invocation import invocation
+from server.cli.invocation import invocation
 from storage.keeping.replacement import remove_stale
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from server.app import App
 from server.cli.data.arrival import is_export
 from server.cli.data.tally import Outcome, Result
 from server.cli.data.walk import Folder, check_name
+from server.cli.invocation import invocation
 from server.cli.terminal.hits import source_of
-from server.invocation import invocation
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
 from storage.reading.chats.conversation import Conversation

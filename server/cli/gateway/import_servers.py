@@ -13,13 +13,13 @@ from typing import Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from server.cli.invocation import invocation
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
 from server.clients.entries import ForeignEntryError, Translation, translated
 from server.clients.names import fitted
 from server.clients.own import OwnAddress, is_toolcrib
 from server.clients.parsing import parse
 from server.clients.tables import Named, named_servers
-from server.invocation import invocation
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import IMPORTED, ServerTable, SettingsFile

@@ -10,8 +10,8 @@ from datetime import datetime
 import typer
 
 from server.cli.gateway.inspection import Inspected, Quarantined
+from server.cli.invocation import invocation
 from server.cli.terminal.screen import forget_typed, wrapped
-from server.invocation import invocation
 from server.mcp.visible import visible
 from server.upstream.safety.pins import difference, lines
 from storage.approvals import ApprovalStore

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.invocation import invocation
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected

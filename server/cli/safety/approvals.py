@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import forget_typed, wrapped
-from server.invocation import invocation
 
 if TYPE_CHECKING:
     from storage.approvals import Approval, ApprovalStore

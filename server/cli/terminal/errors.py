@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from server.invocation import invocation
+from server.cli.invocation import invocation
 from server.settings import SettingsError
 from storage.errors import StorageError
 from tools.core.errors import ToolError, as_typed

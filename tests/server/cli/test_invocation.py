@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from server.cli.invocation import invocation, invocation_elsewhere
 from server.clients.locations import command_path
-from server.invocation import invocation, invocation_elsewhere
 from server.settings.sources import load
 
 
