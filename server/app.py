@@ -26,6 +26,7 @@ from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.safety import (
     endpoint_client,
+    let_through,
     make_approvals,
     make_audit,
     make_machine,
@@ -139,8 +140,12 @@ class App:
                 await anyio.to_thread.run_sync(self.library.close)
 
 
-def build(settings: Settings) -> App:
+def build(settings: Settings, *, command: str = "toolcrib") -> App:
     """Puts the product together.
+
+    Args:
+        settings: What can be set.
+        command: What the user types for `toolcrib`, where a failure tells them to run it.
 
     Raises:
         SettingsError: If a directory of the settings cannot be made, or the surface names a tool
@@ -186,13 +191,15 @@ def build(settings: Settings) -> App:
         collections=collections,
         find_more=find,
         catalogue=catalogue,
+        command=command,
     )
     manager = make_manager(
         sandbox=make_sandbox(settings, settings.root),
         permissions=Permissions(
             partial(make_policy, settings, registry),
-            partial(make_approvals, settings, library),
+            partial(make_approvals, settings, library, command),
             machine,
+            partial(let_through, settings),
         ),
         machine=machine,
         recording=recording,

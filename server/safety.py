@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.settings.settings import DEFAULT_SOURCE, Settings
+from server.settings.settings import Settings
+from server.upstream.safety.naming import SEPARATOR
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.models import Limits
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "endpoint_client",
+    "let_through",
     "make_approvals",
     "make_audit",
     "make_machine",
@@ -55,20 +57,41 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
     )
 
 
-def make_approvals(settings: Settings, library: Library) -> StoredApprovals:
-    """What asks the person about calls."""
+def let_through(settings: Settings, spec: ToolSpec) -> str:
+    """Returns what to write into the settings so that another server's tool runs unasked.
+
+    Args:
+        settings: Those to be changed.
+        spec: The tool; of one that is not another server's nothing is said.
+    """
+    server = settings.servers.get(spec.server)
+    if server is None:
+        return ""
+    rule = (
+        f'`allow = ["{spec.name}"]` below [policy] (added to the list if there is one;'
+        f' "{spec.server}{SEPARATOR}*" means all tools of {spec.server})'
+    )
+    trust = (
+        f", or `trusted = true` below [servers.{spec.server}], which lets those of its tools run"
+        " that say they only read"
+    )
+    has_trust = server.trusted or settings.policy.profile != "standard"
+    return (
+        "Or ask the user to let it run without asking from the next start on, by writing into"
+        f" {settings.config_file}: {rule}{'' if has_trust else trust}."
+    )
+
+
+def make_approvals(settings: Settings, library: Library, command: str) -> StoredApprovals:
+    """What asks the person about calls, who answers by a command."""
     from server.mcp.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
     from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
 
     wanted = settings.approvals
-    elsewhere = settings.source_of("data_dir") != DEFAULT_SOURCE
-    command = "toolcrib approvals"
-    if elsewhere:
-        command += f" --data-dir {shlex.quote(str(settings.data_dir))}"
     return StoredApprovals(
         ApprovalStore(library.database),
         root=str(settings.root),
-        command=command,
+        command=f"{command} approvals",
         wait=wanted.wait_seconds,
         expire=wanted.expire_seconds,
         grant=wanted.grant_seconds,

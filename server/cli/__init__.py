@@ -94,10 +94,11 @@ def toolcrib(
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
     from server.cli.terminal.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed
             stream.reconfigure(errors="backslashreplace")  # what the terminal cannot show
     with reported():
-        app()
+        app(prog_name=invocation())

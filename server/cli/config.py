@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.settings.settings import DEFAULT_SOURCE
 from server.settings.sources import SettingRow, explain, load
 
 __all__ = ["config"]
@@ -25,18 +26,16 @@ def config(
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
     else:
-        _print_table(rows)
+        for row in rows:
+            _print(row)
 
 
-def _print_table(rows: list[SettingRow]) -> None:
-    from rich.console import Console  # noqa: PLC0415  # `--json` needs none
-    from rich.table import Column, Table  # noqa: PLC0415  # the same
-    from rich.text import Text  # noqa: PLC0415  # the same
+def _print(row: SettingRow) -> None:
+    """A setting as the file has it, where it comes from, and below that its meaning."""
+    from server.cli.terminal.screen import say  # noqa: PLC0415  # `--json` needs none
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
 
-    table = Table(Column("Setting", no_wrap=True), "Value", "From", "Meaning")
-    for row in rows:
-        value = row.value if isinstance(row.value, str) else json.dumps(row.value)
-        # Text, because a value may hold what rich takes for markup.
-        cells = (Text(cell, overflow="fold") for cell in (value, row.source))
-        table.add_row(row.key, *cells, row.description)
-    Console().print(table)
+    value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
+    origin = "dim" if row.source == DEFAULT_SOURCE else "green"
+    say((row.key, "bold"), f" = {visible(value)}", (f"  ({visible(row.source)})", origin))
+    say(f"    {row.description}")

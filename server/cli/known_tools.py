@@ -8,6 +8,7 @@ import anyio
 import typer
 
 from server.app import build, discover_tools, function_files
+from server.cli.invocation import invocation
 from server.settings import Settings
 from server.settings.collections import collections_of
 from tools.core.registry import ToolRegistry
@@ -36,7 +37,9 @@ def tell_unlisted(gateway: Gateway | NoGateway) -> None:
     names = [name for name, each in gateway.upstreams.items() if each.listing is None]
     if names:
         typer.echo(
-            f"What {', '.join(names)} may have is not known yet: `toolcrib servers` asks.", err=True
+            f"What tools {', '.join(names)} may have is not known yet:"
+            f" `{invocation()} servers` asks.",
+            err=True,
         )
 
 

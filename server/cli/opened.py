@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from server.app import App, build
+from server.cli.invocation import invocation_elsewhere
 from server.settings.sources import load
 from storage.database import RECORD, Database
 from storage.errors import BackupError
@@ -38,7 +39,8 @@ def opened(
     # It warns of worker processes whose end it has seen in two ways.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
-    app = build(load(flags, config_file=config_file))
+    settings = load(flags, config_file=config_file)
+    app = build(settings, command=invocation_elsewhere(settings))
     try:
         yield app
     finally:

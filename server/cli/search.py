@@ -28,7 +28,12 @@ DESCRIPTION_CHARACTERS = 300
 
 
 def search(  # noqa: PLR0913, PLR0917  # one parameter an option
-    query: Annotated[str, typer.Option(help="What is needed, in words.", metavar="TEXT")],
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What is needed, in words.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The same, as an option.", metavar="TEXT")
+    ] = None,
     top_k: Annotated[int, typer.Option(help="Most results.", min=1)] = 5,
     tags: Annotated[
         list[str] | None,
@@ -47,9 +52,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.cli.opened import opened  # noqa: PLC0415  # the same
     from tools.retrieval import SearchQuery  # noqa: PLC0415  # the same
 
-    if not query.strip():
-        raise typer.BadParameter("it is empty", param_hint="--query")
-    asked = SearchQuery(query_text=query, tags_filter=tuple(tags or ()), top_k=top_k)
+    asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
         found = anyio.run(_found, app, asked)
         tell_unlisted(app.gateway)
@@ -58,6 +61,23 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
         _print(found)
+
+
+def _need(text: str | None, query: str | None) -> str:
+    """What is needed, in whichever way it was given.
+
+    Raises:
+        BadParameter: If it was given in both or in none, or is empty.
+    """
+    given = [each for each in (text, query) if each is not None]
+    if len(given) != 1:
+        problem = "give either of them, not both" if given else "say in words what is needed"
+        raise typer.BadParameter(problem, param_hint="'TEXT' or '--query'")
+    if not given[0].strip():
+        raise typer.BadParameter(
+            "it is empty", param_hint="'TEXT'" if text is not None else "'--query'"
+        )
+    return given[0]
 
 
 async def _found(app: App, asked: SearchQuery) -> list[Found]:

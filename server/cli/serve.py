@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+
+if TYPE_CHECKING:
+    from server.settings import Settings
 
 __all__ = ["Transport", "serve"]
 
@@ -46,6 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     with _uncollected():
         from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
+        from server.cli.invocation import invocation_elsewhere  # noqa: PLC0415  # the same
         from server.settings.sources import load  # noqa: PLC0415  # the same
         from server.transport import transports  # noqa: PLC0415  # `--help` does not wait for the SDK
 
@@ -59,15 +65,55 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)
-        app = build(settings)
+        app = build(settings, command=invocation_elsewhere(settings))
     match transport:
         case Transport.STDIO:
+            if sys.stdin is not None and sys.stdin.isatty():
+                _tell_person(settings, config)
             run = partial(transports.serve_stdio, app.server, app.running())
         case Transport.SSE:
             run = partial(transports.serve_sse, app.server, settings.http, app.running())
         case Transport.HTTP:
             run = partial(transports.serve_http, app.server, settings.http, app.running())
     anyio.run(run)
+
+
+def _tell_person(settings: Settings, config: Path | None) -> None:
+    """Says at a terminal, where no client is, what this command waits for."""
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
+    from server.clients.locations import (  # noqa: PLC0415  # no client waits for it
+        claude_code_command,
+        command_path,
+        servers_json,
+    )
+
+    command, arguments = command_path(), _arguments(settings, config)
+    typer.echo(
+        "Waiting for an MCP client on stdin. Clients start this command themselves: there is\n"
+        "nothing to type here. Ctrl-C ends it.\n\n"
+        f"To connect Claude Code, run:\n\n{claude_code_command(command, arguments)}\n\n"
+        "For another client, put this into its configuration file, or for a project into\n"
+        f".mcp.json:\n\n{servers_json(command, arguments)}\n\n"
+        f"More clients: `{invocation()} demo`\n"
+        f"Over HTTP:    `{invocation()} serve --transport http`",
+        err=True,
+    )
+
+
+def _arguments(settings: Settings, config: Path | None) -> list[str]:
+    """What a client gives to the command, wherever it starts it, for this very server."""
+    named = [("--root", settings.root), *(("--functions", each) for each in _flagged(settings))]
+    if settings.source_of("data_dir") == "--data-dir":
+        named.append(("--data-dir", settings.data_dir))
+    if config is not None:
+        named.append(("--config", config))
+    words = ((option, str(path.absolute())) for option, path in named)
+    return ["serve", *chain.from_iterable(words)]
+
+
+def _flagged(settings: Settings) -> tuple[Path, ...]:
+    is_flag = settings.source_of("functions.paths") == "--functions"
+    return settings.functions.paths if is_flag else ()
 
 
 @contextmanager

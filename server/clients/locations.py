@@ -8,13 +8,13 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
 
-__all__ = ["CLIENTS", "Client", "command_path"]
+__all__ = ["CLIENTS", "Client", "claude_code_command", "command_path", "servers_json"]
 
 _SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
 
@@ -36,9 +36,14 @@ class Client:
     marker: str
 
     @property
+    def looked_at(self) -> str:
+        """The path that exists where the client is on this machine."""
+        return os.path.expanduser(self.marker)  # noqa: PTH111  # this does not raise where there is no home
+
+    @property
     def found(self) -> bool:
         """Whether the client seems to be on this machine."""
-        return os.path.exists(os.path.expanduser(self.marker))  # noqa: PTH110, PTH111  # these do not raise where there is no home
+        return os.path.exists(self.looked_at)  # noqa: PTH110  # nor does this
 
 
 def command_path() -> Path:
@@ -48,16 +53,24 @@ def command_path() -> Path:
     return Path(shutil.which("toolcrib", path=places) or sys.argv[0]).absolute()
 
 
-def _claude_desktop(command: Path, root: Path) -> str:
-    entry = {"command": str(command), "args": _arguments(root)}
+def claude_code_command(command: Path, arguments: Sequence[str]) -> str:
+    """Returns the line that has Claude Code start a command with these arguments."""
+    # --scope comes before the name: what follows `--` is the server's.
+    return "claude mcp add --scope user toolcrib -- " + shlex.join([str(command), *arguments])
+
+
+def servers_json(command: Path, arguments: Sequence[str]) -> str:
+    """Returns what most clients read in their JSON file, and projects have in `.mcp.json`."""
+    entry = {"command": str(command), "args": list(arguments)}
     return _json({"mcpServers": {"toolcrib": entry}})
 
 
+def _claude_desktop(command: Path, root: Path) -> str:
+    return servers_json(command, _arguments(root))
+
+
 def _claude_code(command: Path, root: Path) -> str:
-    # --scope comes before the name: what follows `--` is the server's.
-    return "claude mcp add --scope user toolcrib -- " + shlex.join(
-        [str(command), *_arguments(root)]
-    )
+    return claude_code_command(command, _arguments(root))
 
 
 def _vscode(command: Path, _root: Path) -> str:

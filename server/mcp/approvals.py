@@ -172,6 +172,7 @@ class StoredApprovals:
                     f"Ask the user to run `{self._command} approve {ticket[:8]}` in a terminal, "
                     f"then make the very same call again within {self._expire / 60:.0f} minutes."
                 ),
+                *([question.advice] if question.advice else []),
                 "Or do it another way, with a tool that needs no approval.",
             ],
         )

@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from server.settings.settings import Settings, SettingsError
 
-__all__ = ["SettingRow", "explain", "load"]
+__all__ = ["SettingRow", "explain", "load", "usual_file"]
 
 _PREFIX = "TOOLCRIB_"
 _CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
@@ -99,6 +99,12 @@ def explain(settings: Settings) -> list[SettingRow]:
     ]
 
 
+def usual_file() -> Path:
+    """The settings file that is read where nothing names another."""
+    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
+    return Path(directory, "config.toml").absolute()
+
+
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     """Another server without what looks like a secret in its arguments and its url."""
     from tools.core.audit.redact import REDACTED, redacted_text  # noqa: PLC0415  # imported on first use
@@ -120,8 +126,7 @@ def _find_file(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Pa
         return config_file.absolute(), "--config"
     if environ.get(_CONFIG_VARIABLE):
         return Path(environ[_CONFIG_VARIABLE]).absolute(), _CONFIG_VARIABLE
-    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
-    return Path(directory, "config.toml").absolute(), ""
+    return usual_file(), ""
 
 
 def _from_file(path: Path, namer: str) -> dict[str, _Given]:

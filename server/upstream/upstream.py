@@ -317,5 +317,5 @@ class Upstream:
             again = f" It is tried again in {math.ceil(wait)} s."
         return UnavailableError(
             f"The server {self.name!r} {problem}.{again}",
-            next_actions=["Ask the user to look at `toolcrib servers`."],
+            next_actions=["Ask the user to run `toolcrib servers`, which says how each server is."],
         )

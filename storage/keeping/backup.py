@@ -185,7 +185,7 @@ def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
     except (OSError, sqlite3.Error) as error:
         raise BackupError(
             f"{backup} cannot be restored: {reason(error)}.",
-            suggestions=("Name a file that `toolcrib backup` made.",),
+            suggestions=("Name the file of a backup.",),
         ) from error
 
 
@@ -194,7 +194,7 @@ def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
     if not tables >= _TABLES:
         raise BackupError(
             f"{backup} is no backup of Toolcrib.",
-            suggestions=("Name a file that `toolcrib backup` made.",),
+            suggestions=("Name the file of a backup.",),
         )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > newest_schema():

@@ -325,5 +325,5 @@ def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> 
 def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(
         f"{str(path)!r} is no sound export: line {number}: {reason}. Nothing of it was stored.",
-        suggestions=("Export again with `toolcrib export`, or mend that line.",),
+        suggestions=("Export again, or correct that line.",),
     )

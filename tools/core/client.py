@@ -50,6 +50,7 @@ class Question:
         shown: What the call would do, whole: the command, the path, the URL, else the arguments.
         reason: Why somebody is asked.
         grant: The rule that would allow this and its like for a while; empty where none would.
+        advice: How the user can have it run without being asked; empty where nobody says.
     """
 
     tool: str
@@ -59,6 +60,7 @@ class Question:
     shown: str
     reason: str
     grant: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

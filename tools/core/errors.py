@@ -52,6 +52,7 @@ __all__ = [
     "UnknownToolError",
     "UpstreamError",
     "as_tool_error",
+    "as_typed",
     "only_cause",
 ]
 
@@ -73,13 +74,24 @@ ErrorType = Literal[
 ]
 
 
+def as_typed(text: str, command: str) -> str:
+    """Returns a text with each `toolcrib …` as it is typed on the user's machine.
+
+    Args:
+        text: What a person is told, with commands in backticks.
+        command: What is typed for `toolcrib`.
+    """
+    return text.replace("`toolcrib ", f"`{command} ")
+
+
 class ToolError(Exception):
     """A failure that is part of a tool's interface.
 
     Attributes:
         message: What was wrong, with which value.
         suggestions: Values or names that would have worked.
-        next_actions: What to do now, one sentence each.
+        next_actions: What to do now, one sentence each; a command for the user stands there as
+            `toolcrib …` in backticks, and is shown as `as_typed` has it.
     """
 
     error_type: ClassVar[ErrorType] = "internal"

@@ -46,6 +46,7 @@ class SandboxToolManager:
         audit: Writes down each call; None writes none.
         find_more: Awaited with a name that no tool has, for those that came to be just now.
         catalogue: Finds tools, and learns from calls; by default one of the registry alone.
+        command: How the user types the command `toolcrib`, which failures tell them to run.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class SandboxToolManager:
         audit: Audit | None = None,
         find_more: Callable[[str], Awaitable[None]] | None = None,
         catalogue: Catalogue | None = None,
+        command: str = "toolcrib",
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
@@ -75,6 +77,7 @@ class SandboxToolManager:
         self._find_more = find_more
         self._turns = Turns()
         self._catalogue = catalogue or Catalogue(registry)
+        self._command = command
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -108,7 +111,7 @@ class SandboxToolManager:
             result = await self._take_path(name, arguments, context, permission)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
-            result = ToolResult.failure(as_tool_error(error, name))
+            result = ToolResult.failure(as_tool_error(error, name), command=self._command)
         finally:  # a cancelled call is written down too
             await self._close(call, permission, result, is_final=is_final)
         return result, is_final

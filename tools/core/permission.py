@@ -51,6 +51,7 @@ class Permissions:
         policy: Makes the rules, at the first call.
         approvals: Makes what has calls approved, when somebody is first to be asked.
         machine: Tells whether processes are confined; None where there are none.
+        advise: Says how the user can let a tool run that a profile does not; empty for nothing.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class Permissions:
         policy: Callable[[], Policy],
         approvals: Callable[[], Approvals],
         machine: Machine | None = None,
+        advise: Callable[[ToolSpec], str] = lambda _spec: "",
     ) -> None:
         self._make_policy = policy
         self._make_approvals = approvals
         self._machine = machine
+        self._advise = advise
 
     @cached_property
     def _policy(self) -> Policy:
@@ -105,9 +108,13 @@ class Permissions:
         permission.decision = decision
         if decision.verdict is Verdict.DENY:
             rule = f"the rule {decision.rule!r} ({decision.source})"
+            advice = self._advice(spec, decision)
             raise PermissionDeniedError(
                 f"{spec.name} was not run: {decision.reason}",
-                next_actions=[f"Do it another way, or ask the user to change {rule}."],
+                next_actions=[
+                    f"Do it another way, or ask the user to change {rule}.",
+                    *([advice] if advice else []),
+                ],
             )
         if decision.verdict is Verdict.ASK:
             question = self._question(spec, arguments, sent, context, decision)
@@ -121,6 +128,12 @@ class Permissions:
         if permission.approval is not None:
             with anyio.CancelScope(shield=True):
                 await self._approvals.close(permission.approval, is_final=is_final)
+
+    def _advice(self, spec: ToolSpec, decision: Decision) -> str:
+        """How the user can let it run; a rule of their own says already what they want."""
+        from tools.policy.policy import SETTINGS  # noqa: PLC0415  # it is there by now
+
+        return "" if decision.source == SETTINGS else self._advise(spec)
 
     async def _is_confined(self, spec: ToolSpec) -> bool:
         """Whether what the tool runs is confined; only tools that run something are asked about."""
@@ -152,6 +165,7 @@ class Permissions:
             shown=_shown(arguments, sent),
             reason=decision.reason,
             grant=self._policy.grant_for(spec, arguments),
+            advice=self._advice(spec, decision),
         )
 
 

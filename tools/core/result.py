@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from tools.core.errors import ErrorType, ToolError
+from tools.core.errors import ErrorType, ToolError, as_typed
 
 __all__ = ["Media", "ToolFailure", "ToolResult"]
 
@@ -132,13 +132,18 @@ class ToolFailure(BaseModel):
     next_actions: list[str] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, error: ToolError) -> ToolFailure:
-        """The failure that an exception of the tree stands for."""
+    def of(cls, error: ToolError, *, command: str = "toolcrib") -> ToolFailure:
+        """Returns the failure that an exception of the tree stands for.
+
+        Args:
+            error: The exception.
+            command: What stands for `toolcrib` in the commands among its next actions.
+        """
         return cls(
             error_type=error.error_type,
             message=error.message,
             suggestions=list(error.suggestions),
-            next_actions=list(error.next_actions),
+            next_actions=[as_typed(action, command) for action in error.next_actions],
         )
 
     def to_text(self) -> str:
@@ -194,9 +199,9 @@ class ToolResult:
         return replace(self, text=shown + note.format(shown=len(shown)))
 
     @classmethod
-    def failure(cls, error: ToolError) -> ToolResult:
-        """The result that an exception of the tree stands for."""
-        failure = ToolFailure.of(error)
+    def failure(cls, error: ToolError, *, command: str = "toolcrib") -> ToolResult:
+        """Returns the result that an exception stands for; the arguments of ToolFailure.of."""
+        failure = ToolFailure.of(error, command=command)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
 

@@ -205,7 +205,7 @@ class Catalogue:
         if why := self._why_unlisted(server):
             raise UnavailableError(
                 f"What tools the server {server!r} has is not known: it {why}.",
-                next_actions=["Try again later, or ask the user to look at `toolcrib servers`."],
+                next_actions=["Try again later, or ask the user to run `toolcrib servers`."],
             )
 
     def refresh(self) -> None:
@@ -270,7 +270,7 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
     if spec.barred:
         raise PermissionDeniedError(
             f"{spec.name} is in quarantine: {spec.barred}",
-            next_actions=[f"Ask the user to look at it: toolcrib servers review {spec.server}."],
+            next_actions=[f"Ask the user to run `toolcrib servers review {spec.server}`."],
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from server.cli.checks.findings import Finding, judged
+from server.cli.invocation import invocation
 
 __all__ = ["RECORD_CHECK", "VECTORS_CHECK", "WORDS_CHECK", "check_data", "data_directory"]
 
@@ -14,8 +15,6 @@ LEAST_FREE_BYTES = 20_000_000
 RECORD_CHECK = "SQLite"
 WORDS_CHECK = "Words"
 VECTORS_CHECK = "Vectors"
-
-REPAIR = "a running server rebuilds it, and so does `toolcrib doctor --repair`."
 
 
 def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
@@ -77,7 +76,7 @@ def sqlite(record: Path | None) -> str:
         ).fetchall()
     if damaged:
         raise RuntimeError(f"{record} is damaged ({damaged}): restore a backup.")
-    said = [f"{sqlite3.sqlite_version}, {count} chunks"]
+    said = [f"{sqlite3.sqlite_version}, {record} with {count} chunks"]
     for state, scheme, missing in waiting:
         if state == "current":
             said.append(f"{missing} of them not embedded yet")
@@ -102,9 +101,10 @@ def words(record: Path) -> str:
         wrong, waiting = unindexed(connection), read_backlog(connection).words
     if wrong:
         raise RuntimeError(
-            f"The index of words is wrong of {wrong} chunks: run `toolcrib doctor --repair`."
+            f"The index of words is wrong for {wrong} chunks: run `{invocation()} doctor --repair`."
         )
-    return f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
+    said = f"{waiting} chunks wait to be indexed" if waiting else "every chunk is indexed"
+    return f"{said} in {record}"
 
 
 def vectors(record: Path, url: str) -> str:
@@ -135,8 +135,11 @@ def vectors(record: Path, url: str) -> str:
         held = sum(index.count(model, user) for model, user, _ in counts)
     stored = sum(count for *_, count in counts)
     if held != stored:
-        raise RuntimeError(f"{home.name} holds {held} of {stored} vectors: {REPAIR}")
-    return f"{held} vectors, as many as the record"
+        raise RuntimeError(
+            f"{home.name} holds {held} of {stored} vectors: a running server"
+            f" rebuilds it, and so does `{invocation()} doctor --repair`."
+        )
+    return f"{held} vectors in {home.name}, as many as the record has"
 
 
 def record_of(data_dir: Path) -> Path | None:

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from server.cli.checks.findings import Finding, judged, show
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+
+if TYPE_CHECKING:
+    from server.settings import Settings
 
 __all__ = ["doctor"]
 
@@ -54,7 +57,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.settings.sources import load  # noqa: PLC0415  # the same
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
-    yield Finding("Command", ok=command_path().exists(), detail=str(command_path()))
+    yield Finding("Command", ok=command_path().exists(), detail=_command(command_path()))
     data_dir: Path | None = None
     embedder_settings, chroma_url = EmbedderSettings(), ""
     try:
@@ -63,7 +66,8 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield Finding("Settings", ok=False, detail=str(error))
     else:
         data_dir = settings.data_dir
-        yield Finding("Root", ok=True, detail=str(settings.root))
+        yield Finding("Settings file", ok=True, detail=_settings_file(settings))
+        yield Finding("Root", ok=True, detail=f"{settings.root} ({settings.source_of('root')})")
         yield judged("Data directory", lambda: data_directory(settings.data_dir))
         yield judged("Function files", lambda: functions(settings))
         yield judged("Confinement", lambda: confinement(settings))
@@ -73,7 +77,23 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     yield judged("Chroma", chroma)
     yield from check_data(data_dir, chroma_url)
     for client in CLIENTS:
-        yield Finding(client.name, ok=None, detail="found" if client.found else "not found")
+        said = "found" if client.found else "not found"
+        yield Finding(client.name, ok=None, detail=f"{said}: {client.looked_at}")
+
+
+def _command(path: Path) -> str:
+    """Where the command is, which version, and how it is typed here."""
+    from importlib.metadata import version  # noqa: PLC0415  # imported on first use
+
+    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
+
+    return f"Toolcrib {version('toolcrib')} at {path}, typed here as `{invocation()}`"
+
+
+def _settings_file(settings: Settings) -> str:
+    file = settings.config_file
+    there = file is not None and file.exists()
+    return str(file) if there else f"{file} is not there; nothing is set in a file"
 
 
 def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:

@@ -27,13 +27,14 @@ def functions(settings: Settings) -> str:
     from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
 
     if not settings.functions.paths:
-        return "none are named"
+        return "none: the setting functions.paths names no file"
     registry = ToolRegistry()
     files = function_files(settings, registry)
     anyio.run(files.load_once)
     if files.problems:
         raise RuntimeError("\n".join(files.problems))
-    return counted(len(registry.specs()), "tool")
+    named = ", ".join(map(str, settings.functions.paths))
+    return f"{counted(len(registry.specs()), 'tool')} from {named}"
 
 
 def embedder(settings: EmbedderSettings) -> str:
@@ -59,6 +60,7 @@ def chroma() -> str:
     import tempfile  # noqa: PLC0415  # imported on first use
     from importlib.metadata import version  # noqa: PLC0415  # the same
 
+    import chromadb  # noqa: PLC0415  # the same
     import numpy as np  # noqa: PLC0415  # the same
 
     from storage.index.chroma import ChromaDirectory  # noqa: PLC0415  # the same
@@ -71,4 +73,4 @@ def chroma() -> str:
         index.close()
     if found != [1]:
         raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
-    return version("chromadb")
+    return f"{version('chromadb')} at {Path(chromadb.__file__).parent}"

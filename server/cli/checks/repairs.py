@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from server.cli.checks.data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
 from server.cli.checks.findings import Finding, judged
+from server.cli.invocation import invocation
 from storage.keeping.replacement import remove_stale
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
                 SUBJECT,
                 ok=False,
                 detail="The record is damaged: nothing but a backup brings it back. See"
-                " `toolcrib restore --help`.",
+                f" `{invocation()} restore --help`.",
             )
         )
     elif (settings.data_dir / "toolcrib.db").exists():

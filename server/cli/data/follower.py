@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -120,17 +121,20 @@ class Follower:
 
     async def _bring(self, path: Path, folder: Folder) -> None:
         """Makes the library agree with the disk at a path."""
+        inner = [each for each in self._folders if folder.path in each.parents]
+        drop = partial(self._importer.drop, path, spared=inner)
         if path == folder.path or IgnoreRules.is_rule_file(path):
             found = await self._take_below(folder, folder.path)
             if found:  # an empty folder is more often a disk that is not there
-                await anyio.to_thread.run_sync(self._importer.prune, folder, found)
+                await anyio.to_thread.run_sync(self._importer.prune, folder, found, inner)
         elif not folder.wants(path):
-            await anyio.to_thread.run_sync(self._importer.drop, path)
+            await anyio.to_thread.run_sync(drop)
         elif (kind := _kind(path)) == "directory":
             found = await self._take_below(folder, path)
-            await anyio.to_thread.run_sync(self._importer.drop, path, found, folder.unlisted)
+            spared = [*inner, *folder.unlisted_directories]
+            await anyio.to_thread.run_sync(self._importer.drop, path, found, spared)
         elif kind == "nothing":
-            await anyio.to_thread.run_sync(self._importer.drop, path)
+            await anyio.to_thread.run_sync(drop)
         else:
             await self._importer.take(path)
             for part in beside(path):  # of the same export, and may have come before it

@@ -17,18 +17,23 @@ RULE_FILES = (".gitignore", ".toolcribignore")
 
 _EXCLUDE = Path(".git", "info", "exclude")
 
+_ANY = "\0"
+"""No file has this name: only a rule for whatever is in a folder fits it."""
+
 
 class IgnoreRules:
     """The rules that hold below one folder, read once.
 
     Args:
         folder: The folder; where it is part of a git repository, those of the folders above it up
-            to the repository's hold too.
+            to the repository's hold too, unless they leave out the folder itself: it was named.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._top = _repository(folder) or folder
         self._read: dict[Path, list[Rule]] = {}
+        self._top = _repository(folder) or folder
+        if self._is_left_out(folder):
+            self._top = folder
 
     @staticmethod
     def is_rule_file(path: Path) -> bool:
@@ -37,7 +42,18 @@ class IgnoreRules:
 
     def ignores(self, path: Path, *, is_directory: bool) -> bool:
         """Whether the rules leave out a path whose directories they do not leave out."""
-        for directory in path.parents:
+        return self._says(path, path.parent, is_directory=is_directory)
+
+    def _is_left_out(self, folder: Path) -> bool:
+        """Whether rules above a folder leave out it, a folder that it is in, or all that it has."""
+        way = [each for each in (folder, *folder.parents) if each.is_relative_to(self._top)][:-1]
+        return any(self.ignores(each, is_directory=True) for each in way) or (
+            bool(way) and self._says(folder / _ANY, folder.parent, is_directory=False)
+        )
+
+    def _says(self, path: Path, lowest: Path, *, is_directory: bool) -> bool:
+        """Whether the rules of a directory and those above it leave out a path."""
+        for directory in (lowest, *lowest.parents):
             name = byte_text(path.relative_to(directory).as_posix())
             for rule in self._rules_in(directory):
                 if rule.names(name, is_directory=is_directory):

@@ -37,8 +37,6 @@ RESEARCHERS = "researchers"
 SERVERS = "servers"
 """What stands for the MCP servers of other clients."""
 
-NO_SOURCE = "name the client, or the configuration file, that has the servers."
-
 MOST_SAID = 10
 """Skipped files that are named, of those with one cause; the rest are counted."""
 
@@ -132,7 +130,17 @@ def _check_servers(names: list[str], source: str | None) -> None:
             param_hint=HINT,
         )
     if source is None:
-        raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
+        raise _no_source()
+
+
+def _no_source() -> typer.Exit:
+    """Says which clients servers could be imported from, none of which was named."""
+    from server.cli.gateway.importable import importable  # noqa: PLC0415  # imported on first use
+
+    typer.echo("Error: --from is missing: which client has the servers?", err=True)
+    for line in importable():
+        typer.echo(line, err=True)
+    return typer.Exit(2)
 
 
 def _directories(config: Path | None) -> dict[str, Directory]:
@@ -165,7 +173,7 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
     for path in paths:
         if not path.exists():
             if names == [SERVERS]:
-                raise typer.BadParameter(NO_SOURCE, param_hint="'--from'")
+                raise _no_source()
             raise _nowhere(path, directories)
         if is_directory and path.is_dir():
             raise typer.BadParameter(

@@ -18,6 +18,7 @@ from server.app import App
 from server.cli.data.arrival import is_export
 from server.cli.data.tally import Outcome, Result
 from server.cli.data.walk import Folder, check_name
+from server.cli.invocation import invocation
 from server.cli.terminal.hits import source_of
 from storage.errors import DocumentNotFoundError, UnreadableDocumentError
 from storage.models import Context, ContextType, SearchFilter
@@ -70,8 +71,8 @@ class Importer:
             return
         if await anyio.to_thread.run_sync(is_export, file):
             message = (
-                f"{str(file)!r} is an export of Toolcrib: `toolcrib import` takes it in when it is"
-                " named itself."
+                f"{str(file)!r} is an export of Toolcrib: `{invocation()} import` takes it in when"
+                " it is named itself."
             )
             self._note(Outcome(file, self._name(file), "skipped", message))
             return
@@ -83,15 +84,13 @@ class Importer:
         else:
             await self._add(file, stored)
 
-    def drop(
-        self, path: Path, found: Collection[Path] = (), unlisted: Collection[OSError] = ()
-    ) -> None:
+    def drop(self, path: Path, found: Collection[Path] = (), spared: Collection[Path] = ()) -> None:
         """Deletes the documents of files that were taken from a path or below it.
 
         Args:
             path: The file or directory that is gone.
             found: Files that are still there.
-            unlisted: What could not be listed below it, which is not gone.
+            spared: Directories that were not looked at, of which nothing is deleted.
 
         Raises:
             StorageUnavailableError: If the record cannot be written.
@@ -100,27 +99,33 @@ class Importer:
         if path in self._above:
             gone |= {file for file in self._known if path in file.parents}
         for file in sorted(gone.difference(found)):
-            if _is_below(file, unlisted):
+            if _is_below(file, spared):
                 continue
             with suppress(DocumentNotFoundError):
                 self._shelf.delete_document("file", self._name(file))
                 self._note(Outcome(file, self._name(file), "deleted"))
             self._known.discard(file)
 
-    def prune(self, folder: Folder, found: Collection[Path]) -> None:
+    def prune(self, folder: Folder, found: Collection[Path], spared: Collection[Path] = ()) -> None:
         """Deletes what an import brought from a folder and would not find there now.
 
         What could not be listed is not gone; what an agent added is its own.
 
+        Args:
+            folder: The folder.
+            found: Files that are still there.
+            spared: Directories that were not looked at, of which nothing is deleted.
+
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
+        spared = [*spared, *folder.unlisted_directories]
         for context in list(self._documents()):
             file = Path(str(context.metadata.get(ORIGIN, "")))
             if (
                 file.is_relative_to(folder.path)
                 and file not in found
-                and not _is_below(file, folder.unlisted)
+                and not _is_below(file, spared)
             ):
                 self._shelf.forget([context.id])
                 self._known.discard(file)
@@ -219,9 +224,8 @@ def _opened(file: Path) -> BufferedReader:
     return opened
 
 
-def _is_below(file: Path, unlisted: Collection[OSError]) -> bool:
-    """Whether a file is in a directory that could not be listed."""
-    return any(file.is_relative_to(error.filename) for error in unlisted)
+def _is_below(file: Path, directories: Collection[Path]) -> bool:
+    return any(file.is_relative_to(directory) for directory in directories)
 
 
 def _same(stored: Context, file: Path) -> bool:

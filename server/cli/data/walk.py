@@ -51,6 +51,11 @@ class Folder:
         self.passed_over: Counter[str] = Counter()
         self.unlisted: list[OSError] = []
 
+    @property
+    def unlisted_directories(self) -> list[Path]:
+        """What the last look could not list."""
+        return [Path(error.filename) for error in self.unlisted]
+
     def files(self, below: Path | None = None) -> Iterator[Path]:
         """The files, in the order of their names, by the rules as they are now.
 

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from server.cli.invocation import invocation
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
 from server.clients.entries import ForeignEntryError, Translation, translated
 from server.clients.names import fitted
@@ -276,7 +277,7 @@ def _next(taken: list[_Taken]) -> Iterator[str]:
     files = ", ".join(dict.fromkeys(str(each.named.file) for each in taken))
     client: Dialect = taken[0].named.dialect
     yield "Next:"
-    yield "  `toolcrib servers` connects to them and says how each is."
+    yield f"  `{invocation()} servers` connects to them and says how each is."
     yield (
         f"  Then remove them from {client.title} ({files}), so that it has them"
         " through Toolcrib alone."

@@ -10,6 +10,7 @@ from datetime import datetime
 import typer
 
 from server.cli.gateway.inspection import Inspected, Quarantined
+from server.cli.invocation import invocation
 from server.cli.terminal.screen import forget_typed, wrapped
 from server.mcp.visible import visible
 from server.upstream.safety.pins import difference, lines
@@ -32,7 +33,8 @@ def review(seen: Inspected, pins: Pins) -> None:
     for each in seen.quarantined:
         _show(each, pins)
     if seen.quarantined:
-        _say(f"To accept what is shown: toolcrib servers approve {seen.server} TOOL, or --all.")
+        command = f"{invocation()} servers approve {seen.server}"
+        _say(f"To accept what is shown: {command} TOOL, or {command} --all")
     else:
         _say(f"Nothing of {seen.server} is in quarantine.")
 

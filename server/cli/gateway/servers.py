@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
+    from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
 __all__ = ["Action", "servers"]
+
+EXAMPLE = """\
+    [servers.everything]
+    command = "npx"
+    args = ["-y", "@modelcontextprotocol/server-everything"]"""
 
 COLOURS = {"up": "green", "down": "red"}
 
@@ -68,8 +75,10 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
                 shown = [_facts(each, settings.servers[each.server]) for each in seen]
                 if as_json:
                     typer.echo(_as_json(shown))
-                else:
+                elif shown:
                     _print(shown)
+                else:
+                    _print_none(settings)
             case Action.REVIEW:
                 review(anyio.run(inspect.one, name), inspect.pins)
             case Action.APPROVE:
@@ -107,14 +116,23 @@ def _print(shown: list[dict[str, Any]]) -> None:
     from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
     from server.mcp.visible import visible  # noqa: PLC0415  # the same
 
-    if not shown:
-        say("The settings name no other server: see [servers.NAME] in the documentation.")
     for facts in shown:
         state = facts["state"]
         reached = visible(facts["reached_by"])
         say((facts["name"], "bold"), "  ", (state, COLOURS.get(state, "dim")), f"  {reached}")
         for line in _lines(facts):
             say(f"    {line}")
+
+
+def _print_none(settings: Settings) -> None:
+    """What there is to do where the settings name no other server."""
+    from server.cli.gateway.importable import importable  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+
+    typer.echo("No other MCP server is set up yet. Import those of a client, or name one in")
+    typer.echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
+    for line in importable():
+        typer.echo(line)
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -129,4 +147,4 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
         offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)
         yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
     if quarantined := facts["quarantined"]:
-        yield f"{len(quarantined)} in quarantine: toolcrib servers review {facts['name']}"
+        yield f"{len(quarantined)} in quarantine: {invocation()} servers review {facts['name']}"

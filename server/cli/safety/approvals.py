@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import forget_typed, wrapped
 
@@ -184,7 +185,7 @@ def _answer(
 
 def _revoke(store: ApprovalStore, name: str) -> None:
     if not name:
-        typer.echo("Name the grant: see `toolcrib approvals list`.", err=True)
+        typer.echo(f"Name the grant: see `{invocation()} approvals list`.", err=True)
         raise typer.Exit(1)
     count = store.revoke(name)
     typer.echo(f"{count} revoked")
@@ -229,7 +230,7 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
     if len(found) == 1:
         return found[0]
     problem = "is no question" if not found else f"could be {len(found)} questions"
-    typer.echo(f"{prefix!r} {problem}; see `toolcrib approvals list`.", err=True)
+    typer.echo(f"{prefix!r} {problem}; see `{invocation()} approvals list`.", err=True)
     raise typer.Exit(1)
 
 

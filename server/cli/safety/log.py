@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,9 @@ POLL_INTERVAL = 0.2
 
 ARGUMENT_CHARACTERS = 160
 """Of one argument; `--json` shows all that is kept."""
+
+INDENT = " " * 4
+"""On a terminal, before what is said of a call in the lines below it."""
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 STYLES = {"ok": "green", "cancelled": "yellow", "awaiting": "cyan"}
@@ -127,41 +131,50 @@ def _shown_json(entry: dict[str, Any]) -> None:
 
 
 def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
-    """Prints an entry: on a terminal one line of it, in a pipe whole."""
+    """Prints an entry: on a terminal the call in one line that fits, then the rest; else whole."""
+    from rich.text import Text  # noqa: PLC0415  # `--help` does not wait for it
 
     def show(entry: dict[str, Any]) -> None:
-        if console.is_terminal:
-            console.print(_text(entry), no_wrap=True, overflow="ellipsis")
-        else:
-            console.print(_text(entry), soft_wrap=True)
+        call, circumstances = _call(entry), Text(_circumstances(entry), "dim")
+        if not console.is_terminal:
+            console.print(Text("  ").join((call, circumstances)), soft_wrap=True)
+            return
+        console.print(call, no_wrap=True, overflow="ellipsis")
+        for row in circumstances.wrap(console, max(console.width - len(INDENT), 1)):
+            console.print(INDENT, row, sep="")
 
     return show
 
 
-def _text(entry: dict[str, Any]) -> Text:
+def _call(entry: dict[str, Any]) -> Text:
+    """When what was called, and what came of it."""
     from rich.text import Text  # noqa: PLC0415  # `--help` does not wait for it
 
     from server.mcp.visible import visible  # noqa: PLC0415  # the same
 
-    def told(key: str) -> str:
-        value = entry.get(key)
-        return "" if value is None else visible(str(value))
-
-    outcome = told("outcome")
+    outcome = _told(entry, "outcome")
     moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
     return Text.assemble(
         (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
-        (told("tool"), "bold"),
+        (_told(entry, "tool"), "bold"),
         *(f"  {visible(_given(*each))}" for each in _arguments(entry)),
-        (f"  {_circumstances(told)}", "dim"),
     )
 
 
-def _circumstances(told: Callable[[str], str]) -> str:
-    """Who called, why it was let through or not, how long it took, and what confined it."""
+def _told(entry: dict[str, Any], key: str) -> str:
+    from server.mcp.visible import visible  # noqa: PLC0415  # `--help` does not wait for it
+
+    value = entry.get(key)
+    return "" if value is None else visible(str(value))
+
+
+def _circumstances(entry: dict[str, Any]) -> str:
+    """Why a call was let through or not, how long it took, what confined it, and who called."""
+    told = partial(_told, entry)
     approved = f"approved by {told('approved_by')}" if told("approved_by") else ""
-    decided = f"{told('verdict')} by {told('rule')}" if told("verdict") else "not judged"
+    source = f" ({told('rule_source')})" if told("rule_source") else ""
+    decided = f"{told('verdict')} by {told('rule')}{source}" if told("verdict") else "not judged"
     sandbox = f"sandbox {told('sandbox')}" if told("sandbox") else ""
     whose = "/".join(filter(None, (told("user"), told("client"))))
     took = f"{told('milliseconds')} ms"

@@ -72,7 +72,7 @@ def _tested(
     """What the policy says of a call."""
     if tool is None:
         raise InvalidArgumentsError(
-            "Which tool?", next_actions=['Try: toolcrib policy test bash \'{"command": "ls"}\'']
+            "Which tool?", next_actions=['Try `toolcrib policy test bash \'{"command": "ls"}\'`.']
         )
     try:
         given = json.loads(arguments)

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from server.cli.invocation import invocation
 from server.settings import SettingsError
 from storage.errors import StorageError
-from tools.core.errors import ToolError, only_cause
+from tools.core.errors import ToolError, as_typed, only_cause
 
 __all__ = ["reported"]
 
@@ -31,7 +32,8 @@ def reported() -> Iterator[None]:
             raise cause from None
         if not isinstance(cause, _KNOWN):
             raise
-        sys.stderr.write("".join(f"{line}\n" for line in _lines(cause)))
+        command = invocation()
+        sys.stderr.write("".join(f"{as_typed(line, command)}\n" for line in _lines(cause)))
         sys.exit(1)
 
 

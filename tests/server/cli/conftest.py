@@ -43,6 +43,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TOOLCRIB_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
+    monkeypatch.delenv("UV_RUN_RECURSION_DEPTH", raising=False)
     notes = tmp_path / "work" / "notes"
     notes.mkdir(parents=True)
     for name, text in DOCUMENTS.items():

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,3 +83,15 @@ def test_an_unknown_tool_is_exit_code_1(cli: Command) -> None:
 def test_the_list_of_tools_makes_no_data_directory(cli: Command, work: Path) -> None:
     assert cli("tools").code == 0
     assert not (work.parent / "data").exists()
+
+
+def test_a_command_that_a_failure_names_works_where_it_is_not_on_the_path(
+    toolcrib: Callable[..., subprocess.Popen[str]], work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    _, err = toolcrib("call", "researcher_search", "query=Ada").communicate(timeout=60)
+    (command,) = re.findall(r"`(\S+ \S+ import researchers) FILE`", err)
+    assert command.split()[0] == f"TOOLCRIB_DATA_DIR={work.parent / 'data'}"
+    line = f"{command} --sample --json"
+    ended = subprocess.run(["sh", "-c", line], check=True, capture_output=True, text=True)  # noqa: S607  # as its reader would
+    assert '"added": 40' in ended.stdout

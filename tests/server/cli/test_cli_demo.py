@@ -30,6 +30,14 @@ def test_a_folder_is_added_and_asked_through_the_real_server(toolcrib: Started, 
     assert not (work.parent / "data").exists()
 
 
+def test_a_folder_in_a_virtual_environment_is_added_though_git_is_told_to_leave_it_out(
+    cli: Command, work: Path
+) -> None:
+    (work / ".git").mkdir()
+    (work / ".gitignore").write_text("*\n")
+    assert "sailing.md" in cli("demo", "notes", "--ask", "Which knot makes a loop?").out
+
+
 def test_a_folder_without_documents_is_exit_code_1(cli: Command, work: Path) -> None:
     (work / "bare").mkdir()
     ended = cli("demo", "bare")

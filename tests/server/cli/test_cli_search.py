@@ -99,7 +99,7 @@ def test_what_was_indexed_is_found(cli: Command, indexed: Path) -> None:
 
 def test_the_text_form_says_rank_name_score_and_description(cli: Command, indexed: Path) -> None:
     (best,) = _found(cli, "run a database query", "--top-k", "1")
-    ended = cli("search", "--query", "run a database query", "--top-k", "1")
+    ended = cli("search", "run a database query", "--top-k", "1")
     assert ended.out == (
         f"  [1] Database Query (score={best['score']:.4f})\n"
         "      Run parameterised SQL queries against a relational database\n"
@@ -183,7 +183,10 @@ def test_index_says_what_it_needs(cli: Command, work: Path, options: tuple[str, 
     assert "--tools-dir" in ended.err
 
 
-@pytest.mark.parametrize("options", [("--query", " "), (), ("--query", "a", "--top-k", "0")])
+@pytest.mark.parametrize(
+    "options",
+    [("--query", " "), (" ",), (), ("--query", "a", "--top-k", "0"), ("a", "--query", "a")],
+)
 def test_search_says_what_it_needs(cli: Command, work: Path, options: tuple[str, ...]) -> None:
     assert cli("search", *options).code == 2
 

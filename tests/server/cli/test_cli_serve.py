@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import json
 import os
+import pty
+import shlex
+import signal
 import socket
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+
+from server.clients.locations import command_path
 
 SERVE = [sys.executable, "-c", "from server.cli import main; main()", "serve"]
 
@@ -39,6 +46,40 @@ def test_a_data_directory_that_cannot_be_made_is_one_line_on_stderr(tmp_path: Pa
     assert (server.returncode, server.stdout) == (1, "")
     assert server.stderr.startswith("Error: data_dir = ")
     assert server.stderr.count("\n") == 1
+
+
+def test_at_a_terminal_it_says_how_to_connect_a_client_and_ctrl_c_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(command_path().parent))
+    ours, its = pty.openpty()
+    arguments = ["--data-dir", str(tmp_path / "data"), "--root", str(tmp_path)]
+    server = subprocess.Popen(
+        [command_path(), "serve", *arguments],
+        stdin=its,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    os.close(its)
+    assert server.stderr is not None
+    told = list(takewhile(lambda line: not line.startswith("Over HTTP: "), server.stderr))
+    server.send_signal(signal.SIGINT)
+    out, err = server.communicate(timeout=30)
+    os.close(ours)
+    assert server.returncode in {0, 130}  # the latter if it had not begun to wait
+    assert (out, err) == ("", "")
+    connect = next(line for line in told if line.startswith("claude mcp add "))
+    words = shlex.split(connect)
+    expected = ["serve", "--root", str(tmp_path), "--data-dir", str(tmp_path / "data")]
+    assert words[words.index("--") + 1 :] == [str(command_path()), *expected]
+    written = "".join(told[told.index("{\n") : told.index("}\n") + 1])
+    assert json.loads(written)["mcpServers"]["toolcrib"]["args"] == expected
+
+
+def test_without_a_terminal_it_says_nothing(tmp_path: Path) -> None:
+    assert ended(tmp_path, "--data-dir", str(tmp_path / "data")).stderr == ""
 
 
 @pytest.mark.parametrize("transport", ["sse", "http"])

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def data(cli: Command, work: Path) -> Path:
     return work.parent / "data"
 
 
-def test_a_sound_installation_is_all_ok(cli: Command, data: Path) -> None:
+def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
+    cli: Command, data: Path, work: Path
+) -> None:
     ended = cli("doctor", "--json")
     assert ended.code == 0
     found = findings(ended)
@@ -45,11 +48,17 @@ def test_a_sound_installation_is_all_ok(cli: Command, data: Path) -> None:
         "Vectors",
     )
     assert [found[check][0] for check in checks] == [True] * len(checks)
-    assert "3 chunks, 0 of them not embedded" in found["SQLite"][1]
-    assert "3 vectors" in found["Vectors"][1]
-    assert found["Words"][1] == "every chunk is indexed"
+    assert f"{data / 'toolcrib.db'} with 3 chunks, 0 of them not embed" in found["SQLite"][1]
+    assert f"3 vectors in {data / 'chroma'}" in found["Vectors"][1]
+    assert found["Words"][1] == f"every chunk is indexed in {data / 'toolcrib.db'}"
+    assert f"Toolcrib {version('toolcrib')} at " in found["Command"][1]
+    assert "config.toml is not there" in found["Settings file"][1]
+    assert found["Root"][1] == f"{work} (default)"
     clients = ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex")
-    assert [found[client] for client in clients] == [(None, "not found")] * len(clients)
+    home = work.parent / "home"
+    for client in clients:
+        assert found[client][0] is None
+        assert found[client][1].startswith(f"not found: {home}/")
 
 
 def test_an_embedder_that_takes_over_is_told(cli: Command, data: Path) -> None:
@@ -94,9 +103,8 @@ def test_a_missing_data_directory_is_no_failure_and_is_not_made(cli: Command, wo
     ended = cli("doctor")
     assert ended.code == 0
     assert "made when it is first used" in " ".join(ended.out.split())  # wherever the line ends
-    assert [line.split() for line in ended.out.splitlines() if line.startswith("Cursor")] == [
-        ["Cursor", "found"]
-    ]
+    (line,) = (line for line in ended.out.splitlines() if line.startswith("Cursor"))
+    assert line.split()[:2] == ["Cursor", "found:"]
     assert sorted(work.parent.rglob("*")) == before
 
 
@@ -168,11 +176,12 @@ def test_an_index_that_was_lost_is_filled_again_by_the_next_deletion(
 def test_function_files_are_loaded_and_their_problems_told(
     cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert findings(cli("doctor", "--json"))["Function files"] == (True, "none are named")
+    ok, said = findings(cli("doctor", "--json"))["Function files"]
+    assert (ok, said) == (True, "none: the setting functions.paths names no file")
     file = work / "crafts.py"
     monkeypatch.setenv("TOOLCRIB_FUNCTIONS__PATHS", str(file))
     file.write_text("def saw(length: float) -> float: return length / 2")
-    assert findings(cli("doctor", "--json"))["Function files"] == (True, "1 tool")
+    assert findings(cli("doctor", "--json"))["Function files"] == (True, f"1 tool from {file}")
     file.write_text("def saw(")
     ended = cli("doctor", "--json")
     assert ended.code == 1

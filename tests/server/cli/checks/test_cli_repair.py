@@ -71,8 +71,8 @@ def with_garbled_vectors(data: Path) -> None:
     ("harm", "subject", "says"),
     [
         (loose, "SQLite", "1 rows of chunks belong to nothing"),
-        (without_words, "Words", "wrong of 2 chunks"),
-        (with_words_of_what_is_gone, "Words", "wrong of 1 chunks"),
+        (without_words, "Words", "wrong for 2 chunks"),
+        (with_words_of_what_is_gone, "Words", "wrong for 1 chunks"),
         (with_garbled_words, "Words", "buffer size"),
         (without_vectors, "Vectors", "0 of 3 vectors"),
     ],

@@ -58,6 +58,32 @@ def test_rules_of_the_repository_above_hold_and_none_from_further_up(tmp_path: P
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "rule"),
+    [
+        ("venv", "*"),
+        ("", "/venv/"),
+        ("", "*\n!/README.md"),
+        ("venv/lib", "docs/*"),
+        ("venv/lib", "docs/**"),
+        ("", "lib"),
+    ],
+)
+def test_a_folder_that_is_named_is_not_left_out_by_a_rule_above_it(
+    place: str, rule: str, tmp_path: Path
+) -> None:
+    docs = tmp_path / "venv" / "lib" / "docs"
+    docs.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / place / ".gitignore").write_text(f"{rule}\n")
+    (docs / ".gitignore").write_text("draft.md\n")
+    rules = IgnoreRules(docs)
+    assert [rules.ignores(docs / name, is_directory=False) for name in ("a.md", "draft.md")] == [
+        False,
+        True,
+    ]
+
+
 def test_toolcribs_own_rules_have_the_last_word_in_a_directory(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("drafts/\n")
     (tmp_path / ".toolcribignore").write_text("!drafts/\nprivate.md\n")

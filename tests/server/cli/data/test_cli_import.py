@@ -245,6 +245,15 @@ def test_the_front_matter_of_a_vault_is_kept(cli: Command, work: Path) -> None:
     assert "log.md" in cli("query", "boat").out
 
 
+def test_a_folder_that_git_leaves_out_is_imported_when_it_is_named(
+    cli: Command, work: Path
+) -> None:
+    (work / ".git").mkdir()
+    (work / ".gitignore").write_text("/notes/\n")
+    assert cli("import", "notes").out == "3 added\n"
+    assert cli("import", "notes", "--prune").out == "3 unchanged\n"
+
+
 def test_prune_deletes_what_is_gone_or_ignored_now_and_nothing_else(
     cli: Command, work: Path
 ) -> None:

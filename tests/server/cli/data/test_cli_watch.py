@@ -133,6 +133,27 @@ def test_the_ignore_rules_hold_and_a_change_of_them_too(followed: Watch, work: P
     followed.says("added notes/a.tmp", "added notes/bread.md")
 
 
+def test_a_folder_in_a_folder_is_followed_though_the_outer_one_leaves_it_out(
+    watching: Callable[..., Watch], work: Path
+) -> None:
+    drafts = work / "notes" / "private" / "drafts"
+    drafts.mkdir(parents=True)
+    (drafts / "rye.md").write_text("# Rye\n")
+    (work / ".git").mkdir()
+    (work / "notes" / ".gitignore").write_text("private\n")
+    watch = watching("notes", "notes/private/drafts")
+    inner = "added notes/private/drafts/rye.md"
+    watch.says(f"watching {work / 'notes'}", f"watching {drafts}", *FIRST, inner)
+    (drafts.parent / "left out.md").write_text("# Left out\n")
+    (work / "notes" / ".gitignore").write_text("private\nbread.md\n")
+    watch.says("deleted notes/bread.md")
+    (drafts.parent / "left out.md").unlink()
+    drafts.parent.chmod(0o700)
+    (drafts / "oats.md").write_text("# Oats\n")
+    watch.says("added notes/private/drafts/oats.md")
+    assert {f"notes/private/drafts/{name}.md" for name in ("rye", "oats")} < stored(work)
+
+
 def test_a_file_that_cannot_be_read_is_told_once_and_kept_as_it_was(
     followed: Watch, work: Path
 ) -> None:

@@ -20,6 +20,7 @@ DESKTOP = (
     else ".config/Claude/claude_desktop_config.json"
 )
 EDITOR = "Library/Application Support" if sys.platform == "darwin" else ".config"
+SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"
 EVERYTHING = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}
 
 
@@ -503,3 +504,47 @@ def test_the_options_of_servers_go_with_servers(cli: Command, work: Path) -> Non
     (work / "servers").mkdir()
     (work / "servers" / "a.md").write_text("# A\n\nText.\n")
     assert cli("import", "servers").out == "1 added\n"
+
+
+@pytest.mark.parametrize(("command", "code"), [(["servers"], 0), (["import", "servers"], 2)])
+def test_without_a_client_it_says_which_ones_are_here_and_what_imports_their_servers(
+    cli: Command, home: Path, settings: Path, command: list[str], code: int
+) -> None:
+    cursor = put(home / ".cursor/mcp.json", {"mcpServers": {"everything": EVERYTHING}})
+    broken = put(home / ".gemini/settings.json", "{")
+    ended = cli(*command)
+    assert ended.code == code
+    lines = (ended.out + ended.err).splitlines()
+    assert f"  Cursor: 1 server in {cursor}" in lines
+    assert any(line.startswith(f"  Gemini CLI: {broken} is not JSON") for line in lines)
+    assert "      toolcrib import servers --from cursor" in lines
+    assert not any("Windsurf" in line for line in lines)
+    assert (f"{settings}:" in lines) == (command == ["servers"])
+
+
+@pytest.mark.parametrize("command", [["servers"], ["import", "servers"]])
+def test_where_no_client_is_found_it_says_so_and_how_to_name_a_file(
+    cli: Command, settings: Path, command: list[str]
+) -> None:
+    ended = cli(*command)
+    told = ended.out + ended.err
+    assert "No configuration of a client was found" in told
+    assert "toolcrib import servers --from FILE" in told
+
+
+def test_a_refused_call_of_an_imported_server_s_tool_says_what_lets_it_through(
+    cli: Command, home: Path, settings: Path, work: Path
+) -> None:
+    listed = put(work / "tools.json", [{"name": "add", "inputSchema": {"type": "object"}}])
+    toy = {"command": sys.executable, "args": [str(SERVER), str(listed)]}
+    put(home / ".cursor/mcp.json", {"mcpServers": {"toy": toy}})
+    cli("import", "servers", "--from", "cursor")
+    refused = cli("call", "toy__add").err
+    assert refused.startswith("approval_required")
+    assert f'by writing into {settings}: `allow = ["toy__add"]` below [policy]' in refused
+    assert "`trusted = true` below [servers.toy]" in refused
+    imported = settings.read_text()
+    settings.write_text(f'{imported}\n[policy]\nallow = ["toy__add"]\n')
+    assert cli("call", "toy__add").code == 0
+    settings.write_text(f'{imported}\n[policy]\nask = ["toy__add"]\n')
+    assert "[policy]" not in cli("call", "toy__add").err

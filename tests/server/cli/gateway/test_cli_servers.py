@@ -127,9 +127,12 @@ def test_the_list_of_tools_tells_the_first_sentence_of_each(cli: Command, toy: U
 def test_servers_that_never_told_their_tools_are_named(
     words: tuple[str, ...], cli: Command, toy: Upstream
 ) -> None:
-    assert "What toy, gone may have is not known yet: `toolcrib servers` asks." in cli(*words).err
+    assert (
+        "What tools toy, gone may have is not known yet: `toolcrib servers` asks."
+        in cli(*words).err
+    )
     assert cli("servers").code == 0
-    assert "What gone may have is not known yet" in cli(*words).err
+    assert "What tools gone may have is not known yet" in cli(*words).err
 
 
 def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
@@ -164,7 +167,7 @@ def test_looking_accepts_nothing(cli: Command, toy: Upstream) -> None:
 def test_without_servers_the_way_to_them_is_said(cli: Command, work: Path) -> None:
     ended = cli("servers")
     assert ended.code == 0
-    assert "[servers.NAME]" in ended.out
+    assert "[servers.everything]" in ended.out
 
 
 def test_what_is_hidden_is_shown_with_marks(cli: Command, toy: Upstream) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sysconfig
@@ -253,11 +254,12 @@ def test_a_log_is_followed_from_before_its_first_line(
     started.communicate(timeout=20)
 
 
-def test_on_a_terminal_each_call_has_one_coloured_line_that_fits(
+def test_on_a_terminal_each_call_has_one_coloured_line_that_fits_and_its_verdict_below(
     work: Path, file: AuditFile
 ) -> None:
+    rule = "scope:system+effect:execute+source:function+only:read,execute,external"
     file.append(entry(1, arguments={"command": "y" * 300}))
-    file.append(entry(2, outcome="not_found"))
+    file.append(entry(2, outcome="not_found", verdict="ask", rule=rule))
     shown = b""
     parent, child = pty.openpty()
     try:
@@ -273,8 +275,13 @@ def test_on_a_terminal_each_call_has_one_coloured_line_that_fits(
                 shown += data
     finally:
         os.close(parent)
-    first, second, rest = shown.decode().split("\r\n")
+    first, why, second, *why_second, rest = shown.decode().split("\r\n")
     assert rest == ""
     assert "\x1b[32m" in first
     assert "\x1b[31m" in second
     assert "…" in first
+    assert "allow by bash(echo *) (settings), 12.5 ms, sandbox landlock, ann/Cursor" in why
+    rows = [re.sub(r"\x1b\[\d*m", "", row) for row in why_second]
+    assert all(row.startswith("    ") and len(row) <= 80 for row in rows)
+    told = "".join(row.removeprefix("    ") for row in rows)
+    assert "".join(f"ask by {rule} (settings)".split()) in "".join(told.split())

@@ -1,0 +1,77 @@
+"""How the command that runs is typed, for texts that tell somebody to run it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from server.settings import Settings
+
+__all__ = ["invocation", "invocation_elsewhere"]
+
+NAME = "toolcrib"
+
+
+def invocation() -> str:
+    """Returns what runs this command again when it is typed here: its name, or else its path."""
+    running = _running()
+    found = shutil.which(NAME)
+    if found and not _has_path_of_uv() and _is_same(Path(found), running):
+        return NAME
+    return shlex.quote(_shortest(running))
+
+
+def invocation_elsewhere(settings: Settings) -> str:
+    """Returns what runs this command on the same data from any terminal.
+
+    Args:
+        settings: Those of this process, whose flags and environment the terminal has not.
+    """
+    from server.settings import DEFAULT_SOURCE  # noqa: PLC0415  # `--help` does not wait for it
+    from server.settings.sources import usual_file  # noqa: PLC0415  # the same
+
+    variables = {}
+    if settings.config_file not in {None, usual_file()}:
+        variables["TOOLCRIB_CONFIG"] = settings.config_file
+    if settings.source_of("data_dir") not in {DEFAULT_SOURCE, str(settings.config_file)}:
+        variables["TOOLCRIB_DATA_DIR"] = settings.data_dir
+    given = [f"{name}={shlex.quote(str(value))}" for name, value in variables.items()]
+    command = invocation()
+    if command != NAME:
+        command = shlex.quote(str(_running()))
+    return " ".join([*given, command])
+
+
+def _running() -> Path:
+    given = Path(sys.argv[0])
+    if given.name == NAME and given.is_file():
+        return given.absolute()
+    from server.clients.locations import command_path  # noqa: PLC0415  # not where the command itself runs
+
+    return command_path()
+
+
+def _has_path_of_uv() -> bool:
+    """Whether `uv run` has put its environment on the PATH, for this process alone."""
+    return "UV_RUN_RECURSION_DEPTH" in os.environ
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _shortest(path: Path) -> str:
+    """A path as it is typed in the working directory, with a slash, which keeps it off the PATH."""
+    try:
+        below = path.relative_to(Path.cwd())
+    except (OSError, ValueError):  # the directory is gone, or the path leads elsewhere
+        return str(path)
+    return str(below) if len(below.parts) > 1 else f"./{below}"
