@@ -183,13 +183,18 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
         connection.row_factory = sqlite3.Row
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
-        connection.execute("PRAGMA foreign_keys = ON")
-        # FAST would leave what stood on pages that fell free as a whole. In a library of 64 MB a
-        # deletion takes 1 ms either way, 600 at once 0.19 s instead of 0.13 s. See storage/erasure.
-        connection.execute("PRAGMA secure_delete = ON")
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
+            connection.execute("PRAGMA foreign_keys = ON")
+            # FAST would leave what stood on pages that fell free as a whole. In a library of 64 MB
+            # a deletion takes 1 ms either way, 600 at once 0.19 s instead of 0.13 s. See
+            # storage/erasure.
+            connection.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager

@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from server.clients.locations import command_path
+
+# The first example of a run may wait for imports, on a busy machine for more than the 200 ms of
+# Hypothesis. All else stays as its own profile has it, which differs in CI.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 HELLO = {
     "protocolVersion": "2025-11-25",

@@ -194,10 +194,11 @@ def read_segment(
     import numpy as np  # noqa: PLC0415  # imported on first use
 
     rows = connection.execute(
-        "SELECT terms, sizes, places, counts FROM lexical_blocks WHERE segment_seq = ?1"
+        "SELECT terms, sizes, places, counts FROM lexical_blocks WHERE segment_seq = :segment"
         " AND first_term >= coalesce((SELECT max(first_term) FROM lexical_blocks"
-        " WHERE segment_seq = ?1 AND first_term <= ?2), ?2) AND first_term <= ?3",
-        (segment_seq, lowest, highest),
+        " WHERE segment_seq = :segment AND first_term <= :lowest), :lowest)"
+        " AND first_term <= :highest",
+        {"segment": segment_seq, "lowest": lowest, "highest": highest},
     ).fetchall()
     terms, sizes, places, counts = (
         (b"".join(blobs) for blobs in zip(*rows, strict=True)) if rows else (b"",) * 4

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -110,8 +111,11 @@ def test_a_database_damaged_in_the_middle_is_said_to_be(database: Database) -> N
     with database.path.open("r+b") as file:
         file.seek(4096)
         file.write(os.urandom(database.path.stat().st_size - 4096))
-    with pytest.raises(StorageUnavailableError, match="malformed") as error:
-        _count(Database(database.path))
+    with (
+        pytest.raises(StorageUnavailableError, match="malformed") as error,
+        closing(Database(database.path)) as damaged,
+    ):
+        _count(damaged)
     assert "damaged" in _advice(error)
 
 

@@ -87,7 +87,8 @@ async def test_an_error_is_told_with_its_line_and_without_our_own(
 
 async def test_a_traceback_shows_the_lines_of_the_code(crib: Any) -> None:
     found = await crib.call("execute_python_code", code="def f():\n    1 / 0  # here\n\nf()")
-    lines = [line.strip() for line in found["stderr"].splitlines()]
+    shown = (line.strip() for line in found["stderr"].splitlines())
+    lines = [line for line in shown if line.strip("~^")]  # which Python 3.13 puts under more lines
     assert lines[:5] == [
         "Traceback (most recent call last):",
         'File "<code>", line 4, in <module>',

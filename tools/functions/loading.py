@@ -111,10 +111,11 @@ def _spec(
 
 def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
     definition = inspect.unwrap(function)
-    if (
-        not getattr(definition, "__annotations__", None)
-        and inspect.signature(definition).parameters
-    ):
+    try:
+        annotations = getattr(definition, "__annotations__", None)
+    except NameError:  # Python 3.14 looks names up only here; the conversion tells which is missing
+        return
+    if not annotations and inspect.signature(definition).parameters:
         raise ToolDefinitionError(
             f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
             "name with an underscore."

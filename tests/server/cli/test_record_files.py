@@ -45,7 +45,7 @@ def test_fields_that_no_record_has_are_left_out(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b"", "is not JSON: Expecting value (line 1, column 1)."),
-        (b'{"tool_id": "a",\n}', "is not JSON: Expecting property name"),
+        (b'{"tool_id":\n3 4}', "is not JSON: Expecting ',' delimiter (line 2, column 3)."),
         (b"\xff\xfe{}", "is not UTF-8 (byte 0)."),
         (b"[" * 200_000, "is nested too deeply."),
         (b"1" * 5_000, "Exceeds the limit"),

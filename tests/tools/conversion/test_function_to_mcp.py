@@ -103,9 +103,9 @@ def test_a_name_outside_the_rule_is_refused(name: str) -> None:
 
 def test_a_text_that_no_client_could_be_sent_is_refused() -> None:
     def shout(text: str) -> str:
-        "Shouts \ud800 loud."
         return text.upper()
 
+    shout.__doc__ = "Shouts \ud800 loud."  # in the source Python 3.13 refuses it
     with pytest.raises(ToolDefinitionError, match=r"'shout'.*ud800"):
         FunctionToMCP.convert(shout)
     assert FunctionToMCP.convert(shout, description="Shouts.").description == "Shouts."

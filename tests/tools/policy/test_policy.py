@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tools.core.spec import ToolSpec
 from tools.policy.policy import Policy
 from tools.policy.profiles import PROFILES
+from tools.policy.shell.shell_command import ShellCommand
+from tools.policy.shell.words import line_rule
 from tools.policy.verdict import Decision, Verdict
 
 Judge = Callable[..., Decision]
@@ -204,8 +206,33 @@ QUOTED = st.one_of(
 COMMANDS = st.lists(QUOTED, max_size=4).map(lambda words: " ".join(["git", *words]))
 
 
+def grants_of_each(line: str) -> set[str]:
+    plain = ShellCommand.parse(line).plain
+    assert plain is not None
+    return {f"bash({line_rule([words], ())})" for words in plain.commands}
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("git", Verdict.ALLOW),
+        ("git && git", Verdict.ALLOW),
+        ("git | git; git", Verdict.ALLOW),
+        ("git && git status", Verdict.ASK),
+        ("git && ls", Verdict.ASK),
+    ],
+)
+def test_a_grant_for_a_command_allows_lines_of_that_command_alone(
+    line: str, verdict: Verdict, crib: Crib
+) -> None:
+    grants = (Policy().grant_for(crib["bash"], {"command": "git"}),)
+    assert Policy().judge(crib["bash"], {"command": line}, grants=grants).verdict is verdict
+
+
 @settings(max_examples=200, deadline=None)
 @given(command=COMMANDS, other=COMMANDS)
+@example(command="git", other="git && git")
+@example(command="git && git", other="git")
 def test_a_grant_allows_its_command_again_and_no_other(
     command: str, other: str, crib: Crib
 ) -> None:
@@ -216,7 +243,8 @@ def test_a_grant_allows_its_command_again_and_no_other(
     grants = (grant,)
     assert policy.judge(crib["bash"], {"command": command}, grants=grants).verdict == "allow"
     if policy.judge(crib["bash"], {"command": other}, grants=grants).verdict == "allow":
-        assert policy.grant_for(crib["bash"], {"command": other}) == grant
+        itself = policy.grant_for(crib["bash"], {"command": other}) == grant
+        assert itself or grants_of_each(other) == {grant}
 
 
 @given(path=st.text(max_size=12), other=st.text(max_size=12))

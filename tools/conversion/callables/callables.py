@@ -39,8 +39,6 @@ UNCALLABLE_CODE = {
     "take it from an instance",
 }
 """The same for functions that Python's own decorators make, by the names of their code."""
-DISPATCHING = "singledispatchmethod.__get__.<locals>._method"
-"""The code of a method that looks at the type of its first argument."""
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,9 +92,20 @@ def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
     """
     if inspect.isfunction(getattr(function, "dispatch", None)):
         return function.__wrapped__
-    if _made_by(function) != DISPATCHING:
-        return None
-    return MethodType(function.__wrapped__, inspect.getclosurevars(function).nonlocals["obj"])
+    receiver = _dispatch_receiver(function)
+    return None if receiver is NOTHING else MethodType(function.__wrapped__, receiver)
+
+
+def _dispatch_receiver(function: Any) -> Any:  # noqa: ANN401  # any callable
+    """What a `singledispatchmethod` is bound to, None where it was taken from its class.
+
+    NOTHING for any other callable.
+    """
+    if _made_by(function) == "singledispatchmethod.__get__.<locals>._method":
+        return inspect.getclosurevars(function).nonlocals["obj"]
+    if type(function) is getattr(functools, "_singledispatchmethod_get", None):  # Python 3.14
+        return vars(function)["_obj"]
+    return NOTHING
 
 
 def _of_partial(function: functools.partial[Any]) -> inspect.Signature:
@@ -220,9 +229,8 @@ def _made_by(function: Any) -> str:  # noqa: ANN401  # any callable
 def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
     called = underlying(function)
     inner = inspect.unwrap(called)
-    bound = isinstance(called, MethodType)
-    if _made_by(called) == DISPATCHING:
-        bound = inspect.getclosurevars(called).nonlocals["obj"] is not None
+    receiver = _dispatch_receiver(called)
+    bound = isinstance(called, MethodType) or (receiver is not None and receiver is not NOTHING)
     if isinstance(function, functools.partial):
         bound = bound or bool(function.args)
     if not bound and (hasattr(inner, "__objclass__") or _wants_its_object(inner, called)):

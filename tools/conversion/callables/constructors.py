@@ -106,7 +106,7 @@ def _parameters(
     elif _makes_own_init(cls):
         yield from _of_dataclass(cls)
     elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        yield from _hinted(inspect.signature(cls.__new__), resolve_class(cls))
+        yield from _hinted(resolve_class(cls), cls.__new__)
     else:
         yield from _of_plain(cls, signature)
 
@@ -137,7 +137,7 @@ def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a
         for field in dataclasses.fields(cls)
         if field.default_factory is not dataclasses.MISSING
     }
-    for each in _hinted(inspect.signature(cls.__init__), resolve_class(cls)):
+    for each in _hinted(resolve_class(cls), cls.__init__):
         hint = each.annotation
         if isinstance(hint, dataclasses.InitVar):
             hint = hint.type
@@ -145,9 +145,12 @@ def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a
         yield each.replace(annotation=hint, default=default)
 
 
-def _hinted(signature: inspect.Signature, hints: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
-    """All parameters but the first, with their types from elsewhere."""
-    for each in list(signature.parameters.values())[1:]:
+def _hinted(hints: Mapping[str, Any], maker: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """All parameters but the first, with their types from elsewhere.
+
+    Python 3.14 may look names up for the signature; the hints, read first, say which is missing.
+    """
+    for each in list(inspect.signature(maker).parameters.values())[1:]:
         yield each.replace(annotation=hints.get(each.name, each.annotation))
 
 

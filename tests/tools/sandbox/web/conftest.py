@@ -239,12 +239,30 @@ def _certificate(names: tuple[str, ...], by: Authority | None, days: int) -> tup
         .not_valid_before(now - timedelta(days=10))
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=by is None, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_usage(signs=by is None), critical=True)
     )
     if by:
-        builder = builder.add_extension(
-            x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False
-        )
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(by.key.public_key())
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        builder = builder.add_extension(issuer, critical=False)
+        builder = builder.add_extension(alternatives, critical=False)
     return builder.sign(by.key if by else key, hashes.SHA256()), key
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    """What a key may do; without it and the identifiers Python 3.13 trusts no certificate."""
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _alternative(name: str) -> Any:
