@@ -1,105 +1,26 @@
-"""The command `toolcrib`: each subcommand is a module of its own, imported when it is used."""
+"""The command `toolcrib`."""
 
 from __future__ import annotations
 
-import importlib
 import io
-import keyword
+import os
 import sys
-from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+from server.cli.uncollected import uncollected
+from server.opening import begin
+from server.transport.signals import killed_by_interrupts
 
-__all__ = ["app", "main"]
-
-COMMANDS = (
-    "serve",
-    "demo",
-    "call",
-    "tools",
-    "convert",
-    "import",
-    "watch",
-    "query",
-    "index",
-    "search",
-    "delete",
-    "servers",
-    "approvals",
-    "policy",
-    "log",
-    "export",
-    "backup",
-    "restore",
-    "rebuild",
-    "doctor",
-    "config",
-)
-"""In the order of the help; each is a function of that name in `server.cli.NAME`, with an
-underscore behind a word of Python."""
-
-ALIASES = {"add": "import"}
-"""Other names of commands, which the help does not list."""
-
-
-class _Commands(Mapping[str, Any]):
-    """The commands by name, each imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  # typer's command type is private
-        name = ALIASES.get(name, name)
-        if name not in COMMANDS:
-            raise KeyError(name)
-        function = f"{name}_" if keyword.iskeyword(name) else name
-        module = importlib.import_module(f"server.cli.{function}")
-        single = typer.Typer(add_completion=False)
-        single.command(name)(getattr(module, function))
-        return typer.main.get_command(single)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-class _Group(TyperGroup):
-    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # typer's, passed on
-        super().__init__(**attributes)
-        self.commands = _Commands()  # type: ignore[assignment]  # only ever read
-
-
-app = typer.Typer(
-    cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"toolcrib {version('toolcrib')}")
-        raise typer.Exit
-
-
-@app.callback()
-def toolcrib(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """The tool crib for AI agents: tools and context over the Model Context Protocol."""
+__all__ = ["main"]
 
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
-    from server.cli.terminal.errors import reported  # noqa: PLC0415  # `--help` and `--version` need none
-
+    with uncollected(), killed_by_interrupts():
+        opening = begin(sys.argv[1:], os.environ)  # before anything that takes long is imported
+        from server.cli.commands import app  # noqa: PLC0415  # the same
+        from server.cli.terminal.errors import reported  # noqa: PLC0415  # the same
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed
             stream.reconfigure(errors="backslashreplace")  # what the terminal cannot show
     with reported():
-        app()
+        app(obj=opening)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -14,6 +11,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.uncollected import uncollected
 
 __all__ = ["Transport", "serve"]
 
@@ -27,6 +25,7 @@ class Transport(StrEnum):
 
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
+    context: typer.Context,
     transport: Annotated[
         Transport, typer.Option(help="stdio for one client, sse or http for any number.")
     ] = Transport.STDIO,
@@ -43,7 +42,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Serve tools and context to MCP clients."""
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
-    with _uncollected():
+    with uncollected():
         from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
         from server.settings.sources import load  # noqa: PLC0415  # the same
@@ -62,23 +61,9 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
         app = build(settings)
     match transport:
         case Transport.STDIO:
-            run = partial(transports.serve_stdio, app.server, app.running())
+            run = partial(transports.serve_stdio, app.server, app.running(), context.obj)
         case Transport.SSE:
             run = partial(transports.serve_sse, app.server, settings.http, app.running())
         case Transport.HTTP:
             run = partial(transports.serve_http, app.server, settings.http, app.running())
     anyio.run(run)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Looks for no garbage among what is imported and built, now or later: all of it stays.
-
-    It is an eighth of the start's CPU time; `python -m benchmarks.startup` measures the whole.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
