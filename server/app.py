@@ -24,6 +24,7 @@ from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
+from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.safety import (
     endpoint_client,
     let_through,
@@ -61,16 +62,6 @@ if TYPE_CHECKING:
     from tools.retrieval.learning import Learning
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
-
-INSTRUCTIONS = (
-    "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
-    " you do not know something about the user, their files or their work, ask `query`. Keep what"
-    " is worth finding again with `remember`, `add_event` or `add_document`. For what no listed"
-    " tool does, ask `search_tools`; `describe_tool` shows all that one takes. Files and programs"
-    " are beneath one root directory. Some calls ask the user first. A failed call says what was"
-    " wrong and what to do."
-)
-"""The first 512 characters are what every client shows to its model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +222,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     server = build_server(
         registry,
         manager,
-        name="toolcrib",
+        name=NAME,
         version=version("toolcrib"),
         instructions=INSTRUCTIONS,
         identity=identity,

@@ -32,11 +32,11 @@ def invocation_elsewhere(settings: Settings) -> str:
     Args:
         settings: Those of this process, whose flags and environment the terminal has not.
     """
-    from server.settings import DEFAULT_SOURCE  # noqa: PLC0415  # `--help` does not wait for it
-    from server.settings.sources import usual_file  # noqa: PLC0415  # the same
+    from server.settings.settings import DEFAULT_SOURCE  # noqa: PLC0415  # `--help` does not wait for it
+    from server.settings_path import usual_path  # noqa: PLC0415  # the same
 
     variables = {}
-    if settings.config_file not in {None, usual_file()}:
+    if settings.config_file not in {None, usual_path()}:
         variables["TOOLCRIB_CONFIG"] = settings.config_file
     if settings.source_of("data_dir") not in {DEFAULT_SOURCE, str(settings.config_file)}:
         variables["TOOLCRIB_DATA_DIR"] = settings.data_dir

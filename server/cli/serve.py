@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from itertools import chain
@@ -16,6 +13,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.uncollected import uncollected
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -32,6 +30,7 @@ class Transport(StrEnum):
 
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
+    context: typer.Context,
     transport: Annotated[
         Transport, typer.Option(help="stdio for one client, sse or http for any number.")
     ] = Transport.STDIO,
@@ -48,7 +47,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Serve tools and context to MCP clients."""
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
-    with _uncollected():
+    with uncollected():
         from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
         from server.app import build  # noqa: PLC0415  # the same
         from server.cli.invocation import invocation_elsewhere  # noqa: PLC0415  # the same
@@ -70,7 +69,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
                 _tell_person(settings, config)
-            run = partial(transports.serve_stdio, app.server, app.running())
+            run = partial(transports.serve_stdio, app.server, app.running(), context.obj)
         case Transport.SSE:
             run = partial(transports.serve_sse, app.server, settings.http, app.running())
         case Transport.HTTP:
@@ -114,17 +113,3 @@ def _arguments(settings: Settings, config: Path | None) -> list[str]:
 def _flagged(settings: Settings) -> tuple[Path, ...]:
     is_flag = settings.source_of("functions.paths") == "--functions"
     return settings.functions.paths if is_flag else ()
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Looks for no garbage among what is imported and built, now or later: all of it stays.
-
-    It is an eighth of the start's CPU time; `python -m benchmarks.startup` measures the whole.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-import platformdirs
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from server.settings.settings import Settings, SettingsError
+from server.settings_path import CONFIG_VARIABLE, settings_path
 
-__all__ = ["SettingRow", "explain", "load", "usual_file"]
+__all__ = ["SettingRow", "explain", "load"]
 
 _PREFIX = "TOOLCRIB_"
-_CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 _FIELDS = dict(Settings.fields())
 _TABLES: dict[str, type[BaseModel]] = {
     key: get_args(field.annotation)[1]
@@ -76,7 +75,7 @@ def load(
         SettingsError: If a source cannot be read, or a key or a value in it is wrong.
     """
     environ = os.environ if environ is None else environ
-    path, namer = _find_file(config_file, environ)
+    path, namer = settings_path(config_file, environ)
     given = {
         **_from_file(path, namer),
         **_from_environment(environ),
@@ -99,12 +98,6 @@ def explain(settings: Settings) -> list[SettingRow]:
     ]
 
 
-def usual_file() -> Path:
-    """The settings file that is read where nothing names another."""
-    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
-    return Path(directory, "config.toml").absolute()
-
-
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     """Another server without what looks like a secret in its arguments and its url."""
     from tools.core.audit.redact import REDACTED, redacted_text  # noqa: PLC0415  # imported on first use
@@ -118,15 +111,6 @@ def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
         for option, word in zip(("", *args), args, strict=False)
     ]
     return {**server, "args": told, "url": shown(server["url"])}
-
-
-def _find_file(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """The settings file, and what named it; nothing did when it is the usual one."""
-    if config_file is not None:
-        return config_file.absolute(), "--config"
-    if environ.get(_CONFIG_VARIABLE):
-        return Path(environ[_CONFIG_VARIABLE]).absolute(), _CONFIG_VARIABLE
-    return usual_file(), ""
 
 
 def _from_file(path: Path, namer: str) -> dict[str, _Given]:
@@ -168,7 +152,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
         name: value
         for name, value in environ.items()
         # An empty variable is how shells and clients write one that is not set.
-        if name.startswith(_PREFIX) and name != _CONFIG_VARIABLE and value
+        if name.startswith(_PREFIX) and name != CONFIG_VARIABLE and value
     }
     unknown = [
         f"Unknown environment variable {name}. {_advice(_as_key(name), _VARIABLES)}"

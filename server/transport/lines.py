@@ -29,7 +29,10 @@ _TOKEN = re.compile(
 
 
 def messages(
-    source: AsyncIterable[bytes], write: Callable[[bytes], Awaitable[None]]
+    source: AsyncIterable[bytes],
+    write: Callable[[bytes], Awaitable[None]],
+    *,
+    answered: str | int | None = None,
 ) -> tuple[Incoming, Outgoing]:
     """The messages of one client, in and out, until `source` ends and every request is answered.
 
@@ -39,6 +42,8 @@ def messages(
     Args:
         source: Lines from the client.
         write: Writes to the client.
+        answered: Id of the first request, if it has its answer already: the one that is made for it
+            is dropped.
     """
     pending = PendingRequests()
 
@@ -57,11 +62,22 @@ def messages(
             await pending.wait_for_none()
 
     async def say(item: SessionMessage) -> None:
+        nonlocal answered
+        if answered is not None and _id_answered(item.message) == answered:
+            answered = None
+            pending.sent(item.message)
+            return
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         await write(text.encode() + b"\n")
         pending.sent(item.message)
 
     return Incoming(heard()), Outgoing(say)
+
+
+def _id_answered(message: types.JSONRPCMessage) -> str | int | None:
+    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+        return message.id
+    return None
 
 
 def _refusal(line: str, error: ValidationError) -> types.JSONRPCError:

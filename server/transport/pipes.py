@@ -20,16 +20,20 @@ PIECE = 65_536
 """Bytes that are read or written at once, as many as a pipe holds."""
 
 
-async def lines_of(descriptor: int, most: int = sys.maxsize) -> AsyncIterator[bytes]:
+async def lines_of(
+    descriptor: int, most: int = sys.maxsize, *, before: bytes = b""
+) -> AsyncIterator[bytes]:
     """The lines that come in until everybody has closed the other end.
 
     Args:
         descriptor: A pipe, a socket, a terminal, or a file.
         most: Bytes of a line; of one that has more, one byte more is given at once, and no further.
+        before: What was read of it already.
     """
     pieces: list[bytes] = []
     left = most + 1
-    while data := await _read(descriptor):
+    while data := before or await _read(descriptor):
+        before = b""
         *ended, last = data.split(b"\n")
         for number, piece in enumerate(ended):
             if number:  # of many that come at once each lets others go on

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["stopped_by_signals"]
+__all__ = ["killed_by_interrupts", "stopped_by_signals"]
+
+
+@contextmanager
+def killed_by_interrupts() -> Iterator[None]:
+    """Lets SIGINT end the process at once, without a traceback; one that is ignored stays so."""
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 @contextmanager

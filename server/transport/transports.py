@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from server.opening.opening import Heard, Opening
 from server.settings.http import HttpSettings
 from server.transport.auth import BearerTokens, callers_of
 from server.transport.authority import SoundAuthority
@@ -45,19 +46,26 @@ DRAIN_SECONDS = 2
 _logger = logging.getLogger("toolcrib")
 
 
-async def serve_stdio(server: Server[Any], running: AbstractAsyncContextManager[Any]) -> None:
+async def serve_stdio(
+    server: Server[Any],
+    running: AbstractAsyncContextManager[Any],
+    opening: Opening | None = None,
+) -> None:
     """Serves one client over stdin and stdout until it closes them or a signal comes.
 
     Args:
         server: What answers.
         running: Entered around all of it.
+        opening: What has listened to the client until now; None if nothing has.
 
     Raises:
         SettingsError: If the process was started without stdin and stdout.
     """
+    heard = Heard() if opening is None else opening.end()
     source, sink = take_streams()
     outlet = Outlet(sink)
-    reader, writer = messages(lines_of(source), outlet.write)
+    lines = lines_of(source, before=heard.data)
+    reader, writer = messages(lines, outlet.write, answered=heard.answered)
     serving = anyio.CancelScope()
     stop = partial(asyncio.get_running_loop().call_soon_threadsafe, serving.cancel)
     async with running:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from server.cli import COMMANDS, app, main
+from server.cli import main
+from server.cli.commands import COMMANDS, app
 from server.settings import Settings
 
 RUNNER = CliRunner()
@@ -131,7 +132,7 @@ def test_the_help_names_every_command() -> None:
 def test_the_help_loads_nothing_heavy() -> None:
     program = (
         "import sys\n"
-        "from server.cli import app\n"
+        "from server.cli.commands import app\n"
         "app(['--help'], standalone_mode=False)\n"
         "heavy = {'mcp', 'uvicorn', 'chromadb', 'numpy', 'onnxruntime'} & set(sys.modules)\n"
         "sys.exit(' '.join(heavy) or None)\n"

@@ -1,0 +1,90 @@
+"""The commands of `toolcrib`: each is a module of its own, imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["COMMANDS", "app"]
+
+COMMANDS = {
+    "serve": "serve",
+    "demo": "demo",
+    "call": "call",
+    "tools": "tools",
+    "convert": "convert",
+    "import": "data.import_",
+    "watch": "data.watch",
+    "query": "query",
+    "index": "index",
+    "search": "search",
+    "delete": "data.delete",
+    "servers": "gateway.servers",
+    "approvals": "safety.approvals",
+    "policy": "safety.policy",
+    "log": "safety.log",
+    "export": "data.export",
+    "backup": "data.backup",
+    "restore": "data.restore",
+    "rebuild": "data.rebuild",
+    "doctor": "checks.doctor",
+    "config": "config",
+}
+"""In the order of the help: where each is below `server.cli`, in a function of that name."""
+
+ALIASES = {"add": "import"}
+"""Other names of commands, which the help does not list."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  # typer's command type is private
+        name = ALIASES.get(name, name)
+        if name not in COMMANDS:
+            raise KeyError(name)
+        place = COMMANDS[name]
+        module = importlib.import_module(f"server.cli.{place}")
+        single = typer.Typer(add_completion=False)
+        single.command(name)(getattr(module, place.rpartition(".")[2]))
+        return typer.main.get_command(single)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # typer's, passed on
+        super().__init__(**attributes)
+        self.commands = _Commands()  # type: ignore[assignment]  # only ever read
+
+
+app = typer.Typer(
+    cls=_Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolcrib {version('toolcrib')}")
+        raise typer.Exit
+
+
+@app.callback()
+def toolcrib(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """The tool crib for AI agents: tools and context over the Model Context Protocol."""

@@ -1,0 +1,175 @@
+"""The first reply to a client, made without the SDK, whose import is most of a start.
+
+It is what the SDK's server would say, or nothing where that is not certain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["INSTRUCTIONS", "NAME", "FirstReply", "reply_to"]
+
+NAME = "toolcrib"
+INSTRUCTIONS = (
+    "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"
+    " you do not know something about the user, their files or their work, ask `query`. Keep what"
+    " is worth finding again with `remember`, `add_event` or `add_document`. For what no listed"
+    " tool does, ask `search_tools`; `describe_tool` shows all that one takes. Files and programs"
+    " are beneath one root directory. Some calls ask the user first. A failed call says what was"
+    " wrong and what to do."
+)
+"""The first 512 characters are what every client shows to its model."""
+
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Revisions of the protocol that begin with `initialize`, oldest first."""
+
+MODERN = "2026-07-28"
+LARGEST_ID = 2**53
+
+_DISCOVERED = {
+    "supportedVersions": [MODERN],
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+_INFO = {"name", "title", "version", "description", "websiteUrl"}
+_PARTS = {"elicitation": {"form", "url"}, "sampling": {"context", "tools"}}
+_OPEN = {"experimental", "extensions"}
+"""Capabilities whose parts are named by whoever defines them."""
+
+
+class FirstReply(NamedTuple):
+    """An answer that was worked out ahead of the server.
+
+    Attributes:
+        request: Id of the request.
+        line: The answer as it is sent.
+    """
+
+    request: str | int
+    line: bytes
+
+
+def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply | None:
+    """The answer to the first line of a client; None where only the server can give it.
+
+    Args:
+        line: What came in.
+        version: Version of the server.
+        changing: Which of its lists change while it runs: of tools, prompts and resources.
+    """
+    match _decoded(line):
+        case {"jsonrpc": "2.0", "id": request, "method": method, "params": params, **rest}:
+            about = None if rest else _about(method, params, {"name": NAME, "version": version})
+            if about is not None and _is_id(request):
+                said = {"capabilities": _capabilities(changing), "instructions": INSTRUCTIONS}
+                answer = {"jsonrpc": "2.0", "id": request, "result": {**said, **about}}
+                return FirstReply(request, json.dumps(answer).encode() + b"\n")
+    return None
+
+
+def _about(method: object, params: object, this: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """What the answer to this method alone has; None if the request is not surely valid."""
+    if method == "server/discover" and _is_modern(params):
+        return {**_DISCOVERED, "_meta": {"io.modelcontextprotocol/serverInfo": this}}
+    wanted = _wanted_version(params) if method == "initialize" else None
+    if wanted is None:
+        return None
+    chosen = wanted if wanted in HANDSHAKES else HANDSHAKES[-1]
+    return {"protocolVersion": chosen, "serverInfo": this}
+
+
+def _decoded(line: bytes) -> object:
+    if b"\\ud" in line.lower():  # perhaps half of a surrogate pair, which the server refuses
+        return None
+    try:
+        return json.loads(line.decode(), object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which nothing is said twice.
+
+    Raises:
+        ValueError: If something is.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands in it twice")
+    return found
+
+
+def _wanted_version(params: object) -> str | None:
+    """The protocol version of a handshake; None where it is not one that is surely valid."""
+    match params:
+        case {
+            "protocolVersion": str(wanted),
+            "capabilities": offered,
+            "clientInfo": client,
+            **rest,
+        } if not rest and _are_capabilities(offered) and _is_client(client):
+            return wanted
+    return None
+
+
+def _is_modern(params: object) -> bool:
+    """Whether a request has the envelope of the modern protocol, surely valid, and no more."""
+    match params:
+        case {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientInfo": client,
+                "io.modelcontextprotocol/clientCapabilities": offered,
+                **more,
+            },
+            **rest,
+        }:
+            plain = not more and not rest and version == MODERN
+            return plain and _are_capabilities(offered) and _is_client(client)
+    return False
+
+
+def _is_id(request: object) -> bool:
+    # To isinstance a truth value is a number; beyond the largest one JSON's are rounded by some.
+    return isinstance(request, str) or (type(request) is int and abs(request) < LARGEST_ID)
+
+
+def _is_client(said: object) -> bool:
+    return (
+        isinstance(said, dict)
+        and {"name", "version"} <= said.keys() <= _INFO
+        and all(isinstance(text, str) for text in said.values())
+    )
+
+
+def _are_capabilities(offered: object) -> bool:
+    return isinstance(offered, dict) and all(_is_capability(*each) for each in offered.items())
+
+
+def _is_capability(name: str, parts: object) -> bool:
+    if not isinstance(parts, dict):
+        return False
+    if name == "roots":
+        return all(part == "listChanged" and isinstance(parts[part], bool) for part in parts)
+    is_known = name in _OPEN or (name in _PARTS and parts.keys() <= _PARTS[name])
+    return is_known and all(map(_is_flat, parts.values()))
+
+
+def _is_flat(value: object) -> bool:
+    """Whether a value is an object of texts, truth values and lists of texts."""
+    return isinstance(value, dict) and all(
+        isinstance(each, str | bool)
+        or (isinstance(each, list) and all(isinstance(item, str) for item in each))
+        for each in value.values()
+    )
+
+
+def _capabilities(changing: Collection[str]) -> dict[str, Any]:
+    lists: dict[str, dict[str, bool]] = {
+        kind: {"listChanged": kind in changing} for kind in ("prompts", "resources", "tools")
+    }
+    lists["resources"]["subscribe"] = bool(changing)
+    return {"completions": {}, "logging": {}, **lists}

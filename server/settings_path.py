@@ -1,0 +1,32 @@
+"""Where the settings file is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+__all__ = ["CONFIG_VARIABLE", "settings_path", "usual_path"]
+
+CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
+
+
+def usual_path() -> Path:
+    """Returns where the settings file is where nothing names another one."""
+    directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
+    return Path(directory, "config.toml").absolute()
+
+
+def settings_path(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
+    """The settings file, and what named it; nothing did when it is the usual one.
+
+    Args:
+        config_file: The file that `--config` names.
+        environ: The environment.
+    """
+    if config_file is not None:
+        return config_file.absolute(), "--config"
+    if environ.get(CONFIG_VARIABLE):
+        return Path(environ[CONFIG_VARIABLE]).absolute(), CONFIG_VARIABLE
+    return usual_path(), ""
