@@ -130,6 +130,7 @@ def test_processes_that_are_killed_lose_nothing_acknowledged(
     assert did["there"] > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2, 14))
 def test_processes_that_are_killed_many_times_lose_nothing_acknowledged(
     seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]

@@ -13,7 +13,7 @@ import pytest
 
 from tools.core.context import RequestContext
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mcp import Client
 
 from tools.core.context import RequestContext
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 ALLOWED = {"policy__allow": ("scope:system",)}
 

@@ -350,7 +350,7 @@ def test_a_kill_at_any_instant_of_an_ingest_loses_nothing_acknowledged(
     _kill_and_check(1, tmp_path, world, other_process)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2, 22))
 def test_many_kills_at_any_instant_lose_nothing_acknowledged(
     seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]

@@ -249,6 +249,8 @@ import fcntl, os, resource, sys
 from pathlib import Path
 from tools.core.errors import ToolError
 from tools.sandbox.files.sandbox import Sandbox
+
+pytestmark = pytest.mark.boundary
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

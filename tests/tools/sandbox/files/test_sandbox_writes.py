@@ -230,6 +230,8 @@ import resource, sys
 from pathlib import Path
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
+
+pytestmark = pytest.mark.boundary
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 sandbox = Sandbox(Path(sys.argv[1]))
 for path in ("file", "new/directory/file"):

@@ -19,7 +19,10 @@ from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.web.guard import AddressGuard
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
+    pytest.mark.boundary,
+]
 
 SECRET = "the-secret-canary"  # noqa: S105  # nothing but a mark
 IS_ROOT = os.geteuid() == 0

@@ -338,6 +338,8 @@ from tools.sandbox.search.scope import Scope
 from tools.sandbox.search.search import FileSearch
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 async def main():
     search = FileSearch(None)
     await search.grep(Sandbox(Path({str(root)!r})), "x", Scope(), limit=1)
