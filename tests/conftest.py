@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from server.clients.locations import command_path
+
+# Each inherits what is set already: that of CI, where there is one. No test goes by the clock.
+settings.register_profile("brief", settings(max_examples=50, deadline=None))
+settings.register_profile("long", settings(max_examples=1000, deadline=None))
+settings.load_profile("brief")
 
 HELLO = {
     "protocolVersion": "2025-11-25",

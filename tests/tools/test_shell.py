@@ -117,6 +117,7 @@ SPAWNS = {
     "subreaper's child": "bash -c 'sleep {m} & setsid sleep {m} & exec sleep {m}' &",
 }
 BY_SPAWN = pytest.mark.parametrize("spawn", SPAWNS.values(), ids=SPAWNS)
+BY_HARD_SPAWN = pytest.mark.parametrize("spawn", [SPAWNS["deaf"], SPAWNS["subreaper's child"]])
 
 
 async def test_the_naive_way_waits_for_what_holds_the_pipe_and_leaves_it_behind(
@@ -142,8 +143,7 @@ async def test_what_a_command_leaves_running_ends_with_it_and_holds_up_nothing(
     assert not survivors(marker)
 
 
-@pytest.mark.slow
-@BY_SPAWN
+@BY_HARD_SPAWN
 async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str) -> None:
     with anyio.fail_after(20):
         found = await crib.call(
@@ -155,8 +155,7 @@ async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str)
     assert not survivors(marker)
 
 
-@pytest.mark.slow
-@BY_SPAWN
+@BY_HARD_SPAWN
 async def test_nothing_outlives_a_cancelled_call(crib: Any, spawn: str, marker: str) -> None:
     app, started = crib.app, crib.root / "started"
     context = RequestContext(app.identity)

@@ -204,7 +204,6 @@ QUOTED = st.one_of(
 COMMANDS = st.lists(QUOTED, max_size=4).map(lambda words: " ".join(["git", *words]))
 
 
-@settings(max_examples=200, deadline=None)
 @given(command=COMMANDS, other=COMMANDS)
 def test_a_grant_allows_its_command_again_and_no_other(
     command: str, other: str, crib: Crib
@@ -277,11 +276,7 @@ URL_RULES = ("https://a.com/**", "GET https://*.a.com/x", "https://*/admin", "ht
 URLS = ("https://A.com/x", "https://b.a.com/x/y", "https://c.com/admin", "http://a.com", "http:x")
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it keeps nothing
 @given(data=st.data())
 def test_a_rule_among_many_means_what_it_means_alone(data: st.DataObject, judge: Judge) -> None:
     tool, parameter, rules, subjects = data.draw(

@@ -353,7 +353,7 @@ anyio.run(main)
     assert any(not is_running(worker) for _ in range(1_000_000))
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_directory_of_many_files_is_bounded(
     open_search: Callable[..., Any], root: Path, count: int
 ) -> None:

@@ -105,22 +105,12 @@ def search_while_swapping(searcher: Any, tries: int) -> tuple[int, int]:
     return done, inside
 
 
+@pytest.mark.parametrize("tries", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("swap", [*SWAPPERS, "move_out"])
 def test_no_search_escapes_while_links_are_swapped(
-    searcher: Any, home: Path, swap: str, swapping: Swapping
+    searcher: Any, home: Path, swap: str, tries: int, swapping: Swapping
 ) -> None:
     with swapping(home, swap):
-        done, inside = search_while_swapping(searcher, 2_000)
-    assert done >= 2_000
-    assert inside > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("swap", [*SWAPPERS, "move_out"])
-def test_no_search_of_a_hundred_thousand_tries_escapes(
-    searcher: Any, home: Path, swap: str, swapping: Swapping
-) -> None:
-    with swapping(home, swap):
-        done, inside = search_while_swapping(searcher, 100_000)
-    assert done >= 100_000
+        done, inside = search_while_swapping(searcher, tries)
+    assert done >= tries
     assert inside > 0
