@@ -86,7 +86,7 @@ def raw_server() -> type[RawServer]:
     return RawServer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")  # what a module shares may run in an event loop, too
 def anyio_backend() -> str:
     return "asyncio"
 
