@@ -105,7 +105,7 @@ def search_while_swapping(searcher: Any, tries: int) -> tuple[int, int]:
     return done, inside
 
 
-@pytest.mark.parametrize("tries", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tries", [1_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("swap", [*SWAPPERS, "move_out"])
 def test_no_search_escapes_while_links_are_swapped(
     searcher: Any, home: Path, swap: str, tries: int, swapping: Swapping
