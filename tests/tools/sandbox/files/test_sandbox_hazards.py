@@ -18,6 +18,8 @@ from tools.core.errors import InvalidArgumentsError, OutsideSandboxError, Permis
 from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES, Sandbox
 
+pytestmark = pytest.mark.boundary
+
 NOBODY = 65534
 
 
@@ -249,8 +251,6 @@ import fcntl, os, resource, sys
 from pathlib import Path
 from tools.core.errors import ToolError
 from tools.sandbox.files.sandbox import Sandbox
-
-pytestmark = pytest.mark.boundary
 if os.geteuid() == 0:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

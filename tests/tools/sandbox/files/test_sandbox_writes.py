@@ -27,6 +27,8 @@ from tools.core.errors import (
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 
 @pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
@@ -230,8 +232,6 @@ import resource, sys
 from pathlib import Path
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
-
-pytestmark = pytest.mark.boundary
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 sandbox = Sandbox(Path(sys.argv[1]))
 for path in ("file", "new/directory/file"):

@@ -28,6 +28,8 @@ from tools.sandbox.search.content import MAX_FILE_BYTES
 from tools.sandbox.search.scope import Scope
 from tools.sandbox.search.search import FileSearch
 
+pytestmark = pytest.mark.boundary
+
 ALL = Scope()
 CATASTROPHE = r"(a+)+$"
 
@@ -337,8 +339,6 @@ from pathlib import Path
 from tools.sandbox.search.scope import Scope
 from tools.sandbox.search.search import FileSearch
 from tools.sandbox.files.sandbox import Sandbox
-
-pytestmark = pytest.mark.boundary
 
 async def main():
     search = FileSearch(None)
