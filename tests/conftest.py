@@ -16,10 +16,10 @@ from hypothesis import settings
 
 from server.clients.locations import command_path
 
-# The first example of a run may wait for imports, on a busy machine for more than the 200 ms of
-# Hypothesis. All else stays as its own profile has it, which differs in CI.
-settings.register_profile("untimed", settings(), deadline=None)
-settings.load_profile("untimed")
+# Each inherits what is set already: that of CI, where there is one. No test goes by the clock.
+settings.register_profile("brief", settings(max_examples=50, deadline=None))
+settings.register_profile("long", settings(max_examples=1000, deadline=None))
+settings.load_profile("brief")
 
 HELLO = {
     "protocolVersion": "2025-11-25",
@@ -86,7 +86,7 @@ def raw_server() -> type[RawServer]:
     return RawServer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")  # what a module shares may run in an event loop, too
 def anyio_backend() -> str:
     return "asyncio"
 

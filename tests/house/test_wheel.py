@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 def contents(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names in a wheel that was built of this checkout."""
     directory = tmp_path_factory.mktemp("wheel")
-    build = ["wheel", str(ROOT), "--no-deps", "--quiet", "--wheel-dir", str(directory)]
-    subprocess.run([sys.executable, "-m", "pip", *build], check=True)
+    build = ["build", "--target", "wheel", "--directory", str(directory)]
+    subprocess.run([sys.executable, "-m", "hatchling", *build], cwd=ROOT, check=True)
     [wheel] = directory.glob("toolcrib-*.whl")
     return set(zipfile.ZipFile(wheel).namelist())
 

@@ -62,12 +62,9 @@ def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) ->
             server.terminate()
 
 
-def test_the_inspector_lists_portable_tools(inspect: Inspect) -> None:
+def test_the_inspector_lists_portable_tools_and_calls_one(inspect: Inspect) -> None:
     listed = inspect("--method", "tools/list", "--strict")
     assert {"query", "read_file"} <= {tool["name"] for tool in listed["tools"]}
-
-
-def test_the_inspector_calls_a_tool(inspect: Inspect) -> None:
     called = inspect(
         "--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "file_path=note.txt"
     )

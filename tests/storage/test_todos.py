@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.database import Database
@@ -88,7 +88,6 @@ def test_an_id_that_is_given_is_nobody_elses(database: Database) -> None:
     assert _ids(lists.replace("s", [Todo("1", "else"), Todo("", "a")])) == ["1", "2"]
 
 
-@settings(deadline=None, max_examples=60)
 @given(lists, lists)
 def test_the_same_list_twice_is_the_same_list(
     lasting: Database, first: list[Todo], second: list[Todo]

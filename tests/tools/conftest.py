@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -74,23 +75,31 @@ def _text(result: CallToolResult) -> str:
     return content.text
 
 
+@asynccontextmanager
+async def _opened(place: Path, mode: str = "2026-07-28", **flags: Any) -> AsyncIterator[Crib]:
+    (place / "root").mkdir(exist_ok=True)
+    named = {key.replace("__", "."): value for key, value in flags.items()}
+    places = {"data_dir": place / "data", "root": place / "root"}
+    app = build(load(places | named, environ={"TOOLCRIB_CONFIG": ""}))
+    async with (
+        app.running(),
+        Client(app.server, mode=mode, elicitation_callback=agree) as client,
+    ):
+        yield Crib(app, client, place / "root")
+
+
 @pytest.fixture
 def open_crib(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Crib]]:
     """Opens the product on a root and a data directory of its own, with the given settings."""
+    return partial(_opened, tmp_path)
 
-    @asynccontextmanager
-    async def open_crib(mode: str = "2026-07-28", **flags: Any) -> AsyncIterator[Crib]:
-        (tmp_path / "root").mkdir(exist_ok=True)
-        named = {key.replace("__", "."): value for key, value in flags.items()}
-        places = {"data_dir": tmp_path / "data", "root": tmp_path / "root"}
-        app = build(load(places | named, environ={"TOOLCRIB_CONFIG": ""}))
-        async with (
-            app.running(),
-            Client(app.server, mode=mode, elicitation_callback=agree) as client,
-        ):
-            yield Crib(app, client, tmp_path / "root")
 
-    return open_crib
+@pytest.fixture(scope="module")
+def open_shared(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., AbstractAsyncContextManager[Crib]]:
+    """The same, once for a module, for tests that leave nothing behind."""
+    return partial(_opened, tmp_path_factory.mktemp("shared"))
 
 
 class Site(ThreadingHTTPServer):

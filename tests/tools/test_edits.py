@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -209,7 +209,6 @@ def anywhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("root")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.tuples(WILD_TEXT, WILD_TEXT, WILD_TEXT), WILD_TEXT, ENCODINGS)
 @example(("", "", "\r"), "\r\r\n", (b"", "utf-8"))
 def test_an_edit_leaves_every_other_byte(
@@ -233,7 +232,6 @@ def test_an_edit_leaves_every_other_byte(
         assert loosely(made) == loosely(new) or lines_alone(made) == lines_alone(new)
 
 
-@settings(max_examples=300, deadline=None)
 @given(WILD_TEXT, WILD_TEXT.filter(bool), st.integers(-6, 6), ENCODINGS)
 def test_an_insertion_leaves_every_other_byte(
     anywhere: Path,

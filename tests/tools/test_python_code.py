@@ -13,12 +13,18 @@ import pytest
 
 from tools.core.context import RequestContext
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 
 @pytest.fixture
 async def crib(open_crib: Callable[..., Any]) -> AsyncIterator[Any]:
     async with open_crib(policy__allow=("scope:system",)) as crib:
+        yield crib
+
+
+@pytest.fixture(scope="module")
+async def shared(open_shared: Callable[..., Any]) -> AsyncIterator[Any]:
+    async with open_shared(policy__allow=("scope:system",)) as crib:
         yield crib
 
 
@@ -48,12 +54,12 @@ async def crib(open_crib: Callable[..., Any]) -> AsyncIterator[Any]:
     ],
 )
 async def test_code_tells_what_it_printed_and_its_last_value(
-    crib: Any, code: str, exit_code: int, out: str
+    shared: Any, code: str, exit_code: int, out: str
 ) -> None:
-    found = await crib.call("execute_python_code", code=code or " ")
+    found = await shared.call("execute_python_code", code=code or " ")
     assert (found["stdout"], found["stderr"], found["exit_code"]) == (out, "", exit_code)
     assert found["state"] == "exited"
-    assert found["sandbox"] == await crib.app.machine.processes.level()
+    assert found["sandbox"] == await shared.app.machine.processes.level()
 
 
 @pytest.mark.parametrize(
@@ -73,9 +79,9 @@ async def test_code_tells_what_it_printed_and_its_last_value(
     ],
 )
 async def test_an_error_is_told_with_its_line_and_without_our_own(
-    crib: Any, code: str, last: str | None
+    shared: Any, code: str, last: str | None
 ) -> None:
-    found = await crib.call("execute_python_code", code=code)
+    found = await shared.call("execute_python_code", code=code)
     assert found["exit_code"] == 1
     assert "Error" in found["stderr"]
     assert "<string>" not in found["stderr"]
@@ -85,8 +91,8 @@ async def test_an_error_is_told_with_its_line_and_without_our_own(
         assert 'File "<code>", line ' in found["stderr"]
 
 
-async def test_a_traceback_shows_the_lines_of_the_code(crib: Any) -> None:
-    found = await crib.call("execute_python_code", code="def f():\n    1 / 0  # here\n\nf()")
+async def test_a_traceback_shows_the_lines_of_the_code(shared: Any) -> None:
+    found = await shared.call("execute_python_code", code="def f():\n    1 / 0  # here\n\nf()")
     shown = (line.strip() for line in found["stderr"].splitlines())
     lines = [line for line in shown if line.strip("~^")]  # which Python 3.13 puts under more lines
     assert lines[:5] == [
@@ -98,18 +104,18 @@ async def test_a_traceback_shows_the_lines_of_the_code(crib: Any) -> None:
     ]
 
 
-async def test_what_was_printed_before_the_deadline_is_kept(crib: Any) -> None:
+async def test_what_was_printed_before_the_deadline_is_kept(shared: Any) -> None:
     code = "import sys, time\nprint('out', end='')\nsys.stderr.write('err')\nprint(1)\n"
     code += "time.sleep(1000)"
-    found = await crib.call("execute_python_code", code=code, timeout_seconds=1)
+    found = await shared.call("execute_python_code", code=code, timeout_seconds=1)
     assert (found["state"], found["exit_code"]) == ("timed_out", 137)
     assert (found["stdout"], found["stderr"]) == ("out1\n", "err")
 
 
 @pytest.mark.parametrize("code", ["while True: pass", "import time\nwhile True: time.sleep(1)"])
-async def test_code_without_end_meets_its_deadline(crib: Any, code: str) -> None:
+async def test_code_without_end_meets_its_deadline(shared: Any, code: str) -> None:
     with anyio.fail_after(20):
-        found = await crib.call("execute_python_code", code=code, timeout_seconds=0.3)
+        found = await shared.call("execute_python_code", code=code, timeout_seconds=0.3)
     assert found["state"] == "timed_out"
 
 
@@ -153,17 +159,19 @@ def _running_in(root: Path) -> list[str]:
     return found
 
 
-async def test_the_code_stands_in_no_list_of_processes(crib: Any) -> None:
+async def test_the_code_stands_in_no_list_of_processes(shared: Any) -> None:
     code = "open('/proc/self/cmdline').read()  # hunter2"
-    found = await crib.call("execute_python_code", code=code)
+    found = await shared.call("execute_python_code", code=code)
     assert sys.executable in found["stdout"]
     assert "hunter2" not in found["stdout"]
 
 
-async def test_long_code_runs(crib: Any) -> None:
+async def test_long_code_runs(shared: Any) -> None:
     lines = "\n".join(f"x{number} = {number}" for number in range(60_000))
-    assert (await crib.call("execute_python_code", code=f"{lines}\nx59999"))["stdout"] == "59999\n"
-    kind, _ = await crib.failure("execute_python_code", code="#" * 1_000_001)
+    assert (await shared.call("execute_python_code", code=f"{lines}\nx59999"))[
+        "stdout"
+    ] == "59999\n"
+    kind, _ = await shared.failure("execute_python_code", code="#" * 1_000_001)
     assert kind == "invalid_arguments"
 
 
@@ -174,10 +182,10 @@ async def test_code_works_beneath_the_root_and_imports_nothing_from_there(crib: 
     assert (await crib.call("execute_python_code", code=code))["stdout"] == "('kept here', False)\n"
 
 
-async def test_wild_output_is_bounded_and_becomes_text(crib: Any) -> None:
+async def test_wild_output_is_bounded_and_becomes_text(shared: Any) -> None:
     code = "import sys\nfor _ in range(100): sys.stdout.buffer.write(b'\\xff\\x1b' * 10_000)\n"
     code += "print('end')"
-    found = await crib.call("execute_python_code", code=code)
+    found = await shared.call("execute_python_code", code=code)
     assert found["truncated"]
     assert found["stdout"].endswith("end\n")
     assert len(found["stdout"]) < 23_000
@@ -187,8 +195,8 @@ async def test_wild_output_is_bounded_and_becomes_text(crib: Any) -> None:
     "arguments",
     [{}, {"code": ""}, {"code": 1}, {"code": "1", "timeout_seconds": 0}, {"code": "1", "cwd": "."}],
 )
-async def test_wrong_arguments_are_refused(crib: Any, arguments: dict[str, Any]) -> None:
-    assert (await crib.failure("execute_python_code", **arguments))[0] == "invalid_arguments"
+async def test_wrong_arguments_are_refused(shared: Any, arguments: dict[str, Any]) -> None:
+    assert (await shared.failure("execute_python_code", **arguments))[0] == "invalid_arguments"
 
 
 async def test_half_characters_are_refused(crib: Any) -> None:

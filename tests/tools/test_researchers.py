@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, closing
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
-from server.app import build
 from server.cli.data.directory_importer import SAMPLE
-from server.settings import Settings
 from storage.directory.models import RESEARCHERS
 from storage.directory.reading import read_records
 from storage.models import Identity
@@ -23,22 +19,12 @@ Opener = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with the sample in it, embedded once for all tests."""
-    data = tmp_path_factory.mktemp("filled")
-    app = build(Settings(data_dir=data, root=data))
-    with closing(app.library):
-        directories = app.library.shelf(app.identity).directories
+async def crib(open_shared: Opener) -> AsyncIterator[Any]:
+    """The product with the sample in it, which no test changes."""
+    async with open_shared() as crib:
+        directories = crib.app.library.shelf(crib.app.identity).directories
         directories.add(RESEARCHERS, read_records(SAMPLE, RESEARCHERS))
-        while app.library.indexer.step():
-            pass
-    return data
-
-
-@pytest.fixture
-async def crib(open_crib: Opener, filled: Path, tmp_path: Path) -> AsyncIterator[Any]:
-    shutil.copytree(filled, tmp_path / "data")
-    async with open_crib() as crib:
+        await crib.embed()
         yield crib
 
 
@@ -244,24 +230,19 @@ async def test_what_nobody_wrote_is_an_empty_answer(crib: Any) -> None:
     assert text == "Publications of 1901 about 'kelp': none."
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("researcher_search", {"researcher_name": "Ada"}),
-        ("researcher_search", {"query": "kelp"}),
-        ("department_filter", {"department": "list"}),
-        ("program_filter", {"program": "Imaging"}),
-        ("publication_search", {"topic": "kelp"}),
-    ],
-)
-async def test_an_empty_directory_says_how_to_fill_it(
-    open_crib: Opener, tool: str, arguments: dict[str, str]
-) -> None:
+async def test_an_empty_directory_says_how_to_fill_it(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        kind, text = await crib.failure(tool, **arguments)
-        assert kind == "not_found"
-        assert "`toolcrib import researchers FILE`" in text
-        assert "--sample" in text
+        for tool, arguments in (
+            ("researcher_search", {"researcher_name": "Ada"}),
+            ("researcher_search", {"query": "kelp"}),
+            ("department_filter", {"department": "list"}),
+            ("program_filter", {"program": "Imaging"}),
+            ("publication_search", {"topic": "kelp"}),
+        ):
+            kind, text = await crib.failure(tool, **arguments)
+            assert kind == "not_found"
+            assert "`toolcrib import researchers FILE`" in text
+            assert "--sample" in text
 
 
 async def test_another_user_has_a_directory_of_their_own(crib: Any) -> None:
@@ -280,9 +261,6 @@ async def test_another_user_has_a_directory_of_their_own(crib: Any) -> None:
         ("who is in the bioengineering program", "program_filter"),
     ],
 )
-async def test_tool_search_finds_them_by_what_is_needed(
-    open_crib: Opener, need: str, tool: str
-) -> None:
-    async with open_crib() as crib:
-        found = await crib.call("search_tools", query=need)
-        assert tool in [card["name"] for card in found["tools"]][:2]
+async def test_tool_search_finds_them_by_what_is_needed(crib: Any, need: str, tool: str) -> None:
+    found = await crib.call("search_tools", query=need)
+    assert tool in [card["name"] for card in found["tools"]][:2]

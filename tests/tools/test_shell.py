@@ -17,7 +17,7 @@ from mcp import Client
 
 from tools.core.context import RequestContext
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 ALLOWED = {"policy__allow": ("scope:system",)}
 
@@ -25,6 +25,12 @@ ALLOWED = {"policy__allow": ("scope:system",)}
 @pytest.fixture
 async def crib(open_crib: Callable[..., Any]) -> AsyncIterator[Any]:
     async with open_crib(**ALLOWED) as crib:
+        yield crib
+
+
+@pytest.fixture(scope="module")
+async def shared(open_shared: Callable[..., Any]) -> AsyncIterator[Any]:
+    async with open_shared(**ALLOWED) as crib:
         yield crib
 
 
@@ -77,27 +83,27 @@ async def until(path: Path) -> None:
     ],
 )
 async def test_a_command_tells_what_it_wrote_and_how_it_ended(
-    crib: Any, command: str, code: int, out: str, err: str
+    shared: Any, command: str, code: int, out: str, err: str
 ) -> None:
-    found = await crib.call("bash", command=command)
+    found = await shared.call("bash", command=command)
     assert (found["exit_code"], found["stdout"], found["stderr"]) == (code, out, err)
     assert (found["state"], found["truncated"], found["job_id"]) == ("exited", False, None)
-    level = await crib.app.machine.processes.level()
+    level = await shared.app.machine.processes.level()
     assert found["sandbox"] == level
 
 
-async def test_an_error_of_the_shell_is_what_the_command_wrote(crib: Any) -> None:
-    unknown = await crib.call("execute_shell_command", command="no-such-program-at-all")
+async def test_an_error_of_the_shell_is_what_the_command_wrote(shared: Any) -> None:
+    unknown = await shared.call("execute_shell_command", command="no-such-program-at-all")
     assert unknown["exit_code"] == 127
     assert "not found" in unknown["stderr"]
-    wrong = await crib.call("bash", command="if then")
+    wrong = await shared.call("bash", command="if then")
     assert wrong["exit_code"] == 2
     assert "syntax error" in wrong["stderr"]
 
 
-async def test_the_model_reads_how_it_ended_first_and_errors_last(crib: Any) -> None:
-    text = await crib.text("bash", command="echo two >&2; echo one; exit 7")
-    level = await crib.app.machine.processes.level()
+async def test_the_model_reads_how_it_ended_first_and_errors_last(shared: Any) -> None:
+    text = await shared.text("bash", command="echo two >&2; echo one; exit 7")
+    level = await shared.app.machine.processes.level()
     head, *rest = text.split("\n")
     assert head == f"[exit code 7; sandbox: {level}]"
     assert rest[-3:] == ["one", "[stderr]", "two"]
@@ -117,6 +123,7 @@ SPAWNS = {
     "subreaper's child": "bash -c 'sleep {m} & setsid sleep {m} & exec sleep {m}' &",
 }
 BY_SPAWN = pytest.mark.parametrize("spawn", SPAWNS.values(), ids=SPAWNS)
+BY_HARD_SPAWN = pytest.mark.parametrize("spawn", [SPAWNS["deaf"], SPAWNS["subreaper's child"]])
 
 
 async def test_the_naive_way_waits_for_what_holds_the_pipe_and_leaves_it_behind(
@@ -134,19 +141,20 @@ async def test_the_naive_way_waits_for_what_holds_the_pipe_and_leaves_it_behind(
 
 @BY_SPAWN
 async def test_what_a_command_leaves_running_ends_with_it_and_holds_up_nothing(
-    crib: Any, spawn: str, marker: str
+    shared: Any, spawn: str, marker: str
 ) -> None:
     with anyio.fail_after(20):
-        found = await crib.call("bash", command=f"echo begun; {spawn.format(m=marker)}\necho done")
+        found = await shared.call(
+            "bash", command=f"echo begun; {spawn.format(m=marker)}\necho done"
+        )
     assert (found["stdout"], found["exit_code"]) == ("begun\ndone\n", 0)
     assert not survivors(marker)
 
 
-@pytest.mark.slow
-@BY_SPAWN
-async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str) -> None:
+@BY_HARD_SPAWN
+async def test_nothing_outlives_the_deadline(shared: Any, spawn: str, marker: str) -> None:
     with anyio.fail_after(20):
-        found = await crib.call(
+        found = await shared.call(
             "bash",
             command=f"echo begun; {spawn.format(m=marker)}\nsleep {marker}",
             timeout_seconds=0.3,
@@ -155,8 +163,7 @@ async def test_nothing_outlives_the_deadline(crib: Any, spawn: str, marker: str)
     assert not survivors(marker)
 
 
-@pytest.mark.slow
-@BY_SPAWN
+@BY_HARD_SPAWN
 async def test_nothing_outlives_a_cancelled_call(crib: Any, spawn: str, marker: str) -> None:
     app, started = crib.app, crib.root / "started"
     context = RequestContext(app.identity)
@@ -280,9 +287,9 @@ async def test_variables_are_given_and_the_servers_own_are_not(
     ],
 )
 async def test_arguments_that_no_program_can_be_given_are_refused(
-    crib: Any, arguments: dict[str, Any]
+    shared: Any, arguments: dict[str, Any]
 ) -> None:
-    assert (await crib.failure("bash", **arguments))[0] == "invalid_arguments"
+    assert (await shared.failure("bash", **arguments))[0] == "invalid_arguments"
 
 
 async def test_half_characters_are_refused(crib: Any) -> None:
@@ -398,8 +405,8 @@ async def test_what_a_job_wrote_can_be_read_when_it_has_ended(crib: Any) -> None
 
 
 @pytest.mark.parametrize("name", ["bash_output", "bash_kill"])
-async def test_a_job_that_there_is_not_is_not_found(crib: Any, name: str) -> None:
-    kind, text = await crib.failure(name, job_id="0" * 16)
+async def test_a_job_that_there_is_not_is_not_found(shared: Any, name: str) -> None:
+    kind, text = await shared.failure(name, job_id="0" * 16)
     assert kind == "not_found"
     assert "bash" in text
 

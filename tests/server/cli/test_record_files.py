@@ -116,6 +116,7 @@ def test_hidden_and_generated_files_are_passed_over(tmp_path: Path) -> None:
     assert read_records(tmp_path) == Found()
 
 
+@pytest.mark.boundary
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_what_may_not_be_read_is_skipped(tmp_path: Path) -> None:
     closed = tmp_path / "closed"

@@ -138,7 +138,7 @@ async def test_pages_follow_their_cursors_and_show_each_document_once(
 
 
 @pytest.mark.anyio
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cursor=st.text() | st.from_regex(r"[A-Za-z0-9_-]*={0,2}", fullmatch=True))
 async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cursor: str) -> None:
     async with Client(server) as client:

@@ -78,6 +78,12 @@ As = Callable[[str], AbstractAsyncContextManager[Client]]
 
 
 @pytest.fixture
+def way() -> str:
+    """The way to connect, where a test does not go through all."""
+    return "2026-07-28"
+
+
+@pytest.fixture
 def as_(http: str, sse: str, way: str) -> As:
     """Connects in one of the three ways with a token."""
 
@@ -131,7 +137,6 @@ async def test_the_same_calls_of_two_people_never_meet(as_: As) -> None:
         assert "Turku" in await found(bob)
 
 
-@BY_WAY
 async def test_resources_are_those_of_the_token(as_: As) -> None:
     uri = "context://documents/text/secret"
     async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
@@ -146,7 +151,6 @@ async def test_resources_are_those_of_the_token(as_: As) -> None:
             await bob.read_resource(uri)
 
 
-@BY_WAY
 async def test_prompts_and_views_are_those_of_the_token(as_: As) -> None:
     async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
         await keep(ann, "Ann's secret harbour is Genoa.")
@@ -159,7 +163,6 @@ async def test_prompts_and_views_are_those_of_the_token(as_: As) -> None:
                 assert others not in told
 
 
-@BY_WAY
 async def test_a_call_through_call_tool_is_the_tokens_too(as_: As) -> None:
     async with as_("token-of-ann") as ann, as_("token-of-bob") as bob:
         await keep(bob, "Bob's secret harbour is Turku.")
@@ -171,7 +174,6 @@ async def test_a_call_through_call_tool_is_the_tokens_too(as_: As) -> None:
             assert "Turku" not in str(result)
 
 
-@BY_WAY
 @pytest.mark.parametrize(
     ("token", "named"),
     [
@@ -206,7 +208,6 @@ async def test_naming_anybody_else_is_denied_and_changes_nothing(
             assert read.structured_content["chunks"][0]["content"] == "Mine."
 
 
-@BY_WAY
 async def test_a_token_may_name_what_it_is_and_any_device_where_it_has_none(as_: As) -> None:
     async with as_("token-of-bob") as bob, as_("token-of-phone") as phone:
         await keep(bob, "The secret harbour of the desk is Oulu.", device_id="desk")

@@ -59,9 +59,7 @@ def calls(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.slow
 @pytest.mark.anyio
 @BY_ERA
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(drawn=calls())
 async def test_every_tool_answers_any_arguments(
     server_of: ServerOf, mode: str, drawn: list[tuple[str, dict[str, Any]]]

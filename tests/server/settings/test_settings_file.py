@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from server.settings import SettingsError
@@ -44,7 +44,6 @@ url = "http://h/"
 # last'''
 
 
-@settings(deadline=None)  # a file is on the disk before it is read again
 @given(st.lists(FIELDS, min_size=1, max_size=4))
 def test_whatever_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, tables: list[dict[str, Any]]

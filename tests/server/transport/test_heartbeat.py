@@ -16,7 +16,7 @@ from server.app import App, build
 from server.settings import Settings
 from server.settings.safety import PolicySettings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.alone]
 
 MOST_SECONDS = 0.05
 """Of the loop's own work between two beats, in processor time: that of others does not count."""

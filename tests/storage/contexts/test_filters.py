@@ -176,7 +176,7 @@ wanteds = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(added=additions, reader=identities, wanted=wanteds, embedded=st.booleans())
 def test_nothing_ever_crosses_users(
     world: ModuleType,

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from storage.contexts.ingestion import as_json
@@ -70,7 +70,6 @@ def record() -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-@settings(deadline=None)
 @given(first=metadata_objects, then=metadata_objects)
 @example(first={"n": [2, 2.0, True, "true", 10**30, -0.0, 1e15, 0.1 + 0.2]}, then={"a b.c": "x"})
 def test_the_record_labels_as_python_does(

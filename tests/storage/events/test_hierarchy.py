@@ -296,9 +296,7 @@ def test_two_processes_that_build_at_once_end_with_one_summary_a_bucket(
 MOMENTS = st.integers(int(at(2026, 1, 1)), int(at(2026, 3, 31)))
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     moments=st.lists(MOMENTS, min_size=1, max_size=12, unique=True),
     forgotten=st.lists(st.integers(0, 11), max_size=6),

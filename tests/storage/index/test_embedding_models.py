@@ -267,7 +267,9 @@ def test_thresholds_scale_with_the_room_that_a_model_leaves() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))]
+)
 def test_a_kill_at_any_instant_of_a_change_of_embedders_loses_nothing(
     seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[..., Any]
 ) -> None:

@@ -304,14 +304,17 @@ def test_two_processes_that_write_at_once_lose_nothing(
             assert fresh.ask("lost", f"{name}{part}", 400, 20) == []
 
 
-def _kill_and_check(
-    seed: int, directory: Path, world: ModuleType, other_process: Callable[[Path], Any]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 22))]
+)
+def test_a_kill_at_any_instant_of_an_ingest_loses_nothing_acknowledged(
+    seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]
 ) -> None:
-    """Kills an ingest at a random instant, several times over, and looks for what it had said."""
     chance = random.Random(seed)  # noqa: S311  # a place in time, not a secret
     said: list[dict[str, str]] = []
     for life in range(3):
-        child = other_process(directory)
+        child = other_process(tmp_path)
         child.tell("ingest", f"life{life}doc", 1000)
         said += [child.answer() for _ in range(chance.randrange(1, 60))]
         said += child.kill()
@@ -319,7 +322,7 @@ def _kill_and_check(
     for line in said:
         ((what, raw_id),) = line.items()
         state[raw_id] = what
-    fresh = other_process(directory)
+    fresh = other_process(tmp_path)
     assert fresh.ask("drain") == "drained"
     for raw_id in chance.sample(sorted(state), min(25, len(state))):
         hits = [hit for hit in fresh.ask("find", raw_id)["hits"] if hit[0] == raw_id]
@@ -335,24 +338,9 @@ def _kill_and_check(
         assert state[raw_id] != "deleted"
         assert state[raw_id] != "replaced" or f"{raw_id} second" in contents
     fresh.end()
-    library = Library(directory, world.HashEmbedder())
+    library = Library(tmp_path, world.HashEmbedder())
     assert (
         library.vectors.count(1, "ann") == _rows(library, "embeddings") == _rows(library, "chunks")
     )
     assert library.indexer.status(ANN).total == _rows(library, "chunks")  # by the lexical index
     library.close()
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_instant_of_an_ingest_loses_nothing_acknowledged(
-    tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]
-) -> None:
-    _kill_and_check(1, tmp_path, world, other_process)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 22))
-def test_many_kills_at_any_instant_lose_nothing_acknowledged(
-    seed: int, tmp_path: Path, world: ModuleType, other_process: Callable[[Path], Any]
-) -> None:
-    _kill_and_check(seed, tmp_path, world, other_process)

@@ -179,9 +179,7 @@ def test_users_are_apart(database: Database) -> None:
     assert list(_found(database, "heron", BOB)) == ["heron of bob"]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=200))
 def test_no_query_is_a_syntax_error(database: Database, query: str) -> None:
     _found(database, query)

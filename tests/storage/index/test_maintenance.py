@@ -125,11 +125,7 @@ def _waits_for_indexing(database: Database) -> bool:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(_steps, max_size=25))
 def test_scores_agree_with_rank_bm25_whatever_happened(
     database: Database, small: None, steps: list[tuple[object, ...]]

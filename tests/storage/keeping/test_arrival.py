@@ -173,7 +173,7 @@ def versions(library: Library) -> list[Any]:
 
 
 # Shrinking a library takes minutes, and its records say well enough what differs.
-@settings(deadline=None, max_examples=8, phases=(Phase.reuse, Phase.generate))
+@settings(max_examples=8, phases=(Phase.reuse, Phase.generate))
 @given(contexts=libraries, known=people, called=calls)
 def test_what_was_exported_comes_back_and_is_found_as_before_and_a_second_import_changes_nothing(
     world: ModuleType, contexts: list[Any], known: list[Any], called: list[Any]
@@ -357,7 +357,7 @@ def test_a_wrong_file_is_refused_with_line_and_reason_before_anything_is_stored(
     assert library.shelf(ANN).people.profile() is None
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(end=st.integers(1, 300), junk=st.binary(max_size=20))
 def test_a_half_written_or_scribbled_file_is_stored_wholly_or_not_at_all(
     world: ModuleType, end: int, junk: bytes

@@ -214,7 +214,7 @@ TITLES = st.text(max_size=300) | st.sampled_from(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(title=TITLES, value=st.text(), number=st.floats(allow_nan=False, allow_infinity=False))
 def test_whatever_a_title_is_its_file_lies_in_the_folder_and_says_what_is_stored(
     tmp_path: Path, title: str, value: str, number: float

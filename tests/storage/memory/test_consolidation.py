@@ -244,7 +244,7 @@ class _World:
         assert of_memory == len(self.remembered) + promoted + summaries
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps=st.lists(_STEP, max_size=25))
 def test_consolidation_never_loses_an_original(
     steps: list[tuple[Any, ...]], world: ModuleType

@@ -312,9 +312,7 @@ def test_no_byte_of_a_forgotten_entry_stays_on_the_disk(library: Library) -> Non
     assert only(library, blanked).tells is False
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(st.characters()), min_size=5, max_size=5))
 def test_any_text_is_recorded_and_found_again(library: Library, texts: list[str]) -> None:
     session, action, target, key, said = texts

@@ -284,7 +284,7 @@ def test_a_wildcard_is_a_mere_character(people: People, wild: str) -> None:
     assert _found(people.find(f"100{wild}")) == [(f"100{wild}", "exact")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5), st.text(max_size=20))
 def test_any_text_is_a_name_that_finds_itself(names: list[str], asked: str) -> None:
     with TemporaryDirectory() as directory:
@@ -522,7 +522,7 @@ def _sees(reader: Identity, owner: Identity) -> bool:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(writers=st.lists(identities, min_size=1, max_size=4, unique=True), reader=identities)
 def test_nothing_crosses_users_or_devices(writers: list[Identity], reader: Identity) -> None:
     with TemporaryDirectory() as directory:

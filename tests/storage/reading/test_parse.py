@@ -335,7 +335,7 @@ def test_a_zip_that_lies_about_its_size_is_refused() -> None:
         parse(lying, name="lie.docx")
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.one_of(
         st.binary(max_size=300),

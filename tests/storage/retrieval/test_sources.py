@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.library import Library
@@ -79,7 +79,6 @@ def filled(world: ModuleType) -> Iterator[Library]:
         library.close()
 
 
-@settings(max_examples=150, deadline=None)
 @given(source=sources)
 def test_a_source_holds_what_its_filter_lets_through(filled: Library, source: Source) -> None:
     shelf = filled.shelf(ANN)
@@ -88,7 +87,6 @@ def test_a_source_holds_what_its_filter_lets_through(filled: Library, source: So
     assert {context.id for context in every if source.holds(context)} == let_through
 
 
-@settings(max_examples=150, deadline=None)
 @given(source=sources, wanted=wanteds)
 def test_a_narrowed_source_lets_through_what_both_do(
     filled: Library, source: Source, wanted: SearchFilter

@@ -335,7 +335,7 @@ def stocked(world: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     alpha=st.sampled_from([0.0, 0.0, 0.5]),
     questions=st.lists(QUESTIONS, min_size=1, max_size=4),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
@@ -86,7 +86,6 @@ SCHEMAS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(schema=SCHEMAS, description=st.text(max_size=300), room=st.integers(20, 700))
 def test_a_card_has_room_whatever_its_tool_is_like(
     schema: dict[str, Any], description: str, room: int
@@ -96,7 +95,6 @@ def test_a_card_has_room_whatever_its_tool_is_like(
     assert (made.signature + made.summary).isprintable()
 
 
-@settings(max_examples=50, deadline=None)
 @given(schema=SCHEMAS)
 def test_parameters_of_any_schema_are_told(schema: dict[str, Any]) -> None:
     assert parameters(replace(SPEC, input_schema=schema)).startswith("look(")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, model_validator
 
@@ -249,7 +249,6 @@ def _accepted(spec: ToolSpec, raw: dict[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
 @given(_signatures())
 def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> None:
     spec, raw = case

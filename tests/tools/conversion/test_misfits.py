@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.conversion.misfits import MOST, misfits
@@ -58,7 +58,6 @@ WILD = st.recursive(
 KEYS = st.sampled_from(["properties", "required", "additionalProperties", "type"])
 
 
-@settings(max_examples=50, deadline=None)
 @given(schema=st.dictionaries(KEYS, WILD), arguments=st.dictionaries(st.text(max_size=9), WILD))
 def test_any_schema_can_be_held_against_any_arguments(
     schema: dict[str, Any], arguments: dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
@@ -212,7 +212,6 @@ def _accepted(spec: ToolSpec, sent: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.mark.anyio
-@settings(max_examples=200, deadline=None)
 @given(_cases(fitting=True))
 async def test_what_fits_is_accepted_and_reaches_the_function_as_its_type(case: Case) -> None:
     sent = _as_sent(case.raw)
@@ -227,7 +226,6 @@ async def test_what_fits_is_accepted_and_reaches_the_function_as_its_type(case: 
             assert case.kinds[name].received(value)
 
 
-@settings(max_examples=300, deadline=None)
 @given(_cases(fitting=False))
 def test_what_the_schema_accepts_is_accepted_and_what_is_accepted_means_its_type(
     case: Case,
@@ -248,7 +246,6 @@ def test_what_the_schema_accepts_is_accepted_and_what_is_accepted_means_its_type
         assert fits or all(map(kind.received, value))
 
 
-@settings(max_examples=100, deadline=None)
 @given(_cases(fitting=True))
 def test_a_schema_is_one_and_the_same_and_without_noise(case: Case) -> None:
     schema = dict(case.spec.input_schema)
@@ -259,7 +256,6 @@ def test_a_schema_is_one_and_the_same_and_without_noise(case: Case) -> None:
     assert schema["additionalProperties"] is False
 
 
-@settings(max_examples=200, deadline=None)
 @given(KINDS)
 def test_what_is_said_directly_is_what_pydantic_says(kind: Kind) -> None:
     made: Any = TypedDict("Made", {"x": received(kind.annotation)})  # type: ignore[misc]  # generated
@@ -270,7 +266,6 @@ def test_what_is_said_directly_is_what_pydantic_says(kind: Kind) -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(KINDS)
 def test_the_same_holds_for_results(kind: Kind) -> None:
     adapter: TypeAdapter[Any] = TypeAdapter(received(kind.annotation))

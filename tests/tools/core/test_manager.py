@@ -90,7 +90,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.anyio
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arguments=st.dictionaries(st.sampled_from(["text", "limit"]) | st.text(), json_values))
 async def test_any_arguments_are_answered(toolbox: Toolbox, arguments: dict[str, Any]) -> None:
     if isinstance(arguments.get("limit"), int):

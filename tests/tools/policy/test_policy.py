@@ -229,7 +229,6 @@ def test_a_grant_for_a_command_allows_lines_of_that_command_alone(
     assert Policy().judge(crib["bash"], {"command": line}, grants=grants).verdict is verdict
 
 
-@settings(max_examples=200, deadline=None)
 @given(command=COMMANDS, other=COMMANDS)
 @example(command="git", other="git && git")
 @example(command="git && git", other="git")
@@ -305,11 +304,7 @@ URL_RULES = ("https://a.com/**", "GET https://*.a.com/x", "https://*/admin", "ht
 URLS = ("https://A.com/x", "https://b.a.com/x/y", "https://c.com/admin", "http://a.com", "http:x")
 
 
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # it keeps nothing
 @given(data=st.data())
 def test_a_rule_among_many_means_what_it_means_alone(data: st.DataObject, judge: Judge) -> None:
     tool, parameter, rules, subjects = data.draw(

@@ -302,9 +302,7 @@ PIECES = st.sampled_from(
 LINES = st.lists(PIECES, max_size=14).map(lambda pieces: "git " + "".join(pieces))
 
 
-@settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(line=LINES)
 @example(line="git a\\\n#b")
 @example(line="git ''#b")
@@ -329,9 +327,7 @@ WORDS = st.lists(
 )
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     commands=st.lists(WORDS, min_size=1, max_size=3),
     joint=st.sampled_from([" && ", ";", "|", "\n"]),

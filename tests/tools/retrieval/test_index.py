@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.retrieval import SearchQuery, SearchResult, ToolIndex, ToolRecord
@@ -314,7 +314,6 @@ QUERIES = (
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(TOOLS | st.sampled_from("abcde"), max_size=12))
 def test_tools_that_come_and_go_in_any_order_leave_what_a_fresh_index_has(
     changes: list[ToolRecord | str],
@@ -342,7 +341,6 @@ def test_tools_that_come_and_go_in_any_order_leave_what_a_fresh_index_has(
 WILD = st.text(max_size=30) | st.text("aB_.-:`'\" 天é\u0301\u200b1", max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(WILD, WILD, WILD), max_size=6), WILD, st.integers(1, 4))
 def test_wild_records_and_queries_fail_nothing(
     records: list[tuple[str, str, str]], query: str, top_k: int

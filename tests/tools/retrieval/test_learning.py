@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.catalog.uses import Use, Uses
@@ -151,7 +151,6 @@ questions = st.text(st.sampled_from("ab 查天\N{COMBINING ACUTE ACCENT}"), max_
 pairs = st.lists(st.tuples(questions, st.sampled_from("xyz")), max_size=12)
 
 
-@settings(max_examples=50)
 @given(pairs, questions)
 def test_no_uses_make_a_boost_larger_than_the_most(
     lasting: Uses, pairs: list[tuple[str, str]], asked: str

@@ -68,6 +68,7 @@ def test_what_stands_beside_conversations_is_part_of_the_export(grown: Grown) ->
     assert folder.wants(folder.path / "user.json")
 
 
+@pytest.mark.boundary
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list everything")
 def test_a_directory_that_cannot_be_listed_is_told(grown: Grown) -> None:
     folder = grown("a.md", "closed/b.md")

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -80,7 +80,6 @@ def test_a_name_is_shown_as_it_is(name: str) -> None:
     assert name in shown(hit(raw_id=name, title=name, content=name))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text(), st.text(), st.lists(st.text(min_size=1), max_size=3), st.integers(20, 120))
 def test_whatever_is_stored_does_not_steer_the_terminal(
     name: str, content: str, matched: list[str], width: int

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MODERN = "2026-07-28"
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", MODERN])
+ACROSS_ERAS = pytest.mark.parametrize(("mode", "era"), [("legacy", "both"), (MODERN, "legacy")])
 BY_BOTH_ERAS = pytest.mark.parametrize(
     ("mode", "era"), [(mode, era) for mode in ("legacy", MODERN) for era in ("legacy", "both")]
 )
@@ -140,7 +141,7 @@ async def test_a_change_of_a_resource_is_told_to_whoever_subscribed(
         assert not heard.updates
 
 
-@BY_BOTH_ERAS
+@ACROSS_ERAS
 async def test_who_leaves_takes_its_subscriptions_along(
     app_before: Any, mode: str, era: str
 ) -> None:
@@ -176,7 +177,7 @@ async def test_who_unsubscribes_hears_no_more_and_who_subscribes_again_hears(
         assert not heard.updates
 
 
-@BY_BOTH_ERAS
+@ACROSS_ERAS
 async def test_a_subscription_outlives_its_server_and_tells_that_something_was_missed(
     app_before: Any, mode: str, era: str
 ) -> None:
@@ -204,7 +205,7 @@ async def test_a_namespaced_resource_is_told_of_under_the_address_that_was_subsc
         assert not heard.updates
 
 
-@BY_BOTH_ERAS
+@ACROSS_ERAS
 async def test_lists_that_change_at_a_server_are_told_once_ours_has_changed(
     app_before: Any, mode: str, era: str
 ) -> None:
@@ -226,7 +227,7 @@ async def test_lists_that_change_at_a_server_are_told_once_ours_has_changed(
                     await heard.changed(ResourcesListChanged())
 
 
-@BY_BOTH_ERAS
+@ACROSS_ERAS
 async def test_the_list_of_tools_changes_with_a_server_where_it_has_that_servers_tools(
     app_before: Any, mode: str, era: str
 ) -> None:

@@ -19,6 +19,9 @@ AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
 
 UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
+ACROSS_ERAS = pytest.mark.parametrize(
+    ("era", "upstream"), [("legacy", "modern"), ("modern", "handshake")]
+)
 ERA = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
@@ -55,8 +58,7 @@ async def test_every_kind_of_content_comes_back_as_it_was(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_definition_is_listed_as_its_server_gives_it(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -73,8 +75,7 @@ async def test_a_definition_is_listed_as_its_server_gives_it(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_what_a_caller_says_of_its_request_goes_along_and_our_own_keys_do_not(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -87,8 +88,7 @@ async def test_what_a_caller_says_of_its_request_goes_along_and_our_own_keys_do_
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_progress_comes_back_and_only_grows(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -103,8 +103,7 @@ async def test_progress_comes_back_and_only_grows(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_call_that_the_client_gives_up_is_given_up_there(
     app_of: AppOf, client_of: ClientOf, journal: Any, upstream: str, era: str
 ) -> None:
@@ -129,8 +128,7 @@ async def test_a_call_that_takes_too_long_is_given_up_there(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_failure_of_the_tool_comes_back_as_it_was(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:

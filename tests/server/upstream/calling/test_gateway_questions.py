@@ -20,6 +20,9 @@ AppOf = Callable[..., AbstractAsyncContextManager[App]]
 ClientOf = Callable[..., Client]
 
 UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
+ACROSS_ERAS = pytest.mark.parametrize(
+    ("era", "upstream"), [("legacy", "modern"), ("modern", "handshake")]
+)
 ERA = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
@@ -83,8 +86,7 @@ async def test_all_that_a_server_asks_in_one_call_reaches_the_client(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_what_a_person_is_shown_says_who_asks_and_hides_nothing(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -152,8 +154,7 @@ async def test_a_client_that_opens_no_pages_is_told_why_the_call_failed(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_person_who_declines_is_told_to_the_server(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -164,8 +165,7 @@ async def test_a_person_who_declines_is_told_to_the_server(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_server_is_told_what_the_client_can_be_asked_and_no_more(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -196,8 +196,7 @@ async def test_a_client_that_cannot_be_asked_is_not(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 async def test_a_server_asks_in_a_call_that_another_tool_passes_on(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str
 ) -> None:
@@ -209,8 +208,7 @@ async def test_a_server_asks_in_a_call_that_another_tool_passes_on(
 
 
 @pytest.mark.anyio
-@UPSTREAM
-@ERA
+@ACROSS_ERAS
 @pytest.mark.parametrize("way", ["directly", "call_tool"])
 async def test_the_person_approves_first_and_then_answers_the_server(
     app_of: AppOf, client_of: ClientOf, upstream: str, era: str, way: str

@@ -84,8 +84,9 @@ async def test_a_server_of_the_older_transport_is_no_server_of_the_newer(
             await running.call("toy", "echo")
 
 
-@pytest.mark.parametrize("kind", ["modern", "legacy", "sse"])
-@pytest.mark.parametrize("more", [{}, {"token": "wrong"}])
+@pytest.mark.parametrize(
+    ("kind", "more"), [("modern", {}), ("modern", {"token": "wrong"}), ("legacy", {}), ("sse", {})]
+)
 async def test_a_wrong_token_is_what_is_told(
     kind: str, more: dict[str, str], listening: Any, gateway_of: Any
 ) -> None:
@@ -95,9 +96,13 @@ async def test_a_wrong_token_is_what_is_told(
 
 
 @pytest.mark.parametrize(
-    "more", [{"token": "${KEY}"}, {"headers": {"Authorization": "Bearer ${KEY}"}}]
+    ("kind", "more"),
+    [
+        ("modern", {"token": "${KEY}"}),
+        ("sse", {"token": "${KEY}"}),
+        ("modern", {"headers": {"Authorization": "Bearer ${KEY}"}}),
+    ],
 )
-@pytest.mark.parametrize("kind", ["modern", "sse"])
 async def test_a_token_opens(
     kind: str, more: dict[str, Any], listening: Any, gateway_of: Any
 ) -> None:

@@ -249,7 +249,7 @@ anything = st.recursive(
     client=st.text(st.characters()),
     scope=st.sampled_from([None, SHELL, PEEK]),
 )
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_call_is_one_line_of_json_that_steers_no_terminal(
     arguments: Any, client: str, scope: ToolSpec | None, audit: Audit, path: Path
 ) -> None:

@@ -246,9 +246,7 @@ async def test_secrets_are_in_no_field(recorded: Recorded, library: Library) -> 
     assert all(secret not in entry.said for entry in entries(library)[1:])
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     arguments=st.dictionaries(
         st.sampled_from(["path", "times", "user_id"]) | st.text(st.characters()),

@@ -5,10 +5,13 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.sandbox.files.openat import Root, identity, open_beneath, walk_beneath
+
+pytestmark = pytest.mark.boundary
 
 NAMES = st.sampled_from(["a", "b", "c", ".", "..", "/tmp", "{root}", "{root}/a", "{outside}"])  # noqa: S108  # one absolute path of many
 PATHS = st.lists(NAMES, min_size=1, max_size=5).map("/".join)

@@ -10,6 +10,8 @@ from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.protect import CLOSED_TO_WRITES
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 CLOSED = [
     ".git/hooks/pre-commit",
     ".git\ufe0f/config",

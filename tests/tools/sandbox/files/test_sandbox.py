@@ -17,6 +17,8 @@ from tools.core.errors import (
 from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 WAYS_OUT = [
     "..",
     "../",

@@ -18,6 +18,8 @@ from tools.core.errors import InvalidArgumentsError, OutsideSandboxError, Permis
 from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES, Sandbox
 
+pytestmark = pytest.mark.boundary
+
 NOBODY = 65534
 
 

@@ -62,7 +62,12 @@ def move_out(home):
 PATIENCE = 200_000
 """Tries after which a swapper that never leaves the path inside is a failure of the test."""
 
-Swapping = Callable[[Path, str, str], AbstractContextManager[None]]
+Swapping = Callable[[Path, str], AbstractContextManager[None]]
+
+
+def tries(some: int, many: int) -> pytest.MarkDecorator:
+    """How often a test tries, and how often it does before a release."""
+    return pytest.mark.parametrize("tries", [some, pytest.param(many, marks=pytest.mark.long)])
 
 
 @pytest.fixture
@@ -147,28 +152,17 @@ def test_the_swapper_gets_a_naive_reader_out(
     home: Path, swap: str, path: str, swapping: Swapping
 ) -> None:
     naive_open = open_by_steps if swap == "move_out" else open_checked
-    with swapping(home, swap, "process"):
+    with swapping(home, swap):
         assert naive_reader_escapes(home, path, naive_open)
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
+@tries(2_000, 100_000)
 @pytest.mark.parametrize(("swap", "path"), READS)
 def test_no_read_escapes_while_links_are_swapped(  # noqa: PLR0913, PLR0917  # a table
-    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, swap: str, path: str, tries: int, swapping: Swapping
 ) -> None:
-    with swapping(home, swap, kind):
-        inside, escaped = read_while_swapping(sandbox, path, 2_000)
-    assert escaped == 0
-    assert inside > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("swap", "path"), READS)
-def test_no_read_of_a_hundred_thousand_escapes(
-    home: Path, sandbox: Sandbox, swap: str, path: str, swapping: Swapping
-) -> None:
-    with swapping(home, swap, "process"):
-        inside, escaped = read_while_swapping(sandbox, path, 100_000)
+    with swapping(home, swap):
+        inside, escaped = read_while_swapping(sandbox, path, tries)
     assert escaped == 0
     assert inside > 0
 
@@ -208,38 +202,26 @@ def outside(home: Path) -> dict[str, bytes]:
 def test_the_swapper_gets_a_naive_writer_out(
     home: Path, swap: str, path: str, swapping: Swapping
 ) -> None:
-    with swapping(home, swap, "process"):
+    with swapping(home, swap):
         assert naive_write_escapes(home, path)
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
+@tries(300, 20_000)
 @pytest.mark.parametrize(("swap", "path"), WRITES)
 def test_no_write_escapes_while_links_are_swapped(  # noqa: PLR0913, PLR0917  # a table
-    home: Path, sandbox: Sandbox, swap: str, path: str, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, swap: str, path: str, tries: int, swapping: Swapping
 ) -> None:
-    with swapping(home, swap, kind):
-        done = write_while_swapping(sandbox, path, 300)
+    with swapping(home, swap):
+        done = write_while_swapping(sandbox, path, tries)
     assert outside(home) == {"file": b"outside"}
     assert done > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("swap", "path"), WRITES)
-def test_no_write_of_twenty_thousand_escapes(
-    home: Path, sandbox: Sandbox, swap: str, path: str, swapping: Swapping
-) -> None:
-    with swapping(home, swap, "process"):
-        done = write_while_swapping(sandbox, path, 20_000)
-    assert outside(home) == {"file": b"outside"}
-    assert done > 0
-
-
-@pytest.mark.parametrize("kind", ["thread", "process"])
 def test_no_listing_shows_what_is_outside_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, swapping: Swapping
 ) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
-    with swapping(home, "swap_directory", kind):
+    with swapping(home, "swap_directory"):
         for _ in range(500):
             with suppress(ToolError):
                 names = [entry.path for entry in sandbox.list_directory(depth=3).entries]
@@ -259,17 +241,17 @@ def naive_listing_escapes(home: Path, path: str, name: str) -> bool:
 
 def test_the_swapper_gets_a_naive_listing_out(home: Path, swapping: Swapping) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
-    with swapping(home, "swap_directory", "process"):
+    with swapping(home, "swap_directory"):
         assert naive_listing_escapes(home, "a", "private-name")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_listing_of_fifty_thousand_escapes(
     home: Path, sandbox: Sandbox, swapping: Swapping
 ) -> None:
     (home / "outside" / "private-name").write_bytes(b"")
     inside = 0
-    with swapping(home, "swap_directory", "process"):
+    with swapping(home, "swap_directory"):
         for _ in range(50_000):
             with suppress(ToolError):
                 names = [entry.path for entry in sandbox.list_directory("a", depth=2).entries]
@@ -298,26 +280,16 @@ def make_while_swapping(sandbox: Sandbox, tries: int) -> int:
 
 
 def test_the_swapper_gets_a_naive_maker_of_directories_out(home: Path, swapping: Swapping) -> None:
-    with swapping(home, "swap_directory", "process"):
+    with swapping(home, "swap_directory"):
         assert naive_directory_escapes(home, "a/new-{}/deep")
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
+@tries(300, 50_000)
 def test_no_directory_is_made_outside_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, tries: int, swapping: Swapping
 ) -> None:
-    with swapping(home, "swap_directory", kind):
-        made = make_while_swapping(sandbox, 300)
-    assert sorted(path.name for path in (home / "outside").rglob("*")) == ["file"]
-    assert made > 0
-
-
-@pytest.mark.slow
-def test_no_directory_of_fifty_thousand_is_made_outside(
-    home: Path, sandbox: Sandbox, swapping: Swapping
-) -> None:
-    with swapping(home, "swap_directory", "process"):
-        made = make_while_swapping(sandbox, 50_000)
+    with swapping(home, "swap_directory"):
+        made = make_while_swapping(sandbox, tries)
     assert sorted(path.name for path in (home / "outside").rglob("*")) == ["file"]
     assert made > 0
 
@@ -348,7 +320,7 @@ def naive_rule_is_passed(home: Path, path: str) -> bool:
 
 
 def test_the_swapper_gets_past_a_naive_rule(home: Path, swapping: Swapping) -> None:
-    with swapping(home, "swap_rule", "process"):
+    with swapping(home, "swap_rule"):
         assert naive_rule_is_passed(home, "a/file")
 
 
@@ -373,25 +345,13 @@ def use_while_swapping(home: Path, sandbox: Sandbox, tries: int) -> tuple[int, i
     return done, denied
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
+@tries(1_000, 100_000)
 def test_no_rule_is_passed_while_links_are_swapped(
-    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, tries: int, swapping: Swapping
 ) -> None:
     (home / "root" / "denied" / "secret").write_bytes(b"")
-    with swapping(home, "swap_rule", kind):
-        done, denied = use_while_swapping(home, sandbox.ruled(DeniedDirectory()), 1_000)
-    assert denied == 0
-    assert done > 0
-    assert (home / "root" / "denied" / "file").read_bytes() == b"denied"
-
-
-@pytest.mark.slow
-def test_no_rule_of_a_hundred_thousand_tries_is_passed(
-    home: Path, sandbox: Sandbox, swapping: Swapping
-) -> None:
-    (home / "root" / "denied" / "secret").write_bytes(b"")
-    with swapping(home, "swap_rule", "process"):
-        done, denied = use_while_swapping(home, sandbox.ruled(DeniedDirectory()), 100_000)
+    with swapping(home, "swap_rule"):
+        done, denied = use_while_swapping(home, sandbox.ruled(DeniedDirectory()), tries)
     assert denied == 0
     assert done > 0
     assert (home / "root" / "denied" / "file").read_bytes() == b"denied"
@@ -414,16 +374,15 @@ def naive_reader_meets_a_pipe(home: Path) -> bool:
 
 
 def test_the_swapper_gets_a_naive_reader_to_a_pipe(home: Path, swapping: Swapping) -> None:
-    with swapping(home, "swap_pipe", "process"):
+    with swapping(home, "swap_pipe"):
         assert naive_reader_meets_a_pipe(home)
 
 
-@pytest.mark.parametrize("kind", ["thread", "process"])
 def test_no_read_waits_for_a_pipe_that_is_swapped_in(
-    home: Path, sandbox: Sandbox, kind: str, swapping: Swapping
+    home: Path, sandbox: Sandbox, swapping: Swapping
 ) -> None:
     refused = 0
-    with swapping(home, "swap_pipe", kind):
+    with swapping(home, "swap_pipe"):
         for _ in range(2_000):
             try:
                 assert sandbox.read("file", max_bytes=100).data == b"inside"
@@ -435,7 +394,7 @@ def test_no_read_waits_for_a_pipe_that_is_swapped_in(
 def test_no_write_goes_out_with_a_directory_that_moves(
     home: Path, sandbox: Sandbox, swapping: Swapping
 ) -> None:
-    with swapping(home, "move_out", "process"):
+    with swapping(home, "move_out"):
         for turn in range(300):
             with suppress(ToolError):
                 sandbox.write("a/b/../../file", b"written")

@@ -11,6 +11,8 @@ from tools.core.errors import PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 NOBODY = 65534
 
 

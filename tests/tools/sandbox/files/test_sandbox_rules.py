@@ -14,6 +14,8 @@ from tools.core.errors import OutsideSandboxError, PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 
 class Denying:
     """Denies the places that fit one of some patterns, and writes down what it is asked."""

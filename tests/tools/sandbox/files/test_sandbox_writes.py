@@ -27,6 +27,8 @@ from tools.core.errors import (
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
 from tools.sandbox.files.sandbox import Sandbox
 
+pytestmark = pytest.mark.boundary
+
 
 @pytest.fixture(params=[open_beneath, walk_beneath], ids=["kernel", "walk"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:

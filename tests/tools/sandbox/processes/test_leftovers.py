@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.boundary
+
 
 @pytest.fixture
 def temporary(tmp_path: Path) -> Path:

@@ -18,7 +18,10 @@ from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
+    pytest.mark.boundary,
+]
 
 SECRET = "the-secret-canary"  # noqa: S105  # nothing but a mark
 IS_ROOT = os.geteuid() == 0

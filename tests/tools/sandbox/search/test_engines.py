@@ -215,7 +215,7 @@ def is_valid(pattern: str) -> bool:
 def search_wild_trees(searcher: Any, examples: int) -> None:
     COUNTS.clear()
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(tree=TREES, patterns=st.lists(PATTERNS, min_size=1, max_size=3), scope=SCOPES)
     def check(tree: Any, patterns: list[str], scope: dict[str, Any]) -> None:
         check_same(searcher, tree, patterns, scope)
@@ -226,10 +226,6 @@ def search_wild_trees(searcher: Any, examples: int) -> None:
 
 
 @pytest.mark.slow
-def test_both_engines_find_the_same_in_any_tree(searcher: Any) -> None:
-    search_wild_trees(searcher, 80)
-
-
-@pytest.mark.slow
-def test_both_engines_find_the_same_in_a_thousand_trees(searcher: Any) -> None:
-    search_wild_trees(searcher, 1000)
+@pytest.mark.parametrize("examples", [80, pytest.param(1000, marks=pytest.mark.long)])
+def test_both_engines_find_the_same_in_any_tree(searcher: Any, examples: int) -> None:
+    search_wild_trees(searcher, examples)

@@ -28,6 +28,8 @@ from tools.sandbox.search.content import MAX_FILE_BYTES
 from tools.sandbox.search.scope import Scope
 from tools.sandbox.search.search import FileSearch
 
+pytestmark = pytest.mark.boundary
+
 ALL = Scope()
 CATASTROPHE = r"(a+)+$"
 
@@ -351,7 +353,7 @@ anyio.run(main)
     assert any(not is_running(worker) for _ in range(1_000_000))
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_directory_of_many_files_is_bounded(
     open_search: Callable[..., Any], root: Path, count: int
 ) -> None:

@@ -51,7 +51,7 @@ def _compiled(pattern: str, flags: int) -> re.Pattern[str] | None:
         return None
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=10 * settings().max_examples)
 @given(patterns, lines, st.booleans())
 def test_where_a_pattern_fits_its_narrowed_one_fits_in_every_encoding(
     pattern: str, line: str, ignore_case: bool
@@ -68,7 +68,7 @@ def test_where_a_pattern_fits_its_narrowed_one_fits_in_every_encoding(
         assert fits(line.encode("latin-1"))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=10 * settings().max_examples)
 @given(patterns, lines, st.booleans())
 def test_where_a_pattern_fits_its_literals_stand(
     pattern: str, line: str, ignore_case: bool
@@ -81,7 +81,7 @@ def test_where_a_pattern_fits_its_literals_stand(
         assert literals.may_be_in(line.encode(encoding, "replace"))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=10 * settings().max_examples)
 @given(
     patterns, st.lists(lines.map(lambda line: line.replace("\r", "")), max_size=4), st.booleans()
 )
@@ -162,7 +162,6 @@ def test_a_malformed_pattern_is_told_with_its_position(pattern: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is asked")
-@settings(max_examples=60, deadline=None)
 @given(st.lists(patterns, min_size=1, max_size=10), st.booleans())
 def test_ripgrep_takes_every_narrowed_pattern(pieces: list[str], ignore_case: bool) -> None:
     for pattern in (each for each in pieces if _compiled(each, 0)):

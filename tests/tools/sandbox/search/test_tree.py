@@ -11,6 +11,8 @@ import pytest
 
 from tools.sandbox.search.tree import Tree, Walk
 
+pytestmark = pytest.mark.boundary
+
 
 def walk(root: Path, path: str = ".", *, include_ignored: bool = False) -> Tree:
     fds = [os.open(root, os.O_RDONLY), os.open(root / path, os.O_RDONLY)]

@@ -407,9 +407,7 @@ async def test_headers_that_are_none_are_refused(web: Any, headers: dict[str, st
 
 
 @given(name=st.text(max_size=20), value=st.text(max_size=20))
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_any_header_is_sent_as_it_is_or_refused(web: Any, name: str, value: str) -> None:
     site = web.sites[0] if web.sites else web.site()
     site.asked.clear()

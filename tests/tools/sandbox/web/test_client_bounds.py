@@ -376,9 +376,7 @@ async def test_what_has_no_body_has_none(web: Any, method: str, answer: bytes) -
 @given(
     st.lists(st.binary(max_size=200), max_size=5), st.sampled_from([b"", OK, OK + b"\r\n", CHUNKED])
 )
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_any_bytes_are_an_answer_or_a_failure(
     web: Any, parts: list[bytes], start: bytes
 ) -> None:

@@ -16,7 +16,7 @@ import h11
 import primp
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.sandbox.web.guard import AddressGuard
@@ -485,7 +485,6 @@ async def test_a_tunnel_has_no_body(target: Target, fields: str) -> None:
         assert status(await asked(address, request)) == 400
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.binary(max_size=200)
     | st.lists(

@@ -72,10 +72,10 @@ def test_any_other_scheme_is_refused(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("odd", CONTROLS + HIDDEN)
-def test_a_control_space_or_hidden_character_is_refused_anywhere(odd: str, place: str) -> None:
-    with pytest.raises(InvalidArgumentsError):
-        Url.parse(place.format(odd))
+def test_a_control_space_or_hidden_character_is_refused_anywhere(place: str) -> None:
+    for odd in CONTROLS + HIDDEN:
+        with pytest.raises(InvalidArgumentsError):
+            Url.parse(place.format(odd))
 
 
 def test_the_standard_library_takes_many_of_them() -> None:

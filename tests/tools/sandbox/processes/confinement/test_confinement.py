@@ -21,6 +21,7 @@ from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
 pytestmark = [
+    pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
 ]

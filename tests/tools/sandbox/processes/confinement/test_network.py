@@ -18,6 +18,8 @@ from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
+pytestmark = pytest.mark.boundary
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's")
 
 

@@ -16,6 +16,7 @@ from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.models import LandlockRules, Prepared
 
 pytestmark = [
+    pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux" or not landlock_abi(), reason="needs Landlock"),
 ]
@@ -86,7 +87,9 @@ OUTSIDE = {
     "attributes": "os.setxattr(OUT + '/file', 'user.x', b'y')",
     "attributes by descriptor": "os.setxattr(os.open(SEEN + '/file', 0), 'user.x', b'y')",
     "attributes removed": "os.removexattr(OUT + '/file', 'user.set')",
-    "flags": "fcntl.ioctl(os.open(SEEN + '/file', 0), 0x40086602, struct.pack('l', 0x80))",
+    "flags": "fd = os.open(SEEN + '/file', 0); "
+    "(flags,) = struct.unpack('l', fcntl.ioctl(fd, 0x80086601, bytes(8))); "
+    "fcntl.ioctl(fd, 0x40086602, struct.pack('l', flags | 0x80))",
 }
 """Python that raises when it is refused, by what it does."""
 

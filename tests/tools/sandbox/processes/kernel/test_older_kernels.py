@@ -11,7 +11,10 @@ import pytest
 
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 
-pytestmark = pytest.mark.skipif(not landlock_abi(), reason="Linux with Landlock alone")
+pytestmark = [
+    pytest.mark.skipif(not landlock_abi(), reason="Linux with Landlock alone"),
+    pytest.mark.boundary,
+]
 
 OPENS = """
 import os, sys

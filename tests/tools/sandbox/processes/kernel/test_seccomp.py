@@ -21,9 +21,12 @@ from tools.sandbox.processes.kernel.seccomp import filter_program, protecting
 from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS
 from tools.sandbox.processes.models import Prepared
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.uname().machine != "x86_64", reason="numbers of x86_64"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine != "x86_64", reason="numbers of x86_64"
+    ),
+    pytest.mark.boundary,
+]
 
 Run = Callable[[Prepared], Awaitable[Any]]
 

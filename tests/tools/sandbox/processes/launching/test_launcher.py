@@ -25,6 +25,7 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Limits, Prepared
 
 pytestmark = [
+    pytest.mark.boundary,
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
 ]

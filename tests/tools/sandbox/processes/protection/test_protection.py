@@ -14,6 +14,8 @@ import pytest
 
 from tools.sandbox.processes.protection.protection import Protection
 
+pytestmark = pytest.mark.boundary
+
 ATTACKS = {
     "a changed hook": "echo evil >> .git/hooks/pre-commit",
     "a hook that may be run now": "chmod 755 .git/hooks/pre-commit",
