@@ -16,7 +16,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.addresses import Address, document_uri
 from server.mcp.paging import cursor_at, offset_of
-from server.mcp.shown import MARKDOWN, media_type_of
+from server.mcp.shown import media_type_of
+from storage.reading.formats import MARKDOWN
 from server.mcp.views import Relevant, relevant, view
 from server.mcp.wire import utf8_text
 from server.transport.auth import speaker_of
@@ -192,7 +193,7 @@ class ContextResources:
             case "documents", (raw_type, raw_id) if raw_type and raw_id:
                 document, chunks = shelf.get_document(raw_type, raw_id)
                 return whole_text(chunks), media_type_of(document)
-        return view(shelf, address, self._sources), MARKDOWN
+        return view(shelf, address, self._sources), MARKDOWN.media_type
 
 
 def no_resource_at(uri: str, ctx: RequestContext) -> MCPError:
@@ -261,7 +262,7 @@ _FIXED = (
             name=name,
             title=title,
             description=description,
-            mime_type=MARKDOWN,
+            mime_type=MARKDOWN.media_type,
         )
         for name, title, description in VIEWS
     ),

@@ -8,6 +8,7 @@ from server.mcp.addresses import context_uri, entity_uri
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType
 from storage.people.models import Entity, Profile, Relationship
+from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
 from tools.answers.dates import utc
 
 __all__ = [
@@ -27,20 +28,10 @@ SUMMARY_CHARACTERS = 200
 FIRST_WORDS = 60
 """Characters of a text that stand for a title."""
 
-MARKDOWN = "text/markdown"
-MARKDOWN_SOURCES = frozenset(
-    {
-        MARKDOWN,
-        "text/html",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    }
-)
-"""Media types whose stored text is Markdown; of every other it is plain."""
-
 
 def media_type_of(context: Context) -> str:
     """The media type of a context's stored text."""
-    return MARKDOWN if context.media_type in MARKDOWN_SOURCES else "text/plain"
+    return MARKDOWN.media_type if context.media_type in MARKDOWN_MEDIA_TYPES else "text/plain"
 
 
 def context_text(context: Context, chunks: Sequence[Chunk]) -> str:

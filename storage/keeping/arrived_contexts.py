@@ -22,15 +22,9 @@ from storage.keeping.records import ContextRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.memory.derived import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
+from storage.reading.formats import MARKDOWN_MEDIA_TYPES
 
 __all__ = ["ArrivedContexts"]
-
-_WITH_HEADINGS = {
-    "text/html",
-    "text/markdown",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-}
-"""Media types whose text is Markdown, by which an export without passages is cut."""
 
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
 
@@ -227,7 +221,7 @@ def _cut_anew(record: ContextRecord) -> Sequence[PreparedChunk]:
         title=record.title,
         text=record.text,
         turns=tuple(Turn(each.heading, each.content) for each in record.turns),
-        markdown=record.media_type in _WITH_HEADINGS,
+        markdown=record.media_type in MARKDOWN_MEDIA_TYPES,
         summary=record.summary,
         keywords=record.keywords,
     )

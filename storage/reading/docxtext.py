@@ -27,8 +27,8 @@ _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _DEEPEST_HEADING = 6
 
 
-def read(data: bytes) -> tuple[str, str]:
-    """The title that the file's metadata give, or nothing, and its text as Markdown.
+def read(data: bytes) -> tuple[str, str, None]:
+    """Returns the title that the file's metadata give, or nothing, and its text as Markdown.
 
     Raises:
         UnreadableDocumentError: If it is an archive of another kind, or unpacks to too much.
@@ -38,7 +38,7 @@ def read(data: bytes) -> tuple[str, str]:
 
     document = docx.Document(BytesIO(data))
     text = "\n".join(_lines(document))
-    return document.core_properties.title, re.sub(r"\n{3,}", "\n\n", text).strip()
+    return document.core_properties.title, re.sub(r"\n{3,}", "\n\n", text).strip(), None
 
 
 def _check_archive(data: bytes) -> None:

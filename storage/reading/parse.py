@@ -1,8 +1,7 @@
-"""Files to text: what a file is, by its name and its bytes, and the text in it.
+"""Files to text, each by its format (`formats`).
 
-Plain text and Markdown are read here, the formats that need a library each in a module of their own
-(`htmltext.py`, `pdftext.py`, `docxtext.py`). Those libraries meet hostile bytes, so
-`parse_isolated` runs them in a process that can be killed (`isolated.py`).
+The libraries that read HTML, PDF and DOCX are given hostile bytes, so `parse_isolated` runs them in
+a process that can be killed (`isolated`).
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any
 
 from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
-from storage.reading import docxtext, htmltext, pdftext
-from storage.reading.decode import decode
+from storage.reading.formats import MARKDOWN, DocumentFormat, format_of
 from storage.reading.frontmatter import Note, read_note
 from storage.reading.isolated import run_isolated
 from storage.reading.outline import first_heading
@@ -30,28 +28,6 @@ __all__ = ["MAX_BYTES", "ParsedDocument", "parse", "parse_isolated"]
 MAX_BYTES = 50_000_000
 """Bytes that a file has at most."""
 
-Format = Literal["text", "markdown", "html", "pdf", "docx"]
-
-_MARKDOWN_SUFFIXES = {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"}
-_HTML_SUFFIXES = {".html", ".htm", ".xhtml"}
-_MEDIA_TYPES = {
-    "markdown": "text/markdown",
-    "html": "text/html",
-    "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".csv": "text/csv",
-    ".css": "text/css",
-    ".json": "application/json",
-    ".rst": "text/x-rst",
-    ".toml": "application/toml",
-    ".tsv": "text/tab-separated-values",
-    ".xml": "application/xml",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-}
-_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -95,7 +71,7 @@ def parse(data: bytes, *, name: str) -> ParsedDocument:
     """
     _check_size(data, name)
     with _named(name):
-        return _parse_as(_format_of(data, name), data, name)
+        return _parse_as(format_of(data, name), data, name)
 
 
 async def parse_isolated(
@@ -119,8 +95,8 @@ async def parse_isolated(
     """
     _check_size(data, name)
     with _named(name):
-        is_text = _format_of(data, name) in {"text", "markdown"}
-    if is_text:
+        kind = format_of(data, name)
+    if not kind.isolated:
         return await to_thread.run_sync(lambda: parse(data, name=name))
     return await run_isolated(partial(parse, data, name=name), name=name, timeout=timeout)
 
@@ -154,63 +130,23 @@ def _named(name: str) -> Iterator[None]:
         ) from error
 
 
-def _format_of(data: bytes, name: str) -> Format:
-    suffix = PurePath(name).suffix.lower()
-    if b"%PDF-" in data[:_PDF_HEADER_BYTES] and (suffix == ".pdf" or data.startswith(b"%PDF-")):
-        return "pdf"
-    if data.startswith(b"PK\x03\x04"):
-        return "docx"
-    if data.startswith(_OLE_MAGIC):
-        raise UnreadableDocumentError(
-            "It is an Office file of the old kind, or one with a password.",
-            suggestions=("Save it as .docx without a password.",),
-        )
-    if suffix in _MARKDOWN_SUFFIXES:
-        return "markdown"
-    if suffix in _HTML_SUFFIXES or _HTML_START.match(data):
-        return "html"
-    return "text"
-
-
-def _decoded(data: bytes) -> tuple[str, str]:
-    """The text in bytes and its encoding, which nobody could name."""
-    try:
-        decoded = decode(data)
-    except UnreadableDocumentError as error:
-        raise UnreadableDocumentError(
-            error.message, suggestions=("If it is text, save it in UTF-8 and add that.",)
-        ) from error
-    return decoded.text, decoded.encoding
-
-
-def _parse_as(kind: Format, data: bytes, name: str) -> ParsedDocument:
-    encoding: str | None = None
-    title = ""
-    if kind == "pdf":
-        title, text = pdftext.read(data)
-    elif kind == "docx":
-        title, text = docxtext.read(data)
-    elif kind == "html":
-        title, text, encoding = htmltext.read(data)
-    else:
-        text, encoding = _decoded(data)
+def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
+    title, text, encoding = kind.read(data)
     text = _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise UnreadableDocumentError(
             "It holds no text.", suggestions=("Add a file that holds text.",)
         )
-    note = read_note(text) if kind == "markdown" else Note(text)
+    note = read_note(text) if kind is MARKDOWN else Note(text)
     when = note.event_time
-    if kind == "markdown" and when is None:
+    if kind is MARKDOWN and when is None:
         when = _date_in(name)
-    is_markdown = kind not in {"text", "pdf"}
-    heading = first_heading(note.body) if is_markdown else ""
-    suffix = PurePath(name).suffix.lower()
+    heading = first_heading(note.body) if kind.markdown else ""
     return ParsedDocument(
         title=note.title or title.strip() or heading or _title_from(name),
         text=note.body,
-        media_type=_MEDIA_TYPES.get(kind) or _MEDIA_TYPES.get(suffix, "text/plain"),
-        markdown=is_markdown,
+        media_type=kind.media_type,
+        markdown=kind.markdown,
         encoding=encoding,
         event_time=when,
         keywords=note.keywords,

@@ -12,8 +12,8 @@ __all__ = ["read"]
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 
-def read(data: bytes) -> tuple[str, str]:
-    """The title that the file's metadata give, or nothing, and its text.
+def read(data: bytes) -> tuple[str, str, None]:
+    """Returns the title that the file's metadata give, or nothing, and its text.
 
     Raises:
         UnreadableDocumentError: If it needs a password, or its pages are pictures.
@@ -34,4 +34,4 @@ def read(data: bytes) -> tuple[str, str]:
             suggestions=("Run text recognition (OCR) on it first, for example with ocrmypdf.",),
         )
     title = (reader.metadata and reader.metadata.title) or ""
-    return str(title), _HYPHENATED.sub("", text)
+    return str(title), _HYPHENATED.sub("", text), None

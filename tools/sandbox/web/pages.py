@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
+from storage.reading.formats import FORMATS, MARKDOWN
 from storage.reading.isolated import run_isolated
 from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError
@@ -23,9 +24,10 @@ __all__ = ["page_of"]
 
 READ_SECONDS = 30.0
 
-_SUFFIXES = {"application/pdf": ".pdf", "text/markdown": ".md"}
-_DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_DOCUMENTS = {"application/pdf", "application/x-pdf", _DOCX}
+_SUFFIXES = {
+    each.media_type: each.suffixes[0] for each in FORMATS if each.isolated or each is MARKDOWN
+}
+_PDF_TOO = "application/x-pdf"
 _UNTOLD = {"", "application/octet-stream", "binary/octet-stream"}
 
 
@@ -43,7 +45,7 @@ async def page_of(response: WebResponse) -> Page:
         return await run_isolated(read, name=response.url, timeout=READ_SECONDS)
     if is_text(response) and kind not in _SUFFIXES:
         return Page("", await anyio.to_thread.run_sync(_decoded, response))
-    if is_text(response) or kind in _DOCUMENTS or kind in _UNTOLD:
+    if is_text(response) or kind in {*_SUFFIXES, _PDF_TOO, *_UNTOLD}:
         name = _name(response, kind)
         parsed = await parse_isolated(response.content, name=name, timeout=READ_SECONDS)
         return Page(parsed.title, parsed.text)

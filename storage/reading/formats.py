@@ -1,0 +1,137 @@
+"""Document formats: how each is recognised and read; a new one is one more entry of `FORMATS`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from storage.errors import UnreadableDocumentError
+from storage.reading import docxtext, htmltext, pdftext
+from storage.reading.decode import decode
+
+__all__ = ["FORMATS", "MARKDOWN", "MARKDOWN_MEDIA_TYPES", "DocumentFormat", "format_of"]
+
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """One format of documents.
+
+    Attributes:
+        media_type: Its MIME type.
+        suffixes: Endings of its files' names, the usual one first.
+        read: From bytes to title (or nothing), text and encoding (None where bytes are not text).
+        begins: Whether bytes are of this format; None where only the name says so.
+        by_name: Whether a suffix is enough, whatever the bytes.
+        markdown: Whether the text is Markdown, and so has headings.
+        isolated: Whether a library reads it, which is done in a process that can be killed.
+    """
+
+    media_type: str
+    suffixes: tuple[str, ...]
+    read: Callable[[bytes], tuple[str, str, str | None]]
+    begins: Callable[[bytes, str], bool] | None = None
+    by_name: bool = True
+    markdown: bool = False
+    isolated: bool = False
+
+    def matches(self, data: bytes, suffix: str) -> bool:
+        """Returns whether a file is of this format, by its bytes and the suffix of its name."""
+        if self.by_name and suffix in self.suffixes:
+            return True
+        return self.begins is not None and self.begins(data, suffix)
+
+
+def _read_text(data: bytes) -> tuple[str, str, str]:
+    try:
+        decoded = decode(data)
+    except UnreadableDocumentError as error:
+        raise UnreadableDocumentError(
+            error.message, suggestions=("If it is text, save it in UTF-8 and add that.",)
+        ) from error
+    return "", decoded.text, decoded.encoding
+
+
+def _begins_pdf(data: bytes, suffix: str) -> bool:
+    return data.startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in data[:_PDF_HEADER_BYTES])
+
+
+def _begins_archive(data: bytes, _suffix: str) -> bool:
+    if data.startswith(_OLE_MAGIC):
+        raise UnreadableDocumentError(
+            "It is an Office file of the old kind, or one with a password.",
+            suggestions=("Save it as .docx without a password.",),
+        )
+    return data.startswith(b"PK\x03\x04")
+
+
+def _begins_html(data: bytes, _suffix: str) -> bool:
+    return _HTML_START.match(data) is not None
+
+
+def _text(media_type: str, *suffixes: str) -> DocumentFormat:
+    return DocumentFormat(media_type, suffixes, _read_text)
+
+
+MARKDOWN = DocumentFormat(
+    "text/markdown",
+    (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"),
+    _read_text,
+    markdown=True,
+)
+_PLAIN = _text("text/plain", ".txt")
+
+FORMATS = (
+    DocumentFormat(
+        "application/pdf", (".pdf",), pdftext.read, _begins_pdf, by_name=False, isolated=True
+    ),
+    DocumentFormat(
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        (".docx",),
+        docxtext.read,
+        _begins_archive,
+        by_name=False,
+        markdown=True,
+        isolated=True,
+    ),
+    MARKDOWN,
+    DocumentFormat(
+        "text/html",
+        (".html", ".htm", ".xhtml"),
+        htmltext.read,
+        _begins_html,
+        markdown=True,
+        isolated=True,
+    ),
+    _text("text/csv", ".csv"),
+    _text("text/css", ".css"),
+    _text("application/json", ".json"),
+    _text("text/x-rst", ".rst"),
+    _text("application/toml", ".toml"),
+    _text("text/tab-separated-values", ".tsv"),
+    _text("application/xml", ".xml"),
+    _text("application/yaml", ".yaml", ".yml"),
+)
+"""The formats, in the order in which they are tried; what is none of them is read as plain text."""
+
+MARKDOWN_MEDIA_TYPES = frozenset(each.media_type for each in FORMATS if each.markdown)
+"""Media types whose stored text is Markdown; of every other it is plain."""
+
+
+def format_of(data: bytes, name: str) -> DocumentFormat:
+    """Returns the format of a file.
+
+    Args:
+        data: The file's bytes.
+        name: The file's name; its suffix tells apart what the bytes leave open.
+
+    Raises:
+        UnreadableDocumentError: If it is of a format that cannot be read.
+    """
+    suffix = PurePath(name).suffix.lower()
+    return next((each for each in FORMATS if each.matches(data, suffix)), _PLAIN)
