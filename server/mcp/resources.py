@@ -17,13 +17,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from server.mcp.addresses import Address, document_uri
 from server.mcp.paging import cursor_at, offset_of
 from server.mcp.shown import media_type_of
-from storage.reading.formats import MARKDOWN
 from server.mcp.views import Relevant, relevant, view
 from server.mcp.wire import utf8_text
 from server.transport.auth import speaker_of
 from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
+from storage.reading.formats import MARKDOWN
 from storage.retrieval.sources import Source
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
