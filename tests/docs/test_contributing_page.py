@@ -1,0 +1,43 @@
+"""The page for contributors: its example is a tool, and what it names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.spec import ToolSpec
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+EXAMPLE_FILES = {"tools/words.py", "tests/tools/test_words.py", "tools/list", "tools/call"}
+
+
+@pytest.fixture
+def spec() -> ToolSpec:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    source = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert source is not None
+    module = ModuleType("words")
+    exec(source[1], module.__dict__)  # noqa: S102  # the page's own code
+    return FunctionToMCP.convert(module.count_words)
+
+
+def test_the_example_says_all_that_a_tool_must_say(spec: ToolSpec) -> None:
+    assert spec.description
+    assert spec.effects
+    assert spec.tags
+    assert spec.capabilities
+    assert spec.output_schema
+    assert all(each["description"] for each in spec.input_schema["properties"].values())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_the_files_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`((?:server|tools|storage|tests)/[\w./-]*)`", page.read_text("utf-8"))
+    assert [
+        name for name in named if name not in EXAMPLE_FILES and not (ROOT / name).exists()
+    ] == []
