@@ -26,6 +26,7 @@ BENEATH = {
 OURS = {*BENEATH, "tests", "benchmarks"}
 MODULES = sorted(path for floor in BENEATH for path in (ROOT / floor).rglob("*.py"))
 MOST_LINES = 400
+MOST_ENTRIES = 20
 SETTINGS_READERS = ("server/app.py", "server/cli/", "server/settings/sources.py")
 BESIDES_PACKAGES = {"mcp", "mcp_types", "pydantic", "rich", "uvicorn", "numpy", "chromadb"}
 """What a package's `__init__` must not load, the standard library and the small aside."""
@@ -100,6 +101,18 @@ def test_no_module_is_too_long() -> None:
         "Give the other one a module."
         for path, lines in lengths.items()
         if lines > MOST_LINES
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_folder_is_crowded() -> None:
+    folders = {path.parent for path in MODULES}
+    entries = {folder: [each for each in folder.iterdir() if _is_entry(each)] for folder in folders}
+    wrong = [
+        f"{_shown(folder)} has {len(found)} entries, {MOST_ENTRIES} are allowed: give those that "
+        "belong together a room, or merge the smallest."
+        for folder, found in entries.items()
+        if len(found) > MOST_ENTRIES
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -233,6 +246,14 @@ def _place(name: str) -> tuple[int, str]:
 
 def _shown(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def _is_entry(path: Path) -> bool:
+    """Whether a folder shows this; the tools themselves are a list, beside their engines."""
+    if path.is_dir():
+        return (path / "__init__.py").exists()
+    is_tool = path.parent == ROOT / "tools"
+    return path.suffix == ".py" and path.name != "__init__.py" and not is_tool
 
 
 def _floor(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from tools.retrieval.names import Names
 from tools.retrieval.placing import placed
 from tools.retrieval.postings import Postings
 from tools.retrieval.ranking import Inquiry, score
-from tools.retrieval.tags import Tags
 from tools.retrieval.vectors import DensePart, bundled_parts
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ToolIndex:
         self._records: dict[int, ToolRecord] = {}
         self._free: list[int] = []
         self._size = 0
-        self._tags = Tags()
+        self._tags = _Tags()
         self._postings = Postings()
         self._names = Names()
         self._duplicates = Duplicates()
@@ -254,3 +254,33 @@ class ToolIndex:
                 terms = each.terms()
                 self._cache.defer(key, json.dumps(terms).encode())
                 yield terms
+
+
+class _Tags:
+    """The slots of the tools of each tag, in any case of letters."""
+
+    def __init__(self) -> None:
+        self._slots: defaultdict[str, set[int]] = defaultdict(set)
+
+    def add(self, slot: int, record: ToolRecord) -> None:
+        """Adds the tags of a tool."""
+        for tag in _folded(record.tags):
+            self._slots[tag].add(slot)
+
+    def remove(self, slot: int, record: ToolRecord) -> None:
+        """Removes the tags of a tool; one that no other tool has is gone with it."""
+        for tag in _folded(record.tags):
+            self._slots[tag].remove(slot)
+            if not self._slots[tag]:
+                del self._slots[tag]
+
+    def having(self, tags: Iterable[str], match: Match) -> set[int]:
+        """The tools that have any or all of some tags; none where none are given."""
+        tagged = [self._slots.get(tag, set()) for tag in _folded(tags)]
+        if not tagged:
+            return set()
+        return set.union(*tagged) if match == "any" else set.intersection(*tagged)
+
+
+def _folded(tags: Iterable[str]) -> set[str]:
+    return {tag.casefold() for tag in tags}

@@ -20,7 +20,7 @@ DESKTOP = (
     else ".config/Claude/claude_desktop_config.json"
 )
 EDITOR = "Library/Application Support" if sys.platform == "darwin" else ".config"
-SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"
+SERVER = Path(__file__).parents[2] / "upstream" / "changing_server.py"
 EVERYTHING = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]}
 
 
