@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -23,9 +24,18 @@ class Ear:
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str | None, Any]] = []
+        self._more = anyio.Event()
 
     async def hear(self, params: types.LoggingMessageNotificationParams) -> None:
         self.heard.append((params.level, params.logger, params.data))
+        self._more.set()
+
+    async def has_heard(self, number: int) -> None:
+        """Waits for so many messages, which may come after the answer to their call."""
+        with anyio.fail_after(10):
+            while len(self.heard) < number:
+                self._more = anyio.Event()
+                await self._more.wait()
 
 
 async def want(client: Client, level: types.LoggingLevel) -> None:
@@ -52,8 +62,10 @@ async def test_the_level_that_a_client_sets_holds_for_every_server(
     async with app_of(upstream) as app, client_of(app, logging_callback=ear.hear) as client:
         await want(client, "info")
         await client.call_tool("toy__logging", {})
+        await ear.has_heard(2)
         await want(client, "error")
         await client.call_tool("toy__logging", {})
+        await ear.has_heard(3)
     assert [level for level, _, _ in ear.heard] == ["info", "error", "error"]
     assert {logger for _, logger, _ in ear.heard} == {"toy/deep"}
 
