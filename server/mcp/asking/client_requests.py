@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cached_property
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -70,15 +69,14 @@ class ClientRequest:
         """Whether its client is asked by ending the call (protocol 2026-07-28)."""
         return self.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
-    @cached_property
-    def client(self) -> KnownClient:
-        """Its client, which is known to other servers from now on."""
+    def note_client(self) -> KnownClient:
+        """Returns its client, which other servers can ask from now on."""
         return self._requests.client_of(self.ctx)
 
     @property
     def level(self) -> types.LoggingLevel | None:
         """From which level on its client wants to hear what is logged; None if it did not say."""
-        return opted_level(self.ctx) if self.is_modern else self.client.level
+        return opted_level(self.ctx) if self.is_modern else self.note_client().level
 
     @property
     def wants_progress(self) -> bool:

@@ -87,6 +87,7 @@ class Exchange(Generic[ResultT]):
             make: Makes the request, given who hears how far it is.
             relay: The channel to the client.
         """
+        relay.note_client()
         if relay.is_modern and relay.can_be_asked:
             return await self._in_rounds(named, make, relay)
         report = self._context.report_progress if relay.wants_progress else None

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 Command = Callable[..., Any]
 
-SERVER = Path(__file__).parents[1] / "upstream" / "changing_server.py"
+SERVER = Path(__file__).parents[2] / "upstream" / "changing_server.py"
 
 
 def a_tool(name: str, description: str) -> dict[str, Any]:
