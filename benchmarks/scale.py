@@ -204,8 +204,8 @@ def _toolcrib(
 def _chroma(
     directory: Path, items: Sequence[Item], queries: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
-    import chromadb  # noqa: PLC0415  # takes a second, and is not every engine's
-    from chromadb.config import Settings  # noqa: PLC0415  # the same
+    import chromadb  # takes a second, and is not every engine's
+    from chromadb.config import Settings
 
     embedder = HashEmbedder()
     client: Any = chromadb.PersistentClient(
@@ -255,7 +255,7 @@ def _rank_bm25(
     directory: Path, items: Sequence[Item], queries: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
     del directory  # it keeps nothing
-    from rank_bm25 import BM25Okapi  # noqa: PLC0415  # only this engine's
+    from rank_bm25 import BM25Okapi  # only this engine's
 
     corpus = [tokenize(item.text) for item in items]
     index = BM25Okapi(corpus)

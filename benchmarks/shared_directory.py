@@ -110,7 +110,7 @@ def run(documents: int) -> Report:
 
 def document(name: str, number: int) -> NewContext:
     """A short text of common words with one that stands in it alone."""
-    from storage.models import NewContext  # noqa: PLC0415  # a spawned process starts sooner
+    from storage.models import NewContext  # a spawned process starts sooner
 
     chance = random.Random(f"{name}{number}")  # noqa: S311  # the same text in every process
     return NewContext(
@@ -122,8 +122,8 @@ def document(name: str, number: int) -> NewContext:
 
 
 def _open(directory: Path) -> Library:
-    from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as above
-    from storage.library import Library  # noqa: PLC0415  # the same
+    from storage.index.embedders.minilm import MiniLMEmbedder
+    from storage.library import Library
 
     return Library(directory, MiniLMEmbedder())
 
@@ -136,7 +136,7 @@ def _work(  # noqa: PLR0913, PLR0917  # who, where, how much, and the ways to sp
     heard: Queue[tuple[int, float] | None],
     found: Queue[dict[str, list[float]]],
 ) -> None:
-    from storage.models import Identity, SearchFilter  # noqa: PLC0415  # a spawned process
+    from storage.models import Identity, SearchFilter  # a spawned process
 
     library = _open(directory)
     library.indexer.start()
@@ -176,7 +176,7 @@ def _work(  # noqa: PLR0913, PLR0917  # who, where, how much, and the ways to sp
 
 def _look(directory: Path, documents: int) -> tuple[int, int, int]:
     """How many documents are lost, and how many cannot be found by words and by meaning."""
-    from storage.models import Identity, SearchFilter  # noqa: PLC0415  # as above
+    from storage.models import Identity, SearchFilter
 
     library = _open(directory)
     while library.indexer.step():

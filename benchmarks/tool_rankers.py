@@ -92,7 +92,7 @@ class FastMCPSearch:
     """
 
     def __init__(self, records: Sequence[ToolRecord]) -> None:
-        from fastmcp.server.transforms.search import (  # noqa: PLC0415  # slow to import
+        from fastmcp.server.transforms.search import (
             BM25SearchTransform,
         )
 
@@ -108,7 +108,7 @@ class FastMCPSearch:
 
     def answer(self, query: str) -> str:
         """The definitions that its search answers with, as compact JSON."""
-        from fastmcp.server.transforms.search import (  # noqa: PLC0415  # slow to import
+        from fastmcp.server.transforms.search import (
             serialize_tools_for_output_json,
         )
 
@@ -119,7 +119,7 @@ class FastMCPSearch:
         return asyncio.run(self._transform._search(self._tools, query))  # noqa: SLF001  # its one entry
 
     def _tool(self, record: ToolRecord) -> Tool:
-        from fastmcp.tools.base import Tool  # noqa: PLC0415  # slow to import
+        from fastmcp.tools.base import Tool
 
         name = record.name
         while name in self._ids:  # it takes names to be unique
@@ -140,7 +140,7 @@ class RankBM25:
     """
 
     def __init__(self, records: Sequence[ToolRecord]) -> None:
-        from rank_bm25 import BM25Okapi  # noqa: PLC0415  # as the product imports it
+        from rank_bm25 import BM25Okapi  # as the product imports it
 
         self._ids = [record.tool_id for record in records]
         self._index = BM25Okapi([_words(_text(record)) or [""] for record in records])

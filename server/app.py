@@ -208,7 +208,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     prompts = Prompts(resources, registry, sessions, recording)
     browsing: Browsing | None = None
     if not isinstance(gateway, NoGateway):
-        from server.upstream.browsing.browsing import browse  # noqa: PLC0415  # on first use
+        from server.upstream.browsing.browsing import browse
 
         browsing = browse(
             gateway,
@@ -276,9 +276,9 @@ def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
 
 
 def _workshop(settings: Settings) -> Workshop:
-    from tools.functions.environment import Environments  # noqa: PLC0415  # on first use
-    from tools.functions.file import Workshop  # noqa: PLC0415  # the same
-    from tools.functions.installers import find_uv  # noqa: PLC0415  # the same
+    from tools.functions.environment import Environments
+    from tools.functions.file import Workshop
+    from tools.functions.installers import find_uv
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
     return Workshop(
@@ -295,8 +295,8 @@ def _workshop(settings: Settings) -> Workshop:
 
 
 def _learning(library: Library) -> Learning:
-    from storage.index.embedders.static import StaticEmbedder  # noqa: PLC0415  # on first use
-    from tools.retrieval.learning import Learning  # noqa: PLC0415  # the same
+    from storage.index.embedders.static import StaticEmbedder
+    from tools.retrieval.learning import Learning
 
     return Learning(library.catalog.uses, StaticEmbedder())
 
@@ -309,11 +309,11 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
     sessions: Sessions,
     requests: ClientRequests,
 ) -> Gateway:
-    from server.upstream.calling.questions import questions_of  # noqa: PLC0415  # on first use
-    from server.upstream.connections.cached import Cached  # noqa: PLC0415  # the same
-    from server.upstream.connections.transport import Transports  # noqa: PLC0415  # the same
-    from server.upstream.gateway import Gateway  # noqa: PLC0415  # the same
-    from server.upstream.safety.admission import Admission  # noqa: PLC0415  # on first use
+    from server.upstream.calling.questions import questions_of
+    from server.upstream.connections.cached import Cached
+    from server.upstream.connections.transport import Transports
+    from server.upstream.gateway import Gateway
+    from server.upstream.safety.admission import Admission
 
     return Gateway(
         servers,

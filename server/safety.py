@@ -44,7 +44,7 @@ __all__ = [
 
 def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
     """The rules of the settings and of their profile, about the tools that there are."""
-    from tools.policy.policy import Policy  # noqa: PLC0415  # imported on first use
+    from tools.policy.policy import Policy
 
     rules = settings.policy
     return Policy(
@@ -84,8 +84,8 @@ def let_through(settings: Settings, spec: ToolSpec) -> str:
 
 def make_approvals(settings: Settings, library: Library, command: str) -> StoredApprovals:
     """What asks the person about calls, who answers by a command."""
-    from server.mcp.approvals import StoredApprovals  # noqa: PLC0415  # imported on first use
-    from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
+    from server.mcp.approvals import StoredApprovals
+    from storage.approvals import ApprovalStore
 
     wanted = settings.approvals
     return StoredApprovals(
@@ -140,7 +140,7 @@ def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
 
 def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
     """What starts programs, confined as the settings require."""
-    from tools.sandbox.processes.processes import (  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.processes.processes import (
         Processes,
         inherited_variables,
     )
@@ -167,7 +167,7 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
 
 
 def _web(settings: Settings) -> WebClient:
-    from tools.sandbox.web.client import WebClient  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.client import WebClient
 
     wanted = settings.requests
     return WebClient(
@@ -179,7 +179,7 @@ def _web(settings: Settings) -> WebClient:
 
 
 def _search(settings: Settings) -> WebSearch:
-    from tools.sandbox.web.search.search import make_search  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.search.search import make_search
 
     wanted = settings.web_search
     return make_search(
@@ -194,14 +194,14 @@ def _search(settings: Settings) -> WebSearch:
 
 
 def _guard(settings: Settings) -> AddressGuard:
-    from tools.sandbox.web.guard import AddressGuard  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.guard import AddressGuard
 
     return AddressGuard(settings.requests.private)
 
 
 def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
     """What asks an endpoint that the settings name."""
-    from tools.sandbox.web import blocking  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web import blocking
 
     wanted = settings.requests
     return blocking.endpoint_client(url, private=wanted.private, proxy=wanted.proxy)

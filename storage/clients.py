@@ -16,6 +16,6 @@ ClientFactory = Callable[[str], "httpx2.Client"]
 
 def plain_client(_url: str) -> httpx2.Client:
     """A client that nothing of the environment leads elsewhere."""
-    import httpx2  # noqa: PLC0415  # imported on first use
+    import httpx2
 
     return httpx2.Client(trust_env=False)

@@ -137,14 +137,14 @@ class Library:
     @cached_property
     def catalog(self) -> Catalog:
         """What is kept about tools: records, listings, uses, analyses."""
-        from storage.catalog.catalog import Catalog  # noqa: PLC0415  # on first use
+        from storage.catalog.catalog import Catalog
 
         return Catalog(self.database)
 
     @property
     def unified(self) -> UnifiedSearch:
         """Answers questions over memory and knowledge."""
-        from storage.retrieval.unified import UnifiedSearch  # noqa: PLC0415  # on first use
+        from storage.retrieval.unified import UnifiedSearch
 
         with self._first_use:
             if self._unified is None:
@@ -156,7 +156,7 @@ class Library:
     @property
     def rosters(self) -> Rosters:
         """The directories of every identity as they were read last."""
-        from storage.directory.roster import Rosters  # noqa: PLC0415  # on first use
+        from storage.directory.roster import Rosters
 
         with self._first_use:
             if self._rosters is None:
@@ -204,7 +204,7 @@ class Shelf:
     @cached_property
     def memories(self) -> Memories:
         """The memories."""
-        from storage.memory.memories import Memories  # noqa: PLC0415  # on first use
+        from storage.memory.memories import Memories
 
         return Memories(
             self.identity,
@@ -218,7 +218,7 @@ class Shelf:
     @cached_property
     def directories(self) -> Directories:
         """The directories."""
-        from storage.directory.directories import Directories  # noqa: PLC0415  # on first use
+        from storage.directory.directories import Directories
 
         return Directories(
             self.identity,
@@ -231,7 +231,7 @@ class Shelf:
     @cached_property
     def todos(self) -> Todos:
         """The to-do lists."""
-        from storage.todos import Todos  # noqa: PLC0415  # on first use
+        from storage.todos import Todos
 
         return Todos(self.identity, self._library.database)
 

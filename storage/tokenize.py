@@ -194,7 +194,7 @@ def _term(word: str) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def _stem(word: str) -> str:
-    from snowballstemmer.english_stemmer import (  # noqa: PLC0415  # imported on first use
+    from snowballstemmer.english_stemmer import (
         EnglishStemmer,
     )
 

@@ -108,7 +108,7 @@ async def http_request(
     ] = "auto",
 ) -> HttpAnswer:
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
-    from tools.sandbox.web.reading import read_body  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.reading import read_body
 
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(

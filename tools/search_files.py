@@ -253,7 +253,7 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
-    from tools.sandbox.search.words import words_of  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.search.words import words_of
 
     words = words_of(query)
     if not words:

@@ -87,7 +87,7 @@ async def read_web_page(
     ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
-    from tools.sandbox.web.pages import page_of  # noqa: PLC0415  # imported on first use
+    from tools.sandbox.web.pages import page_of
 
     response = await context.machine.web.request(
         "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)

@@ -83,7 +83,7 @@ def text_and_image(kit: Kit) -> Function:
 @RICH_RESULTS.shape("a picture of Pillow's", shows("image", "image/png", b""))
 def pillow() -> Function:
     def draw():  # type: ignore[no-untyped-def]  # noqa: ANN202  # Pillow may not be installed
-        from PIL import Image  # noqa: PLC0415  # the same
+        from PIL import Image
 
         return Image.new("RGB", (2, 2))
 
@@ -93,9 +93,9 @@ def pillow() -> Function:
 @RICH_RESULTS.shape("image content of the protocol", shows("image", "image/png", png()))
 def image_content() -> Function:
     def draw():  # type: ignore[no-untyped-def]  # noqa: ANN202  # imported where it is used
-        import base64  # noqa: PLC0415  # the same
+        import base64
 
-        import mcp_types  # noqa: PLC0415  # the same
+        import mcp_types
 
         data = base64.b64encode(png()).decode()
         return mcp_types.ImageContent(data=data, mime_type="image/png")
@@ -106,7 +106,7 @@ def image_content() -> Function:
 @RICH_RESULTS.shape("numpy scalars", gets({}, {"a": 1, "b": 0.5, "c": True, "d": "x"}))
 def numpy_scalars() -> Function:
     def measure() -> dict[str, Any]:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
+        import numpy as np
 
         return {"a": np.int64(1), "b": np.float32(0.5), "c": np.bool_(1), "d": np.str_("x")}
 
@@ -116,7 +116,7 @@ def numpy_scalars() -> Function:
 @RICH_RESULTS.shape("a numpy scalar for a float", gets({}, 0.5))
 def numpy_for_float() -> Function:
     def measure() -> float:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
+        import numpy as np
 
         return np.float64(0.5)
 
@@ -126,7 +126,7 @@ def numpy_for_float() -> Function:
 @RICH_RESULTS.shape("a numpy scalar for an int", gets({}, 3))
 def numpy_for_int() -> Function:
     def measure() -> int:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
+        import numpy as np
 
         return np.int64(3)  # type: ignore[return-value]  # the shape
 
@@ -135,7 +135,7 @@ def numpy_for_int() -> Function:
 
 @RICH_RESULTS.shape("a numpy array", gets({}, [[1, 2], [3, 4]]))
 def numpy_array() -> Function:
-    import numpy as np  # noqa: PLC0415  # loads only where it is used
+    import numpy as np
 
     def measure() -> np.ndarray:
         return np.array([[1, 2], [3, 4]])
@@ -146,7 +146,7 @@ def numpy_array() -> Function:
 @RICH_RESULTS.shape("a numpy array in a dict", gets({}, {"a": [1.0, 2.0]}))
 def numpy_array_in_dict() -> Function:
     def measure() -> dict[str, Any]:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
+        import numpy as np
 
         return {"a": np.array([1.0, 2.0])}
 
@@ -159,7 +159,7 @@ def numpy_array_in_dict() -> Function:
     answers(lambda value: all(town in str(value) for town in TOWNS)),
 )
 def frame() -> Function:
-    import pandas as pd  # noqa: PLC0415  # loads only where it is used
+    import pandas as pd
 
     def table() -> pd.DataFrame:
         return pd.DataFrame({"town": TOWNS, "people": range(len(TOWNS))})
@@ -173,7 +173,7 @@ def frame() -> Function:
 )
 def frame_with_gaps() -> Function:
     def table():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
-        import pandas as pd  # noqa: PLC0415  # loads only where it is used
+        import pandas as pd
 
         return pd.DataFrame({"a": [1.0, None], "day": [pd.Timestamp("2026-03-31"), None]})
 
@@ -186,7 +186,7 @@ def frame_with_gaps() -> Function:
 )
 def series() -> Function:
     def column():  # type: ignore[no-untyped-def]  # noqa: ANN202  # pandas may not be installed
-        import pandas as pd  # noqa: PLC0415  # loads only where it is used
+        import pandas as pd
 
         return pd.Series([1, 2], name="people")
 
@@ -199,9 +199,9 @@ def series() -> Function:
     answers(lambda value: "here it is" in str(value)),
 )
 def protocol_contents() -> Function:
-    import base64  # noqa: PLC0415  # loads only where it is used
+    import base64
 
-    import mcp_types  # noqa: PLC0415  # the same
+    import mcp_types
 
     def draw() -> list[mcp_types.TextContent | mcp_types.ImageContent]:
         data = base64.b64encode(png()).decode()
@@ -219,8 +219,8 @@ def protocol_contents() -> Function:
 )
 def timestamp() -> Function:
     def find() -> dict[str, Any]:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
-        import pandas as pd  # noqa: PLC0415  # the same
+        import numpy as np
+        import pandas as pd
 
         return {"at": pd.Timestamp("2026-03-31 12:00"), "gaps": np.array([1.0, np.nan])}
 
@@ -230,7 +230,7 @@ def timestamp() -> Function:
 @RICH_RESULTS.shape("a list of numpy numbers for a list of floats", gets({}, [0.5, 1.0]))
 def numpy_list() -> Function:
     def measure() -> list[float]:
-        import numpy as np  # noqa: PLC0415  # loads only where it is used
+        import numpy as np
 
         return list(np.array([0.5, 1.0]))
 

@@ -42,11 +42,11 @@ class Toolcrib:
 
     def __init__(self, directory: Path) -> None:
         # Each system loads its own parts only.
-        from storage.index.embedders.minilm import MiniLMEmbedder  # noqa: PLC0415  # as said above
-        from storage.library import Library  # noqa: PLC0415  # as said above
-        from tools.conversion.function_to_mcp import FunctionToMCP  # noqa: PLC0415  # as said above
-        from tools.core.context import RequestContext  # noqa: PLC0415  # as said above
-        from tools.core.result import Media  # noqa: PLC0415  # as said above
+        from storage.index.embedders.minilm import MiniLMEmbedder
+        from storage.library import Library
+        from tools.conversion.function_to_mcp import FunctionToMCP
+        from tools.core.context import RequestContext
+        from tools.core.result import Media
 
         self.context = RequestContext
         self._media = Media
@@ -68,15 +68,15 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.mcp.prompts import Prompts  # noqa: PLC0415  # each system loads its own only
-        from server.mcp.protocol import build_server  # noqa: PLC0415  # the same
-        from server.mcp.resources import ContextResources  # noqa: PLC0415  # the same
-        from server.mcp.sessions import Sessions  # noqa: PLC0415  # the same
-        from server.mcp.surface import FULL, Surface  # noqa: PLC0415  # the same
-        from storage.models import Identity  # noqa: PLC0415  # the same
-        from tools.core.manager import SandboxToolManager  # noqa: PLC0415  # the same
-        from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
-        from tools.sandbox.files.sandbox import Sandbox  # noqa: PLC0415  # the same
+        from server.mcp.prompts import Prompts  # each system loads its own only
+        from server.mcp.protocol import build_server
+        from server.mcp.resources import ContextResources
+        from server.mcp.sessions import Sessions
+        from server.mcp.surface import FULL, Surface
+        from storage.models import Identity
+        from tools.core.manager import SandboxToolManager
+        from tools.core.registry import ToolRegistry
+        from tools.sandbox.files.sandbox import Sandbox
 
         spec = self._convert(
             function, name=options.name, description=options.description, hidden=options.hidden
@@ -111,8 +111,8 @@ class SDK:
     name = "mcp"
 
     def __init__(self, _directory: Path) -> None:
-        from mcp.server.mcpserver import Audio, Context, Image, Resolve  # noqa: PLC0415  # its own
-        from mcp.server.mcpserver.tools import Tool  # noqa: PLC0415  # the same
+        from mcp.server.mcpserver import Audio, Context, Image, Resolve  # its own
+        from mcp.server.mcpserver.tools import Tool
 
         self.context = Context
         self._image, self._audio, self._resolve, self._tool = Image, Audio, Resolve, Tool
@@ -149,10 +149,10 @@ class Fast:
     name = "FastMCP"
 
     def __init__(self, _directory: Path) -> None:
-        from fastmcp import Context, FastMCP  # noqa: PLC0415  # each system loads its own only
-        from fastmcp.tools import Tool  # noqa: PLC0415  # the same
-        from fastmcp.tools.tool_transform import ArgTransform  # noqa: PLC0415  # the same
-        from fastmcp.utilities.types import Audio, Image  # noqa: PLC0415  # the same
+        from fastmcp import Context, FastMCP  # each system loads its own only
+        from fastmcp.tools import Tool
+        from fastmcp.tools.tool_transform import ArgTransform
+        from fastmcp.utilities.types import Audio, Image
 
         self.context = Context
         self._image, self._audio, self._tool = Image, Audio, Tool

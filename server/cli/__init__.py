@@ -17,9 +17,9 @@ def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
     with uncollected(), killed_by_interrupts():
         opening = begin(sys.argv[1:], os.environ)  # before anything that takes long is imported
-        from server.cli.commands import app  # noqa: PLC0415  # the same
-        from server.cli.invocation import invocation  # noqa: PLC0415  # the same
-        from server.cli.terminal.errors import reported  # noqa: PLC0415  # the same
+        from server.cli.commands import app
+        from server.cli.invocation import invocation
+        from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed
             stream.reconfigure(errors="backslashreplace")  # what the terminal cannot show

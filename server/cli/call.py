@@ -38,9 +38,9 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Call a tool and print its result; exits with 1 if the call fails."""
-    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
-    from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from server.cli.terminal.interruption import run  # noqa: PLC0415  # the same
+    from server import logs
+    from server.cli.opened import opened
+    from server.cli.terminal.interruption import run
 
     logs.show()
     given = _parse(arguments or [], as_json)
@@ -53,8 +53,8 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) -> ToolResult:
-    from server.cli.terminal.asking import terminal_approver  # noqa: PLC0415  # on first use
-    from tools.retrieval.catalogue import REACHING  # noqa: PLC0415  # the same
+    from server.cli.terminal.asking import terminal_approver
+    from tools.retrieval.catalogue import REACHING
 
     context = replace(app.context, approver=terminal_approver())
     async with (
@@ -76,7 +76,7 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
 
 def _typed(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
     """A text as the parameter's type wants it; as it is where that is a text or unknown."""
-    from tools.conversion.schema import types  # noqa: PLC0415  # on first use
+    from tools.conversion.schema import types
 
     wanted = types(schema.get("properties", {}).get(key, {}), schema)
     if not wanted or "string" in wanted:

@@ -32,8 +32,8 @@ def config(
 
 def _print(row: SettingRow) -> None:
     """A setting as the file has it, where it comes from, and below that its meaning."""
-    from server.cli.terminal.screen import say  # noqa: PLC0415  # `--json` needs none
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say  # `--json` needs none
+    from server.mcp.visible import visible
 
     value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
     origin = "dim" if row.source == DEFAULT_SOURCE else "green"

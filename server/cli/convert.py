@@ -37,10 +37,10 @@ def convert(
     config: ConfigOption = None,
 ) -> None:
     """Print the tools that a Python file's functions become; exits with 1 if one cannot."""
-    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
-    from server.app import function_files  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
-    from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+    from server import logs
+    from server.app import function_files
+    from server.settings.sources import load
+    from tools.core.registry import ToolRegistry
 
     path, name = _split(file)
     flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
@@ -68,7 +68,7 @@ def _split(file: str) -> tuple[Path, str | None]:
 
 
 def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
-    from tools.core.errors import UnknownToolError  # noqa: PLC0415  # `--help` needs none
+    from tools.core.errors import UnknownToolError
 
     try:
         return registry.find(name)
@@ -83,7 +83,7 @@ def _print(shown: object) -> None:
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
-    from server.mcp.listed import describe  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.mcp.listed import describe
 
     if form is Form.FUNCTION_CALLING:
         return spec.function_calling()

@@ -46,7 +46,7 @@ def demo(
     ] = None,
 ) -> None:
     """Start the real server, add a folder's documents as a client, and ask three questions."""
-    from server.settings.sources import load  # noqa: PLC0415  # `--help` does not wait for it
+    from server.settings.sources import load
 
     settings = load()  # the server reads them too: what is wrong in them is said once, and here
     documents = folder.resolve() if folder else _bundled_documents()
@@ -61,10 +61,10 @@ def demo(
 
 def _import_sample(data_dir: Path) -> None:
     """Brings in made-up researchers, beside the server that runs."""
-    from server.cli.data.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
-    from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from storage.directory.models import RESEARCHERS  # noqa: PLC0415  # the same
-    from storage.directory.reading import read_records  # noqa: PLC0415  # the same
+    from server.cli.data.directory_importer import SAMPLE
+    from server.cli.opened import opened
+    from storage.directory.models import RESEARCHERS
+    from storage.directory.reading import read_records
 
     with opened(data_dir=data_dir) as app:
         shelf = app.library.shelf(app.identity)
@@ -73,7 +73,7 @@ def _import_sample(data_dir: Path) -> None:
 
 def _bundled_documents() -> Path:
     """The project's documents: beside this package in a wheel, beside the floors in a checkout."""
-    import server  # noqa: PLC0415  # only to learn where it is
+    import server  # only to learn where it is
 
     package = Path(next(iter(server.__path__))).resolve()
     bundled = package / "docs"
@@ -86,10 +86,10 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
     Raises:
         UnavailableError: If the server does not start or goes away.
     """
-    from mcp import Client, MCPError, StdioServerParameters  # noqa: PLC0415  # imported on first use
+    from mcp import Client, MCPError, StdioServerParameters
 
-    from server.clients.locations import command_path  # noqa: PLC0415  # the same
-    from tools.core.errors import UnavailableError  # noqa: PLC0415  # the same
+    from server.clients.locations import command_path
+    from tools.core.errors import UnavailableError
 
     arguments = ["serve", "--root", str(folder), "--data-dir", str(data_dir)]
     parameters = StdioServerParameters(command=str(command_path()), args=arguments)
@@ -128,11 +128,11 @@ def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
 
 
 async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
-    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
-    from server.cli.terminal.progress import bars  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
+    from server.cli.data.walk import Folder
+    from server.cli.terminal.progress import bars
+    from server.cli.terminal.text import console, say
+    from server.mcp.visible import visible
+    from tools.core.errors import InvalidArgumentsError
 
     files = list(Folder(folder).files())
     added = []
@@ -162,8 +162,8 @@ async def _add(client: Client, name: Path) -> dict[str, Any]:
     Raises:
         InvalidArgumentsError: If it cannot be read.
     """
-    from server.cli.data.walk import check_name  # noqa: PLC0415  # imported on first use
-    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # the same
+    from server.cli.data.walk import check_name
+    from tools.core.errors import InvalidArgumentsError
 
     check_name(name)
     result = await client.call_tool("add_document", {"path": name.as_posix()})
@@ -187,11 +187,11 @@ async def _embedded(client: Client, progress: Progress) -> None:
 
 
 async def _ask(client: Client, question: str) -> None:
-    from rich.console import Console  # noqa: PLC0415  # imported on first use
-    from rich.text import Text  # noqa: PLC0415  # the same
+    from rich.console import Console
+    from rich.text import Text
 
-    from server.cli.terminal.hits import print_hits  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.terminal.hits import print_hits
+    from server.mcp.visible import visible
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
@@ -204,8 +204,8 @@ async def _ask(client: Client, question: str) -> None:
 
 
 async def _find_person(client: Client) -> None:
-    from rich.console import Console  # noqa: PLC0415  # imported on first use
-    from rich.text import Text  # noqa: PLC0415  # the same
+    from rich.console import Console
+    from rich.text import Text
 
     console = Console()
     console.rule(Text(f"{PERSON} (of 40 made-up researchers)", "bold"), align="left")
@@ -217,10 +217,10 @@ async def _find_person(client: Client) -> None:
 
 
 def _print_clients(root: Path) -> None:
-    from rich.console import Console  # noqa: PLC0415  # imported on first use
-    from rich.text import Text  # noqa: PLC0415  # the same
+    from rich.console import Console
+    from rich.text import Text
 
-    from server.clients.locations import CLIENTS, command_path  # noqa: PLC0415  # the same
+    from server.clients.locations import CLIENTS, command_path
 
     console = Console()
     console.rule(Text("Connect a client", "bold"), align="left")

@@ -40,7 +40,7 @@ def index(
     config: ConfigOption = None,
 ) -> None:
     """Index the tools that the files of a directory describe, or index them anew."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
+    from server.cli.opened import opened
 
     if tools_dir is None and not forget_uses:
         raise typer.BadParameter("give --tools-dir, --forget-uses or both")
@@ -59,8 +59,8 @@ def index(
 
 
 def _index(records: Records, given: Path) -> None:
-    from server.cli.record_files import read_records  # noqa: PLC0415  # imported on first use
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.record_files import read_records
+    from server.mcp.visible import visible
 
     directory = Path(os.path.realpath(given))
     found = read_records(directory)
@@ -72,7 +72,7 @@ def _index(records: Records, given: Path) -> None:
 
 
 def _remove(records: Records, given: Path) -> None:
-    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible
 
     gone = records.replace(Path(os.path.realpath(given)), [])
     typer.echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
@@ -80,8 +80,8 @@ def _remove(records: Records, given: Path) -> None:
 
 def _analyse(app: App) -> None:
     """Makes and keeps what tools are found by, so that no search waits for it."""
-    from tools.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
-    from tools.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
+    from tools.retrieval import ToolIndex
+    from tools.retrieval.catalogue import Catalogue
 
     index = ToolIndex(cache=app.library.catalog.analyses)
     Catalogue(app.registry, library=app.library, index=lambda: index).refresh()
@@ -97,8 +97,8 @@ def _analyse(app: App) -> None:
 
 def _show(index: ToolIndex, filling: threading.Thread) -> None:
     """Shows on a terminal how far the index is, until it is complete."""
-    from server.cli.terminal.progress import bars, counter  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
+    from server.cli.terminal.progress import bars, counter
+    from server.cli.terminal.text import console
 
     where = console()
     if not where.is_terminal:
@@ -111,7 +111,7 @@ def _show(index: ToolIndex, filling: threading.Thread) -> None:
 
 
 def _warn(skipped: list[Skipped]) -> None:
-    from server.cli.terminal.text import console, say  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import console, say
 
     shown = console()
     for each in skipped:

@@ -32,8 +32,8 @@ def invocation_elsewhere(settings: Settings) -> str:
     Args:
         settings: Those of this process, whose flags and environment the terminal has not.
     """
-    from server.settings.settings import DEFAULT_SOURCE  # noqa: PLC0415  # `--help` does not wait for it
-    from server.settings_path import usual_path  # noqa: PLC0415  # the same
+    from server.settings.settings import DEFAULT_SOURCE
+    from server.settings_path import usual_path
 
     variables = {}
     if settings.config_file not in {None, usual_path()}:
@@ -51,7 +51,7 @@ def _running() -> Path:
     given = Path(sys.argv[0])
     if given.name == NAME and given.is_file():
         return given.absolute()
-    from server.clients.locations import command_path  # noqa: PLC0415  # not where the command itself runs
+    from server.clients.locations import command_path  # not where the command itself runs
 
     return command_path()
 

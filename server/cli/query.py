@@ -43,8 +43,8 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Search what is stored, and show the scores and the matched words."""
-    from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from server.cli.terminal.hits import print_hits  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.opened import opened
+    from server.cli.terminal.hits import print_hits
 
     asked: dict[str, Any] = {"query": text, "scope": scope, "layer": layer, "top_k": top_k}
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
@@ -68,7 +68,7 @@ def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
     Raises:
         BadParameter: If one is no pair.
     """
-    from tools.answers.filters import STANDARD_FILTERS  # noqa: PLC0415  # `--help` does not wait
+    from tools.answers.filters import STANDARD_FILTERS  # `--help` does not wait
 
     values: dict[str, list[str]] = {}
     for pair in pairs:

@@ -48,9 +48,9 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Find tools by what they do: all there are, and those that `index` has read."""
-    from server.cli.known_tools import tell_unlisted  # noqa: PLC0415  # `--help` needs no SDK
-    from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from tools.retrieval import SearchQuery  # noqa: PLC0415  # the same
+    from server.cli.known_tools import tell_unlisted  # `--help` needs no SDK
+    from server.cli.opened import opened
+    from tools.retrieval import SearchQuery
 
     asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
@@ -89,8 +89,8 @@ async def _found(app: App, asked: SearchQuery) -> list[Found]:
 
 def _search(app: App, asked: SearchQuery) -> list[Found]:
     """Searches when the index has all its parts, or goes by what it has after some seconds."""
-    from tools.retrieval import ToolIndex  # noqa: PLC0415  # imported on first use
-    from tools.retrieval.catalogue import Catalogue  # noqa: PLC0415  # the same
+    from tools.retrieval import ToolIndex
+    from tools.retrieval.catalogue import Catalogue
 
     index = ToolIndex(cache=app.library.catalog.analyses)
     catalogue = Catalogue(app.registry, library=app.library, index=lambda: index)
@@ -106,7 +106,7 @@ def _search(app: App, asked: SearchQuery) -> list[Found]:
 
 
 def _described(rank: int, found: Found) -> dict[str, Any]:
-    from tools.retrieval.file_records import FROM_FILE  # noqa: PLC0415  # on first use
+    from tools.retrieval.file_records import FROM_FILE
 
     return {
         "rank": rank,
@@ -118,9 +118,9 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Found]) -> None:
-    from server.cli.terminal.screen import say  # noqa: PLC0415  # imported on first use
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from tools.answers.tool_cards import clipped_line  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say
+    from server.mcp.visible import visible
+    from tools.answers.tool_cards import clipped_line
 
     if not found:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)

@@ -48,11 +48,11 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
     with uncollected():
-        from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
-        from server.app import build  # noqa: PLC0415  # the same
-        from server.cli.invocation import invocation_elsewhere  # noqa: PLC0415  # the same
-        from server.settings.sources import load  # noqa: PLC0415  # the same
-        from server.transport import transports  # noqa: PLC0415  # `--help` does not wait for the SDK
+        from server import logs
+        from server.app import build
+        from server.cli.invocation import invocation_elsewhere
+        from server.settings.sources import load
+        from server.transport import transports
 
         flags = {
             "http.host": host,
@@ -79,8 +79,8 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def _tell_person(settings: Settings, config: Path | None) -> None:
     """Says at a terminal, where no client is, what this command waits for."""
-    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
-    from server.clients.locations import (  # noqa: PLC0415  # no client waits for it
+    from server.cli.invocation import invocation
+    from server.clients.locations import (  # no client waits for it
         claude_code_command,
         command_path,
         servers_json,

@@ -31,9 +31,9 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     Those of other servers are listed as these told when they were last connected to; one that is
     named has its server asked, if that never was.
     """
-    from server import logs  # noqa: PLC0415  # `--help` does not wait for the SDK
-    from server.cli.known_tools import tools_of  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server import logs
+    from server.cli.known_tools import tools_of
+    from server.settings.sources import load
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
@@ -64,9 +64,9 @@ def _described(spec: ToolSpec) -> dict[str, object]:
 
 
 def _print(specs: Sequence[ToolSpec]) -> None:
-    from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from tools.answers.tool_cards import clipped_line, summary  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say
+    from server.mcp.visible import visible
+    from tools.answers.tool_cards import clipped_line, summary
 
     for spec in specs:
         also = f", also {', '.join(spec.aliases)}" if spec.aliases else ""

@@ -36,7 +36,7 @@ def _parse_rules(value: object) -> object:
 
 
 def _check_rule(text: str) -> str:
-    from tools.policy.rules import Rule  # noqa: PLC0415  # only where rules are written
+    from tools.policy.rules import Rule  # only where rules are written
 
     Rule.parse(text)
     return text
@@ -48,8 +48,8 @@ _Rules = Annotated[
 
 
 def _check_host_port(text: str) -> str:
-    from tools.core.errors import InvalidArgumentsError  # noqa: PLC0415  # only where one is written
-    from tools.sandbox.web.hosts import host_and_port  # noqa: PLC0415  # the same
+    from tools.core.errors import InvalidArgumentsError  # only where one is written
+    from tools.sandbox.web.hosts import host_and_port
 
     try:
         host_and_port(text)

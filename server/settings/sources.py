@@ -100,7 +100,7 @@ def explain(settings: Settings) -> list[SettingRow]:
 
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     """Another server without what looks like a secret in its arguments and its url."""
-    from tools.core.audit.redact import REDACTED, redacted_text  # noqa: PLC0415  # imported on first use
+    from tools.core.audit.redact import REDACTED, redacted_text
 
     def shown(text: str) -> str:
         return redacted_text(text, 2 * len(text) + len(REDACTED))

@@ -124,7 +124,7 @@ class Selection:
     @cached_property
     def members(self) -> Seqs:
         """All chunks that fit, ascending."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         rows = self._connection.execute(
             "SELECT c.seq FROM contexts x CROSS JOIN chunks c ON c.context_seq = x.seq"
@@ -135,7 +135,7 @@ class Selection:
 
     def keep(self, seqs: Seqs) -> Seqs:
         """Those of the user's given chunks that fit, in the given order."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if not self.narrows:
             return seqs

@@ -85,7 +85,7 @@ class Groups:
 
     def nearest(self, value: str) -> list[str]:
         """The groups whose names come nearest, as they are written."""
-        from rapidfuzz import fuzz, process  # noqa: PLC0415  # imported on first use
+        from rapidfuzz import fuzz, process
 
         found = process.extract(
             fold(value), list(self._groups), scorer=fuzz.WRatio, score_cutoff=_NEAR, limit=_NEAREST
@@ -117,7 +117,7 @@ class Groups:
 
     def _fuzzy(self, asked: str) -> list[str]:
         """Groups a typo away as a whole, or in each word."""
-        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+        from rapidfuzz.distance import OSA
 
         words = [word for word in asked.split() if not _generic().issuperset(tokenize(word))]
         shares = {}
@@ -150,7 +150,7 @@ def _overlap(asked: frozenset[str], terms: frozenset[str]) -> float:
 
 def _like(word: str, other: str) -> float:
     """How alike two words are; 0 where they are two."""
-    from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
+    from rapidfuzz.distance import OSA
 
     if len(word) >= _PREFIX and other.startswith(word):
         return 0.9

@@ -39,10 +39,10 @@ class ChromaHome(Protocol):
     name: str
     shared_files: bool
 
-    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+    def open(self) -> Any:
         """A client."""
 
-    def close(self, client: Any) -> None:  # noqa: ANN401  # the same
+    def close(self, client: Any) -> None:
         """Closes a client, and all that it holds."""
 
     def remove(self) -> bool:
@@ -62,13 +62,13 @@ class ChromaDirectory:
         self.directory = directory
         self.name = str(directory)
 
-    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+    def open(self) -> Any:
         """A client of its own Chroma."""
-        import chromadb  # noqa: PLC0415  # imported on first use
-        from chromadb.api.shared_system_client import (  # noqa: PLC0415  # imported on first use
+        import chromadb
+        from chromadb.api.shared_system_client import (
             SharedSystemClient,
         )
-        from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
+        from chromadb.config import Settings
 
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = str(self.directory)
@@ -81,7 +81,7 @@ class ChromaDirectory:
             SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
             raise
 
-    def close(self, client: Any) -> None:  # noqa: ANN401  # a client as it was opened
+    def close(self, client: Any) -> None:
         """Closes a client, and its files with the last one."""
         client.close()
 
@@ -107,14 +107,14 @@ class ChromaServer:
         self._url = urlsplit(url.rstrip("/"))
         self._silent: tuple[float, VectorIndexError] | None = None
 
-    def open(self) -> Any:  # noqa: ANN401  # a chromadb client, imported on first use
+    def open(self) -> Any:
         """A client of the server.
 
         Raises:
             VectorIndexError: If nothing that answers like Chroma is there.
         """
-        import chromadb  # noqa: PLC0415  # imported on first use
-        from chromadb.config import Settings  # noqa: PLC0415  # imported on first use
+        import chromadb
+        from chromadb.config import Settings
 
         self._greet()
         secure = self._url.scheme == "https"
@@ -127,7 +127,7 @@ class ChromaServer:
         _session(client).timeout = SERVER_SECONDS
         return client
 
-    def close(self, client: Any) -> None:  # noqa: ANN401  # a client as it was opened
+    def close(self, client: Any) -> None:
         """Closes a client, and its connections, which it would leave open itself."""
         sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # as said there
         client.close()
@@ -140,7 +140,7 @@ class ChromaServer:
 
     def _greet(self) -> None:
         """Sees that a server is there before a client without a time limit is made for it."""
-        import httpx2  # noqa: PLC0415  # imported on first use
+        import httpx2
 
         if self._silent is not None and time.monotonic() - self._silent[0] < SILENCE_SECONDS:
             raise self._silent[1]
@@ -163,9 +163,9 @@ class ChromaServer:
             )
 
 
-def _session(client: Any) -> Any:  # noqa: ANN401  # an httpx.Client
+def _session(client: Any) -> Any:
     """A client's connections: nothing public closes them, or sets them a time limit."""
-    return client._server._session  # noqa: SLF001  # as said above
+    return client._server._session  # noqa: SLF001
 
 
 def chroma_home(data_dir: Path, url: str, client: ClientFactory = plain_client) -> ChromaHome:

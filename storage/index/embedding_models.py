@@ -268,7 +268,7 @@ def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> 
 
 def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seqs:
     """A user's chunks whose vectors by a model the vector index has yet to hear of."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     rows = connection.execute(
         "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE model_seq = ? AND user_id = ?",
@@ -284,7 +284,7 @@ def nearest_first(scores: Mapping[int, float], count: int) -> dict[int, float]:
 
 
 def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     found: dict[int, float] = {}
     while some := rows.fetchmany(SLICE):

@@ -83,7 +83,7 @@ class UserIndex:
     """
 
     def __init__(self, connection: sqlite3.Connection, user_id: str) -> None:
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         self._connection = connection
         self.user_id = user_id
@@ -126,7 +126,7 @@ class UserIndex:
         Returns:
             seq → score, best first, of chunks that contain at least one of the terms.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         scores = self.scores(terms)
         best = selection.first(partial(self.best, scores), limit, enough)
@@ -158,7 +158,7 @@ class UserIndex:
         Returns:
             The score of each group, 0 where no term stands in it.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         group_at = np.full(len(self.seqs), -1)
         for number, seqs in enumerate(groups.values()):
@@ -181,7 +181,7 @@ class UserIndex:
 
     def places_of(self, seqs: Ints) -> Ints:
         """Where chunks stand, without those that are not indexed."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if not len(self.seqs):
             return np.empty(0, dtype=np.int64)
@@ -192,7 +192,7 @@ class UserIndex:
 
     def best(self, scores: Floats, count: int) -> Ints:
         """The chunks of the highest scores above 0, highest first; of equals the oldest first."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         places = np.flatnonzero(scores)
         if count < len(places):
@@ -203,7 +203,7 @@ class UserIndex:
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """The score at each place, worked out once for all that ask in this transaction."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if tuple(terms) not in self._scores:
             scores = np.zeros(len(self.seqs))
@@ -223,7 +223,7 @@ class UserIndex:
 
     def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
         """Which of some terms stand in each of some chunks."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         found: dict[int, set[str]] = {seq: set() for seq in seqs}
         self._read([term for term in terms if term not in self._held])
@@ -237,7 +237,7 @@ class UserIndex:
 
     def _read(self, terms: Sequence[str]) -> None:
         """Reads where terms stand, once for all that ask in this transaction."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         hashes = [postings.hash_term(term) for term in terms]
         found = postings.find_postings(self._connection, list(self._starts), hashes)
@@ -257,7 +257,7 @@ class UserIndex:
     @cached_property
     def _ordered(self) -> tuple[Ints, Ints]:
         """The places in order of their seqs, and the seqs."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         order = np.argsort(self.seqs, kind="stable")  # quick where segments follow each other
         return order, self.seqs[order]

@@ -122,7 +122,7 @@ def _fold(user_id: str, database: Database) -> None:
 
 def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> None:
     """Makes one segment of several, or of one, without the chunks that were deleted."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     with database.read() as connection:
         every = postings.read_segments(connection, user_id)
@@ -161,7 +161,7 @@ def _moved(held: Postings, new_places: Ints) -> Postings:
 
 
 def _joined(parts: Sequence[Postings]) -> Postings:
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     return Postings(
         np.concatenate([part.terms for part in parts]),
@@ -211,7 +211,7 @@ def _purge_job(connection: sqlite3.Connection) -> _Job | None:
     ).fetchone()
     if due is None:
         return None
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     dead = postings.read_dead(connection, due[0])
     segments = postings.read_segments(connection, due[0])

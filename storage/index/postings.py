@@ -102,7 +102,7 @@ def read_fresh(
     connection: sqlite3.Connection, user_id: str, limit: int = -1
 ) -> tuple[Chunks, Postings]:
     """A user's chunks that are in no segment, oldest first, at most so many (-1: all)."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     rows = connection.execute(
         "SELECT chunk_seq, length, terms, counts FROM lexical_fresh WHERE user_id = ?"
@@ -120,7 +120,7 @@ def read_fresh(
 
 def read_dead(connection: sqlite3.Connection, user_id: str) -> Ints:
     """A user's deleted chunks that a segment still holds."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     rows = connection.execute("SELECT chunk_seq FROM lexical_dead WHERE user_id = ?", (user_id,))
     return np.array([row[0] for row in rows], dtype=np.int64)
@@ -144,7 +144,7 @@ def create_segment(connection: sqlite3.Connection, user_id: str, tier: int, chun
 
 def read_segments(connection: sqlite3.Connection, user_id: str) -> dict[int, Chunks]:
     """The chunks of each of a user's live segments, by its seq."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     rows = connection.execute(
         "SELECT seq, chunks, lengths FROM lexical_segments WHERE live = 1 AND user_id = ?",
@@ -158,7 +158,7 @@ def read_segments(connection: sqlite3.Connection, user_id: str) -> dict[int, Chu
 
 def write_postings(connection: sqlite3.Connection, segment_seq: int, postings: Postings) -> None:
     """Adds the postings of some terms, all that a segment has of each."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     if not len(postings.terms):
         return
@@ -191,7 +191,7 @@ def read_segment(
     connection: sqlite3.Connection, segment_seq: int, lowest: int, highest: int
 ) -> Postings:
     """The postings of a segment's terms from one hash to another, both included."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     rows = connection.execute(
         "SELECT terms, sizes, places, counts FROM lexical_blocks WHERE segment_seq = :segment"
@@ -216,7 +216,7 @@ def find_postings(
     connection: sqlite3.Connection, segments: Sequence[int], terms: Sequence[int]
 ) -> dict[int, list[tuple[int, Ints, Ints]]]:
     """Where terms stand: for each (segment, places, counts) of the segments that hold it."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     found: dict[int, list[tuple[int, Ints, Ints]]] = {term: [] for term in terms}
     rows = connection.execute(

@@ -135,7 +135,7 @@ class VectorSync:
 
     def _bring(self, place: _Place, chunk_seqs: Sequence[int]) -> None:
         """Brings one user's vectors to what the record says now, whatever was queued."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         model, user_id = place
         with self._database.read() as connection:
@@ -154,7 +154,7 @@ class VectorSync:
             self._vectors.delete(model.seq, user_id, gone)
 
     def _is_whole(self, model: Model, user_id: str) -> bool:
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         probe = np.ones(model.dimensions or 1, dtype=np.float32)
         return self._vectors.is_whole(model.seq, user_id, probe)

@@ -146,7 +146,7 @@ class VectorIndex:
     @contextmanager
     def _collection(self, model: int, user_id: str) -> Iterator[Any]:
         """The collection, or None where nothing was ever added."""
-        from chromadb.errors import NotFoundError  # noqa: PLC0415  # imported on first use
+        from chromadb.errors import NotFoundError
 
         name = self._name(model, user_id)
         with self._open() as client:

@@ -35,7 +35,7 @@ def unindexed(connection: sqlite3.Connection) -> int:
 
 
 def _unindexed(connection: sqlite3.Connection, user_id: str) -> int:
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     expected = _seqs(
         connection.execute(
@@ -63,6 +63,6 @@ def _unindexed(connection: sqlite3.Connection, user_id: str) -> int:
 
 
 def _seqs(rows: sqlite3.Cursor) -> Ints:
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     return np.array([row[0] for row in rows], dtype=np.int64)

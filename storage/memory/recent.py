@@ -72,7 +72,7 @@ class Recent:
             Each with its score: the share, 0 to 1, of the query's words that it has, each word
             weighing as much as it is rare in the session.
         """
-        from storage.retrieval.bm25 import SmallCorpus  # noqa: PLC0415  # it imports numpy
+        from storage.retrieval.bm25 import SmallCorpus  # it imports numpy
 
         wanted = list(dict.fromkeys(tokenize(query)))
         read = self._current(identity, session_id).read

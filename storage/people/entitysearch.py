@@ -102,7 +102,7 @@ def _words(
     connection: sqlite3.Connection, where: Where, user_id: str, query: str
 ) -> dict[int, float]:
     """How much of a query's words each entity says, 0 to 1."""
-    from storage.retrieval.bm25 import SmallCorpus  # noqa: PLC0415  # it imports numpy
+    from storage.retrieval.bm25 import SmallCorpus  # it imports numpy
 
     terms = tokenize(query)
     rows = connection.execute(

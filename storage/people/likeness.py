@@ -192,8 +192,8 @@ def _in_order(name: str) -> str:
 
 def _similar(text: str, choices: Collection[str], floor: float) -> dict[str, float]:
     """Choices with an optimal string alignment similarity of at least `floor`."""
-    from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
-    from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+    from rapidfuzz.distance import OSA
+    from rapidfuzz.process import extract
 
     scorer: Callable[..., float] = OSA.normalized_similarity
     found = extract(text, set(choices), scorer=scorer, score_cutoff=floor, limit=None)

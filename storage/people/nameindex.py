@@ -160,8 +160,8 @@ class NameIndex:
 
     def _typos(self, word: str, among: int) -> dict[str, float]:
         """Words of names that are a typo or two away."""
-        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
-        from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+        from rapidfuzz.distance import OSA
+        from rapidfuzz.process import extract
 
         edits = _edits(word, among)
         if not edits:
@@ -201,8 +201,8 @@ class NameIndex:
         self, plain: str, words: Sequence[str], near: Mapping[str, Mapping[str, float]]
     ) -> Iterator[tuple[int, float]]:
         """Names that are a typo away as a whole, also where it is a blank."""
-        from rapidfuzz.distance import OSA  # noqa: PLC0415  # imported on first use
-        from rapidfuzz.process import extract  # noqa: PLC0415  # imported on first use
+        from rapidfuzz.distance import OSA
+        from rapidfuzz.process import extract
 
         alike = {
             number for word in words for partner in near[word] for number in self._holding[partner]

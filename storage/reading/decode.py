@@ -166,7 +166,7 @@ def _guess(data: bytes, *, partial: bool) -> Decoded:
 
 def _plausible(sample: bytes) -> Iterable[str]:
     """Encodings in which the bytes look like a language, the usual ones first."""
-    from charset_normalizer import from_bytes  # noqa: PLC0415  # imported on first use
+    from charset_normalizer import from_bytes
 
     matches = list(from_bytes(sample))
     if not matches or matches[0].coherence < _LEAST_COHERENCE:

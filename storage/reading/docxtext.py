@@ -34,7 +34,7 @@ def read(data: bytes) -> tuple[str, str, None]:
         UnreadableDocumentError: If it is an archive of another kind, or unpacks to too much.
     """
     _check_archive(data)
-    import docx  # noqa: PLC0415  # imported on first use
+    import docx
 
     document = docx.Document(BytesIO(data))
     text = "\n".join(_lines(document))
@@ -59,7 +59,7 @@ def _check_archive(data: bytes) -> None:
 
 def _lines(container: Document | BlockItemContainer) -> Iterator[str]:
     """The container's lines, with a blank one around everything but the items of a list."""
-    from docx.table import Table  # noqa: PLC0415  # imported on first use
+    from docx.table import Table
 
     in_list = False
     for block in container.iter_inner_content():

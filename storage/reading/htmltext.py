@@ -64,7 +64,7 @@ def _decode(data: bytes) -> tuple[str, str]:
 
 def _article(html: str) -> str:
     """The page without menus and footers, as trafilatura sees it; nothing where it fails."""
-    from trafilatura import extract  # noqa: PLC0415  # imported on first use
+    from trafilatura import extract
 
     try:
         return extract(html, output_format="markdown", favor_recall=True) or ""

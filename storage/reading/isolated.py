@@ -77,7 +77,7 @@ def _limited_time(seconds: float) -> Iterator[None]:
 def _limited_memory() -> Iterator[None]:
     """Makes a file that unpacks without end fail here, before the machine runs out of memory."""
     try:
-        import resource  # noqa: PLC0415  # Windows has none
+        import resource  # Windows has none
     except ImportError:
         yield
         return

@@ -18,7 +18,7 @@ def read(data: bytes) -> tuple[str, str, None]:
     Raises:
         UnreadableDocumentError: If it needs a password, or its pages are pictures.
     """
-    from pypdf import PasswordType, PdfReader  # noqa: PLC0415  # imported on first use
+    from pypdf import PasswordType, PdfReader
 
     reader = PdfReader(BytesIO(data), strict=False)
     # A file that anyone may open is often encrypted too, under the empty password.

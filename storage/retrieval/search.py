@@ -241,7 +241,7 @@ class SearchEngine:
         count: int,
     ) -> Seqs:
         """What the vector index finds nearest, at most so many; none while it is damaged."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         self._indexer.consulted()
         try:

@@ -109,7 +109,7 @@ class Surroundings:
         selection: Selection,
         candidates: Collection[int],
     ) -> None:
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         self._connection = connection
         self._index = index

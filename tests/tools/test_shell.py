@@ -131,7 +131,7 @@ async def test_the_naive_way_waits_for_what_holds_the_pipe_and_leaves_it_behind(
 ) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run(  # noqa: ASYNC221  # the naive way blocks
-            ["bash", "-c", f"setsid sleep {marker} & echo done"],  # noqa: S607  # the same
+            ["bash", "-c", f"setsid sleep {marker} & echo done"],  # noqa: S607
             capture_output=True,
             timeout=0.5,
             check=False,
@@ -413,7 +413,7 @@ async def test_a_job_that_there_is_not_is_not_found(shared: Any, name: str) -> N
 
 @pytest.mark.parametrize("name", ["bash_output", "bash_kill"])
 async def test_nobody_elses_job_is_found(crib: Any, name: str) -> None:
-    from storage.models import Identity  # noqa: PLC0415  # shown beside its use
+    from storage.models import Identity
 
     job = await crib.call("bash", command="sleep 1000", run_in_background=True)
     mallory = RequestContext(Identity("mallory"))

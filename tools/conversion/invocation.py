@@ -120,7 +120,7 @@ class Invocation:
             return _Pending(value)
         return self._output.result(value)
 
-    async def _settled(self, outcome: _Pending | _Raised, context: RequestContext) -> Any:  # noqa: ANN401  # whatever it returns
+    async def _settled(self, outcome: _Pending | _Raised, context: RequestContext) -> Any:
         """What the function returns in the end."""
         if isinstance(outcome, _Raised):
             raise outcome.error
@@ -136,7 +136,7 @@ class Invocation:
         collected = await self._off_the_loop(_guarded, collect, value, context.report_progress)
         return await self._settled(collected, context)
 
-    async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # handed through
+    async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(
             functools.partial(function, *arguments), abandon_on_cancel=self._abandon
         )
@@ -159,7 +159,7 @@ class Invocation:
         return RuntimeError(f"{type(error).__name__} came out of a tool.")
 
 
-def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:  # noqa: ANN401  # handed through
+def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:
     try:
         return _Pending(function(*arguments))
     except BaseException as error:  # noqa: BLE001  # the iterator is not ours

@@ -68,7 +68,7 @@ class SchemaGenerator(GenerateJsonSchema):
             generated["enum"] = [each for at, each in enumerate(values) if each not in values[:at]]
         return generated
 
-    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+    def encode_default(self, dft: Any) -> Any:
         """A default as JSON; pydantic would build a serializer for each.
 
         Raises:
@@ -170,7 +170,7 @@ def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
     return named
 
 
-def _with_field_texts(schema: JsonSchemaValue, cls: Any) -> JsonSchemaValue:  # noqa: ANN401  # a class of any kind
+def _with_field_texts(schema: JsonSchemaValue, cls: Any) -> JsonSchemaValue:
     properties = schema.get("properties")
     if properties:
         for name, text in field_texts(cls).items():
@@ -179,7 +179,7 @@ def _with_field_texts(schema: JsonSchemaValue, cls: Any) -> JsonSchemaValue:  # 
     return schema
 
 
-def _each(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:  # noqa: ANN401  # any JSON
+def _each(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
     """The value of a keyword, with the schemas in it changed."""
     if key in ONE_SCHEMA and isinstance(value, Mapping):
         return change(value)

@@ -51,14 +51,14 @@ class Machine:
     @cached_property
     def jobs(self) -> Jobs:
         """Programs that run in the background, until they end or the server does."""
-        from tools.sandbox.processes.jobs import Jobs  # noqa: PLC0415  # imported on first use
+        from tools.sandbox.processes.jobs import Jobs
 
         return Jobs(self.processes)
 
     @cached_property
     def file_search(self) -> FileSearch:
         """Searches among files, with a program of its own."""
-        from tools.sandbox.search.search import FileSearch  # noqa: PLC0415  # the same
+        from tools.sandbox.search.search import FileSearch
 
         return FileSearch(self.processes)
 

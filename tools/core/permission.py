@@ -131,7 +131,7 @@ class Permissions:
 
     def _advice(self, spec: ToolSpec, decision: Decision) -> str:
         """How the user can let it run; a rule of their own says already what they want."""
-        from tools.policy.policy import SETTINGS  # noqa: PLC0415  # it is there by now
+        from tools.policy.policy import SETTINGS  # it is there by now
 
         return "" if decision.source == SETTINGS else self._advise(spec)
 

@@ -207,7 +207,7 @@ class ToolRegistry:
         return [name for name in names if tool_set is None or tool_set.admits(self._specs[name])]
 
     def _similar(self, name: str, tool_set: ToolSet | None) -> list[str]:
-        from rapidfuzz import process, utils  # noqa: PLC0415  # imported on first use
+        from rapidfuzz import process, utils
 
         known = list(self._owners.items())  # tools come and go while they are looked at
         ranked = process.extract(

@@ -139,7 +139,7 @@ class FunctionFiles:
         self._register(file)
 
     def _file(self, path: Path, group: TaskGroup) -> FunctionFile:
-        from tools.functions.file import FunctionFile  # noqa: PLC0415  # imported on first use
+        from tools.functions.file import FunctionFile
 
         return FunctionFile(path, self._workshop, group, self._register)
 
@@ -158,7 +158,7 @@ class FunctionFiles:
 
     def _add(self, file: FunctionFile) -> list[Problem]:
         """Adds those of a file's tools that are not in the registry, and tells why some cannot."""
-        from tools.functions.messages import Problem  # noqa: PLC0415  # imported on first use
+        from tools.functions.messages import Problem
 
         problems = []
         for spec in file.specs:

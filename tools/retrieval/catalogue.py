@@ -275,6 +275,6 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
 
 
 def _own_index(library: Library | None) -> ToolIndex:
-    from tools.retrieval.index import ToolIndex  # noqa: PLC0415  # on first use
+    from tools.retrieval.index import ToolIndex
 
     return ToolIndex(cache=None if library is None else library.catalog.analyses)

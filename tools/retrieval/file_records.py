@@ -81,7 +81,7 @@ def admits_record(tool_set: ToolSet, record: ToolRecord) -> bool:
 
 
 def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
-    from tools.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
+    from tools.retrieval.models import ToolRecord
 
     for stored in records.listed():
         try:

@@ -176,7 +176,7 @@ def _key(part: DensePart, text: str) -> bytes:
 
 
 def _unpacked(rows: Sequence[bytes]) -> Vectors:
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     vectors: Vectors = np.frombuffer(b"".join(rows), KEPT_AS).astype(np.float32)
     return vectors.reshape(len(rows), -1)

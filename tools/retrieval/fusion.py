@@ -62,7 +62,7 @@ def fuse(evidence: Evidence) -> Floats:
     Meanings are put between the least and the greatest of all tools. A tool that an embedder has
     not read yet is judged by the rest alone, as if what is missing said the same.
     """
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     best = float(evidence.words.max(initial=0.0))
     gain = LEAST_GAIN + (MOST_GAIN - LEAST_GAIN) * math.sqrt(coverage(best, evidence.most))
@@ -105,7 +105,7 @@ def coverage(score: float, most: float) -> float:
 
 def _spread(nearness: Nearness) -> Floats:
     """Cosines as places between the least and the greatest; 0 for a tool that has none."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     cosines, known = nearness.cosines, nearness.known
     present = cosines if known is None else cosines[known]

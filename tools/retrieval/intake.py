@@ -147,7 +147,7 @@ class Intake:
 
 def _record_of(spec: ToolSpec) -> ToolRecord:
     """What a tool is found by."""
-    from tools.retrieval.models import ToolRecord  # noqa: PLC0415  # imported on first use
+    from tools.retrieval.models import ToolRecord
 
     return ToolRecord.model_construct(
         tool_id=spec.name,

@@ -38,7 +38,7 @@ class Likeness:
         embedder = self._embedder
         if embedder is None or (is_spaceless(question) and not embedder.cjk):
             return _shared_words(question, queries)
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         vectors = self._embedded(embedder, [*queries, question])
         cosines: list[float] = (np.stack(vectors[:-1]) @ vectors[-1]).tolist()

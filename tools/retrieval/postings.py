@@ -74,7 +74,7 @@ class Postings:
 
     def scores(self, terms: Iterable[str], size: int) -> Floats:
         """The score of each slot below `size`, which is above all slots, for different terms."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         scores = np.zeros(size, dtype=np.float32)
         for term in terms:
@@ -85,7 +85,7 @@ class Postings:
 
     def _gain(self, term: str) -> tuple[Ints, Floats]:
         """What a term adds to the score of each slot that holds it."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if term not in self._gains:
             slots, weights = self._array(term)
@@ -96,7 +96,7 @@ class Postings:
         return self._gains[term]
 
     def _array(self, term: str) -> tuple[Ints, Floats]:
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if term not in self._arrays:
             holders = self._weights[term]

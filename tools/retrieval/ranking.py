@@ -67,7 +67,7 @@ def score(
         allowed: The slots that count; None for all.
         boosts: What is added to the scores of some slots.
     """
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
     words = postings.scores(inquiry.terms[0], size)
@@ -89,7 +89,7 @@ def score(
 
 def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
     """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     fits, nearest = whole.words > 0, 0.0
     embedders = sorted(whole.nearness, key=lambda each: -each.weight)
@@ -116,7 +116,7 @@ def _near(nearness: Nearness, *, tagged: bool) -> tuple[float, Bools]:
 
 def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
     """The slots of all scores above 0, best first; what is equally good, by its id."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     left = np.flatnonzero(scores > 0)
     count = FIRST
@@ -148,7 +148,7 @@ def _clause(
 
     Those are the best by the clause's words, and those that are likely for the whole query.
     """
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     words = postings.scores(inquiry.terms[number], size)
     places = np.union1d(_top(words[slots]), likely)
@@ -157,7 +157,7 @@ def _clause(
 
 def _top(scores: Floats) -> Ints:
     """The places of the highest scores above 0."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     places = np.flatnonzero(scores > 0)
     if len(places) <= CANDIDATES:

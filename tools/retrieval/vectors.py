@@ -112,7 +112,7 @@ class DensePart:
             size: A number above all slots.
             slots: Which are wanted; None for all below the size.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         matrix, known = self._reserved(size, len(query))
         few = slots is not None and len(slots) * COPIED < size
@@ -126,7 +126,7 @@ class DensePart:
 
     def _reserved(self, size: int, dimensions: int) -> tuple[Vectors, Bools]:
         """The table with room for so many slots, and for some more where it had to grow."""
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         if self._table is None:
             self._table = np.zeros((0, dimensions), np.float32), np.zeros(0, np.bool_)

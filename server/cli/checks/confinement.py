@@ -18,9 +18,9 @@ def confinement(settings: Settings) -> str:
     Raises:
         RuntimeError: If the settings require one and none works, with what to do.
     """
-    import anyio  # noqa: PLC0415  # imported on first use
+    import anyio
 
-    from tools.sandbox.processes.models import SandboxMode  # noqa: PLC0415  # the same
+    from tools.sandbox.processes.models import SandboxMode
 
     mode = settings.system.sandbox
     if mode is SandboxMode.OFF:
@@ -43,7 +43,7 @@ def confinement(settings: Settings) -> str:
 
 
 async def _findings(settings: Settings) -> list[LevelFinding]:
-    from server.safety import make_processes  # noqa: PLC0415  # imported on first use
+    from server.safety import make_processes
 
     processes = make_processes(settings, os.environ)
     try:

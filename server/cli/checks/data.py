@@ -38,8 +38,8 @@ def data_directory(path: Path) -> str:
     Raises:
         OSError: If it cannot, or has none.
     """
-    import os  # noqa: PLC0415  # imported on first use
-    import shutil  # noqa: PLC0415  # the same
+    import os
+    import shutil
 
     there = next(parent for parent in (path, *path.parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
@@ -58,11 +58,11 @@ def sqlite(record: Path | None) -> str:
         RuntimeError: If the record is damaged.
         StorageError: If it cannot be opened.
     """
-    import sqlite3  # noqa: PLC0415  # imported on first use
-    from contextlib import closing  # noqa: PLC0415  # the same
+    import sqlite3
+    from contextlib import closing
 
-    from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.keeping.examination import damage  # noqa: PLC0415  # the same
+    from storage.database import Database
+    from storage.keeping.examination import damage
 
     if record is None:
         return f"{sqlite3.sqlite_version}, nothing stored yet"
@@ -91,11 +91,11 @@ def words(record: Path) -> str:
     Raises:
         RuntimeError: If they differ.
     """
-    from contextlib import closing  # noqa: PLC0415  # imported on first use
+    from contextlib import closing
 
-    from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.index.indexer import read_backlog  # noqa: PLC0415  # the same
-    from storage.keeping.examination import unindexed  # noqa: PLC0415  # the same
+    from storage.database import Database
+    from storage.index.indexer import read_backlog
+    from storage.keeping.examination import unindexed
 
     with closing(Database(record)) as database, database.read() as connection:
         wrong, waiting = unindexed(connection), read_backlog(connection).words
@@ -113,11 +113,11 @@ def vectors(record: Path, url: str) -> str:
     Raises:
         RuntimeError: If they differ though nothing waits to be delivered.
     """
-    from contextlib import closing  # noqa: PLC0415  # imported on first use
+    from contextlib import closing
 
-    from storage.database import Database  # noqa: PLC0415  # the same
-    from storage.index.chroma import chroma_home  # noqa: PLC0415  # the same
-    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
+    from storage.database import Database
+    from storage.index.chroma import chroma_home
+    from storage.index.vectors import VectorIndex
 
     with closing(Database(record)) as database:
         name = database.get_meta("library")
@@ -144,7 +144,7 @@ def vectors(record: Path, url: str) -> str:
 
 def record_of(data_dir: Path) -> Path | None:
     """The record of a data directory, if there is one."""
-    from storage.database import RECORD  # noqa: PLC0415  # imported on first use
+    from storage.database import RECORD
 
     record = data_dir / RECORD
     return record if record.exists() else None

@@ -44,17 +44,17 @@ def doctor(
 
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
-    from server.cli.checks.confinement import confinement  # noqa: PLC0415  # on first use
-    from server.cli.checks.data import check_data, data_directory  # noqa: PLC0415  # the same
-    from server.cli.checks.installation import (  # noqa: PLC0415  # the same
+    from server.cli.checks.confinement import confinement
+    from server.cli.checks.data import check_data, data_directory
+    from server.cli.checks.installation import (
         chroma,
         embedder,
         functions,
     )
-    from server.cli.checks.servers import check_servers  # noqa: PLC0415  # the same
-    from server.clients.locations import CLIENTS, command_path  # noqa: PLC0415  # the same
-    from server.settings.index import EmbedderSettings  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server.cli.checks.servers import check_servers
+    from server.clients.locations import CLIENTS, command_path
+    from server.settings.index import EmbedderSettings
+    from server.settings.sources import load
 
     yield Finding("Python", ok=True, detail=f"{sys.version.split()[0]} at {sys.executable}")
     yield Finding("Command", ok=command_path().exists(), detail=_command(command_path()))
@@ -83,9 +83,9 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
 
 def _command(path: Path) -> str:
     """Where the command is, which version, and how it is typed here."""
-    from importlib.metadata import version  # noqa: PLC0415  # imported on first use
+    from importlib.metadata import version
 
-    from server.cli.invocation import invocation  # noqa: PLC0415  # the same
+    from server.cli.invocation import invocation
 
     return f"Toolcrib {version('toolcrib')} at {path}, typed here as `{invocation()}`"
 
@@ -98,9 +98,9 @@ def _settings_file(settings: Settings) -> str:
 
 def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     """What was mended; settings that cannot be read are a finding of the check that follows."""
-    from server.cli.checks.repairs import repair  # noqa: PLC0415  # imported on first use
-    from server.settings import SettingsError  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server.cli.checks.repairs import repair
+    from server.settings import SettingsError
+    from server.settings.sources import load
 
     try:
         settings = load(flags, config_file=config)

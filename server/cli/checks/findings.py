@@ -37,9 +37,9 @@ def judged(subject: str, look: Callable[[], str]) -> Finding:
 
 def show(finding: Finding) -> None:
     """Prints a finding as a row; a subject that is wider than its column has a line of its own."""
-    from rich.console import Console  # noqa: PLC0415  # JSON needs none
-    from rich.table import Table  # noqa: PLC0415  # the same
-    from rich.text import Text  # noqa: PLC0415  # the same
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
     console = Console()

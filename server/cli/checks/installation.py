@@ -20,11 +20,11 @@ def functions(settings: Settings) -> str:
     Raises:
         RuntimeError: With what is wrong with them.
     """
-    import anyio  # noqa: PLC0415  # imported on first use
+    import anyio
 
-    from server.app import function_files  # noqa: PLC0415  # the same
-    from tools.answers.directory import counted  # noqa: PLC0415  # the same
-    from tools.core.registry import ToolRegistry  # noqa: PLC0415  # the same
+    from server.app import function_files
+    from tools.answers.directory import counted
+    from tools.core.registry import ToolRegistry
 
     if not settings.functions.paths:
         return "none: the setting functions.paths names no file"
@@ -43,7 +43,7 @@ def embedder(settings: EmbedderSettings) -> str:
     Raises:
         StorageError: If it cannot.
     """
-    from server.embedders import make_embedder  # noqa: PLC0415  # imported on first use
+    from server.embedders import make_embedder
 
     made = make_embedder(settings)
     vector = made.embed_query(PROBE)
@@ -57,14 +57,14 @@ def chroma() -> str:
         RuntimeError: If it does not find what it was given.
         VectorIndexError: If it fails.
     """
-    import tempfile  # noqa: PLC0415  # imported on first use
-    from importlib.metadata import version  # noqa: PLC0415  # the same
+    import tempfile
+    from importlib.metadata import version
 
-    import chromadb  # noqa: PLC0415  # the same
-    import numpy as np  # noqa: PLC0415  # the same
+    import chromadb
+    import numpy as np
 
-    from storage.index.chroma import ChromaDirectory  # noqa: PLC0415  # the same
-    from storage.index.vectors import VectorIndex  # noqa: PLC0415  # the same
+    from storage.index.chroma import ChromaDirectory
+    from storage.index.vectors import VectorIndex
 
     with tempfile.TemporaryDirectory(prefix="toolcrib-doctor-") as scratch:
         index = VectorIndex(ChromaDirectory(Path(scratch)), library="probe")

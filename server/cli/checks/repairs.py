@@ -51,7 +51,7 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
 
 
 def _indexes(settings: Settings, config: Path | None, failing: set[str]) -> list[Finding]:
-    from server.cli.opened import opened  # noqa: PLC0415  # imported on first use
+    from server.cli.opened import opened
 
     with opened(root=settings.root, data_dir=settings.data_dir, config_file=config) as app:
         indexer = app.library.indexer
@@ -71,8 +71,8 @@ def _empty(rebuild: Callable[[], None], index: str) -> str:
 
 def _finish(app: App) -> str:
     """Does what waits in the queues, and says what that was."""
-    from server.cli.terminal.progress import bars, drain  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
+    from server.cli.terminal.progress import bars, drain
+    from server.cli.terminal.text import console
 
     with bars(console()) as progress:
         done = drain(app.library, progress)

@@ -45,7 +45,7 @@ def _check_other(server: ServerSettings, settings: Settings) -> None:
     Raises:
         ValueError: If it is this one.
     """
-    from server.clients.own import OwnAddress, is_toolcrib  # noqa: PLC0415  # on first use
+    from server.clients.own import OwnAddress, is_toolcrib
 
     entry = {"command": server.command, "args": list(server.args), "url": server.url}
     if is_toolcrib(entry, OwnAddress(settings.http.host, settings.http.port)):
@@ -58,11 +58,11 @@ def _check_variables(server: ServerSettings) -> None:
     Raises:
         ValueError: If one is not, or a placeholder of a client is left.
     """
-    import os  # noqa: PLC0415  # imported on first use
-    import re  # noqa: PLC0415  # the same
+    import os
+    import re
 
-    from server.upstream.connections.expansion import expand  # noqa: PLC0415  # the same
-    from tools.core.errors import UnavailableError  # noqa: PLC0415  # the same
+    from server.upstream.connections.expansion import expand
+    from tools.core.errors import UnavailableError
 
     values = {"command": server.command, "url": server.url}
     values |= {"args": " ".join(server.args), "token": server.token.get_secret_value()}
@@ -84,9 +84,9 @@ def _reached(server: ServerSettings) -> str:
     Raises:
         ValueError: If its url names no host, or a port that there is not.
     """
-    from urllib.parse import urlsplit  # noqa: PLC0415  # imported on first use
+    from urllib.parse import urlsplit
 
-    from server.cli.gateway.reached import address_of  # noqa: PLC0415  # the same
+    from server.cli.gateway.reached import address_of
 
     url = _expanded(server.url)
     address, seen = urlsplit(url), address_of(url)
@@ -99,15 +99,15 @@ def _reached(server: ServerSettings) -> str:
 
 
 def _expanded(text: str) -> str:
-    import os  # noqa: PLC0415  # imported on first use
+    import os
 
-    from server.upstream.connections.expansion import expand  # noqa: PLC0415  # the same
+    from server.upstream.connections.expansion import expand
 
     return expand(text, os.environ, "address")
 
 
 def _is_here(host: str) -> bool:
-    from ipaddress import ip_address  # noqa: PLC0415  # imported on first use
+    from ipaddress import ip_address
 
     try:
         return ip_address(host).is_loopback
@@ -121,8 +121,8 @@ def _started(server: ServerSettings) -> str:
     Raises:
         OSError: If there is no such directory or command.
     """
-    import os  # noqa: PLC0415  # imported on first use
-    import shutil  # noqa: PLC0415  # the same
+    import os
+    import shutil
 
     if server.cwd is not None and not server.cwd.is_dir():
         raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is no directory.")

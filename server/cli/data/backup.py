@@ -19,11 +19,11 @@ def backup(
     config: ConfigOption = None,
 ) -> None:
     """Copy everything that is stored to one file, also while servers write."""
-    from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
-    from server.cli.terminal.progress import bars, counter  # noqa: PLC0415  # the same
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from storage.keeping.backup import back_up  # noqa: PLC0415  # the same
+    from server.cli.opened import record
+    from server.cli.terminal.progress import bars, counter
+    from server.cli.terminal.text import console
+    from server.mcp.visible import visible
+    from storage.keeping.backup import back_up
 
     with record(data_dir, config) as database, bars(console()) as progress:
         made = back_up(database, file, force=force, on_copied=counter(progress, "Copying pages"))

@@ -31,8 +31,8 @@ def delete(
     config: ConfigOption = None,
 ) -> None:
     """Delete a stored document from every index; the file itself stays."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for the SDK
-    from server.cli.terminal.progress import work  # noqa: PLC0415  # the same
+    from server.cli.opened import opened
+    from server.cli.terminal.progress import work
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         shelf = app.library.shelf(app.identity)
@@ -52,7 +52,7 @@ def _find(shelf: Shelf, source: str, root: Path) -> Context:
     Raises:
         NotFoundError: With the names that come near.
     """
-    from storage.errors import DocumentNotFoundError  # noqa: PLC0415  # imported on first use
+    from storage.errors import DocumentNotFoundError
 
     for raw_type, raw_id in _readings(source, root):
         try:
@@ -73,11 +73,11 @@ def _readings(source: str, root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _not_stored(shelf: Shelf, source: str) -> Exception:
-    import difflib  # noqa: PLC0415  # imported on first use
+    import difflib
 
-    from server.cli.terminal.hits import source_of  # noqa: PLC0415  # the same
-    from storage.models import ContextType, SearchFilter  # noqa: PLC0415  # the same
-    from tools.core.errors import NotFoundError  # noqa: PLC0415  # the same
+    from server.cli.terminal.hits import source_of
+    from storage.models import ContextType, SearchFilter
+    from tools.core.errors import NotFoundError
 
     documents = shelf.contexts(SearchFilter(context_types=(ContextType.DOCUMENT,)), MOST_COMPARED)
     stored = [source_of(document.raw_type, document.raw_id) for document in documents]
@@ -89,8 +89,8 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
 
 
 def _shown(document: Context) -> str:
-    from server.cli.terminal.hits import source_of  # noqa: PLC0415  # imported on first use
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.terminal.hits import source_of
+    from server.mcp.visible import visible
 
     chunks = "1 chunk" if document.chunk_count == 1 else f"{document.chunk_count} chunks"
     source = source_of(document.raw_type, document.raw_id)

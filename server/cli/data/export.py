@@ -30,13 +30,13 @@ def export(
     config: ConfigOption = None,
 ) -> None:
     """Write contexts, profile, entities and relationships to files."""
-    from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
-    from server.cli.terminal.progress import bars, counter  # noqa: PLC0415  # the same
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
-    from storage.keeping.export import export_jsonl, export_markdown  # noqa: PLC0415  # the same
-    from storage.models import Identity  # noqa: PLC0415  # the same
+    from server.cli.opened import record
+    from server.cli.terminal.progress import bars, counter
+    from server.cli.terminal.text import console
+    from server.mcp.visible import visible
+    from server.settings.sources import load
+    from storage.keeping.export import export_jsonl, export_markdown
+    from storage.models import Identity
 
     settings = load({"data_dir": data_dir}, config_file=config)
     whose = None if everybody else Identity(**settings.identity.model_dump())

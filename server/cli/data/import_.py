@@ -97,15 +97,15 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     Exits with 1 if nothing or a named file cannot be stored.
     """
     if source is not None or only or replace or dry_run:
-        from server.cli.gateway.import_servers import Wanted, import_servers  # noqa: PLC0415  # on first use
+        from server.cli.gateway.import_servers import Wanted, import_servers
 
         _check_servers(names, source)
         wanted = Wanted(source or "", tuple(only or ()), replace=replace, dry_run=dry_run)
         import_servers(wanted, config, as_json=as_json)
         return
-    from server.cli.data.tally import Tally  # noqa: PLC0415  # the same
-    from server.cli.opened import opened  # noqa: PLC0415  # the same
-    from server.cli.terminal.interruption import run  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.data.tally import Tally
+    from server.cli.opened import opened
+    from server.cli.terminal.interruption import run
 
     directories = _directories(config)
     directory = directories.get(names[0])  # a path of that name is written ./name
@@ -135,7 +135,7 @@ def _check_servers(names: list[str], source: str | None) -> None:
 
 def _no_source() -> typer.Exit:
     """Says which clients servers could be imported from, none of which was named."""
-    from server.cli.gateway.importable import importable  # noqa: PLC0415  # imported on first use
+    from server.cli.gateway.importable import importable
 
     typer.echo("Error: --from is missing: which client has the servers?", err=True)
     for line in importable():
@@ -144,8 +144,8 @@ def _no_source() -> typer.Exit:
 
 
 def _directories(config: Path | None) -> dict[str, Directory]:
-    from server.settings.collections import collections_of  # noqa: PLC0415  # imported on first use
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server.settings.collections import collections_of
+    from server.settings.sources import load
 
     settings = load({}, config_file=config)
     collections = collections_of(settings.sources, settings.directories, settings.root)
@@ -158,7 +158,7 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
     Raises:
         BadParameter: If one does not exist, or none is named.
     """
-    from server.cli.data.directory_importer import SAMPLE  # noqa: PLC0415  # imported on first use
+    from server.cli.data.directory_importer import SAMPLE
 
     if sample:
         if names != [RESEARCHERS]:
@@ -183,7 +183,7 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
 
 
 def _nowhere(path: Path, directories: Collection[str]) -> typer.BadParameter:
-    from tools.conversion.arguments.complaints import nearest  # noqa: PLC0415  # imported on first use
+    from tools.conversion.arguments.complaints import nearest
 
     meant = nearest(path, directories)
     hint = f" Did you mean the directory {meant!r}?" if meant else ""
@@ -202,8 +202,8 @@ def _no_file(name: str) -> typer.BadParameter:
 @contextmanager
 def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Progress]:
     """Shows how far an import is, has embedded what it stored, and sums it up."""
-    from server.cli.terminal.progress import bars, embed_all  # noqa: PLC0415  # imported on first use
-    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
+    from server.cli.terminal.progress import bars, embed_all
+    from server.cli.terminal.text import console, say
 
     try:
         with bars(console()) as progress:
@@ -222,12 +222,12 @@ def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Pr
 def _import_records(
     app: App, directory: Directory, files: list[Path], *, prune: bool, as_json: bool
 ) -> None:
-    from server.cli.data.directory_importer import (  # noqa: PLC0415  # imported on first use
+    from server.cli.data.directory_importer import (
         SAMPLE,
         DirectoryImporter,
         RecordTally,
     )
-    from server.cli.terminal.text import console, say  # noqa: PLC0415  # the same
+    from server.cli.terminal.text import console, say
 
     if files == [SAMPLE]:
         say(console(), f"Nobody in {SAMPLE} exists: they are made up.")
@@ -242,7 +242,7 @@ def _take_exports(
     app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
 ) -> list[Path]:
     """Stores what is in the exports of Toolcrib among the paths, and answers with the others."""
-    from server.cli.data.arrival import is_export, take_export  # noqa: PLC0415  # imported on first use
+    from server.cli.data.arrival import is_export, take_export
 
     exports = [path for path in paths if is_export(path)]
     if as_me and not exports:
@@ -256,7 +256,7 @@ def _take_exports(
 
 def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
     """Counts outcomes, and says why something is skipped."""
-    from server.cli.terminal.text import say  # noqa: PLC0415  # imported on first use
+    from server.cli.terminal.text import say
 
     def note(outcome: Outcome) -> None:
         tally.note(outcome)
@@ -277,9 +277,9 @@ async def _import_all(
         StorageUnavailableError: If nothing more can be stored, as on a full disk.
         UnavailableError: The same.
     """
-    from server.cli.data.importer import Importer  # noqa: PLC0415  # imported on first use
-    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.data.importer import Importer
+    from server.cli.data.walk import Folder
+    from server.mcp.visible import visible
 
     def leave_out(reason: str, count: int) -> None:
         tally.left_out[reason] += count
@@ -306,7 +306,7 @@ async def _import_all(
 
 
 def _listed(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> list[Path]:
-    from server.cli.data.tally import Outcome  # noqa: PLC0415  # imported on first use
+    from server.cli.data.tally import Outcome
 
     files = list(folder.files())
     tally.passed_over.update(folder.passed_over)
@@ -317,7 +317,7 @@ def _listed(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> li
 
 
 def _nothing_in(paths: list[Path]) -> Exception:
-    from tools.core.errors import NotFoundError  # noqa: PLC0415  # imported on first use
+    from tools.core.errors import NotFoundError
 
     names = ", ".join(repr(str(path)) for path in paths)
     return NotFoundError(

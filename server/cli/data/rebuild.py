@@ -14,10 +14,10 @@ def rebuild(
     config: ConfigOption = None,
 ) -> None:
     """Make both indexes and the file anew, also while servers run; nothing is embedded again."""
-    from server.cli.opened import opened, record  # noqa: PLC0415  # `--help` does not wait for it
-    from server.cli.terminal.progress import bars, drain  # noqa: PLC0415  # the same
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
-    from storage.keeping.erasure import erase  # noqa: PLC0415  # the same
+    from server.cli.opened import opened, record
+    from server.cli.terminal.progress import bars, drain
+    from server.cli.terminal.text import console
+    from storage.keeping.erasure import erase
 
     with record(data_dir, config), opened(data_dir=data_dir, config_file=config) as app:
         app.library.indexer.rebuild_words()

@@ -21,12 +21,12 @@ def restore(
     config: ConfigOption = None,
 ) -> None:
     """Make a data directory of a backup; nothing that is there is ever deleted."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
-    from server.cli.terminal.progress import bars, counter, drain  # noqa: PLC0415  # the same
-    from server.cli.terminal.text import console  # noqa: PLC0415  # the same
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
-    from storage.keeping import backup  # noqa: PLC0415  # the same
+    from server.cli.opened import opened
+    from server.cli.terminal.progress import bars, counter, drain
+    from server.cli.terminal.text import console
+    from server.mcp.visible import visible
+    from server.settings.sources import load
+    from storage.keeping import backup
 
     target = load({"data_dir": data_dir}, config_file=config).data_dir
     with bars(console()) as progress:

@@ -28,7 +28,7 @@ def watch(
     config: ConfigOption = None,
 ) -> None:
     """Import folders and follow them: what is added, changed or deleted there is so here too."""
-    from server.cli.opened import opened  # noqa: PLC0415  # `--help` does not wait for it
+    from server.cli.opened import opened
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         app.library.indexer.start()
@@ -42,9 +42,9 @@ async def _follow(app: App, paths: list[Path]) -> None:
     Raises:
         UnavailableError: If the system cannot watch the folders.
     """
-    from server.cli.data.follower import Follower  # noqa: PLC0415  # imported on first use
-    from server.cli.data.importer import Importer  # noqa: PLC0415  # the same
-    from server.cli.data.walk import Folder  # noqa: PLC0415  # the same
+    from server.cli.data.follower import Follower
+    from server.cli.data.importer import Importer
+    from server.cli.data.walk import Folder
 
     reasons: dict[Path, str] = {}
 
@@ -69,6 +69,6 @@ async def _follow(app: App, paths: list[Path]) -> None:
 
 
 def _say(line: str) -> None:
-    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible
 
     typer.echo(visible(line))

@@ -55,11 +55,11 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Connect to the other servers of the settings, and look at what they offer."""
-    import anyio  # noqa: PLC0415  # `--help` does not wait for it
+    import anyio
 
-    from server.cli.gateway.inspection import inspection  # noqa: PLC0415  # the same
-    from server.cli.gateway.quarantine import approve, check_person, review  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server.cli.gateway.inspection import inspection
+    from server.cli.gateway.quarantine import approve, check_person, review
+    from server.settings.sources import load
 
     settings = load({"data_dir": data_dir}, config_file=config)
     if action is not Action.LIST and name not in settings.servers:
@@ -88,7 +88,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     """What is known of a server."""
-    from server.cli.gateway.reached import reached_by  # noqa: PLC0415  # imported on first use
+    from server.cli.gateway.reached import reached_by
 
     listing = seen.surveyed.listing
     counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None}
@@ -113,8 +113,8 @@ def _as_json(shown: list[dict[str, Any]]) -> str:
 
 
 def _print(shown: list[dict[str, Any]]) -> None:
-    from server.cli.terminal.screen import say  # noqa: PLC0415  # JSON needs none
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.terminal.screen import say
+    from server.mcp.visible import visible
 
     for facts in shown:
         state = facts["state"]
@@ -126,8 +126,8 @@ def _print(shown: list[dict[str, Any]]) -> None:
 
 def _print_none(settings: Settings) -> None:
     """What there is to do where the settings name no other server."""
-    from server.cli.gateway.importable import importable  # noqa: PLC0415  # imported on first use
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.cli.gateway.importable import importable
+    from server.mcp.visible import visible
 
     typer.echo("No other MCP server is set up yet. Import those of a client, or name one in")
     typer.echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
@@ -137,8 +137,8 @@ def _print_none(settings: Settings) -> None:
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """What is told of a server beneath its name."""
-    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
-    from tools.answers.directory import counted  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible
+    from tools.answers.directory import counted
 
     if facts["problem"]:
         yield f"It {visible(facts['problem'])}."

@@ -77,9 +77,9 @@ def approvals(
 @contextmanager
 def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[ApprovalStore, float]]:
     """What is asked, and for how many seconds "a while" is."""
-    from server.cli.opened import record  # noqa: PLC0415  # `--help` does not wait for it
-    from server.settings.sources import load  # noqa: PLC0415  # the same
-    from storage.approvals import ApprovalStore  # noqa: PLC0415  # the same
+    from server.cli.opened import record
+    from server.settings.sources import load
+    from storage.approvals import ApprovalStore
 
     seconds = load({"data_dir": data_dir}, config_file=config).approvals.grant_seconds
     with record(data_dir, config) as database:
@@ -170,7 +170,7 @@ def _answer(
     like_it: bool = False,
 ) -> bool:
     """Answers a question; whether it could still be answered."""
-    from server.mcp.approvals import COMMAND_LINE  # noqa: PLC0415  # imported on first use
+    from server.mcp.approvals import COMMAND_LINE
 
     if not store.answer(question.ticket, approved=yes, by=COMMAND_LINE):
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
@@ -210,7 +210,7 @@ def _list(store: ApprovalStore) -> None:
 
 
 def _whole(question: Approval) -> str:
-    from server.mcp.visible import visible_lines  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible_lines
 
     asked = question.asked
     who = _line(asked.client) or "an agent"
@@ -235,6 +235,6 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
 
 
 def _line(text: str) -> str:
-    from server.mcp.visible import visible  # noqa: PLC0415  # imported on first use
+    from server.mcp.visible import visible
 
     return visible(text)

@@ -58,11 +58,11 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Show the audit log: every tool call, whose it was and what came of it."""
-    from rich.console import Console  # noqa: PLC0415  # `--help` does not wait for it
+    from rich.console import Console
 
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
-    from tools.core.audit.trail import AuditTrail  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible
+    from server.settings.sources import load
+    from tools.core.audit.trail import AuditTrail
 
     after = None if since is None else _seconds(since)
     path = load({"data_dir": data_dir}, config_file=config).audit_file
@@ -132,7 +132,7 @@ def _shown_json(entry: dict[str, Any]) -> None:
 
 def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
     """Prints an entry: on a terminal the call in one line that fits, then the rest; else whole."""
-    from rich.text import Text  # noqa: PLC0415  # `--help` does not wait for it
+    from rich.text import Text
 
     def show(entry: dict[str, Any]) -> None:
         call, circumstances = _call(entry), Text(_circumstances(entry), "dim")
@@ -148,9 +148,9 @@ def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
 
 def _call(entry: dict[str, Any]) -> Text:
     """When what was called, and what came of it."""
-    from rich.text import Text  # noqa: PLC0415  # `--help` does not wait for it
+    from rich.text import Text
 
-    from server.mcp.visible import visible  # noqa: PLC0415  # the same
+    from server.mcp.visible import visible
 
     outcome = _told(entry, "outcome")
     moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
@@ -163,7 +163,7 @@ def _call(entry: dict[str, Any]) -> Text:
 
 
 def _told(entry: dict[str, Any], key: str) -> str:
-    from server.mcp.visible import visible  # noqa: PLC0415  # `--help` does not wait for it
+    from server.mcp.visible import visible
 
     value = entry.get(key)
     return "" if value is None else visible(str(value))
@@ -187,7 +187,7 @@ def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _given(name: str, value: object) -> str:
-    from tools.core.audit.redact import clipped  # noqa: PLC0415  # `--help` does not wait for it
+    from tools.core.audit.redact import clipped
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return clipped(f"{name}={text}", ARGUMENT_CHARACTERS)

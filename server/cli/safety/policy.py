@@ -46,9 +46,9 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Nothing is called: toolcrib policy test bash '{"command": "git status"}'
     """
-    from server.cli.known_tools import tools_of  # noqa: PLC0415  # `--help` does not wait for it
-    from server.safety import make_policy  # noqa: PLC0415  # the same
-    from server.settings.sources import load  # noqa: PLC0415  # the same
+    from server.cli.known_tools import tools_of
+    from server.safety import make_policy
+    from server.settings.sources import load
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)

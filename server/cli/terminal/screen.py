@@ -20,8 +20,8 @@ def say(*parts: str | tuple[str, str]) -> None:
     Args:
         parts: Texts, some with a style of rich.
     """
-    from rich.console import Console  # noqa: PLC0415  # `--help` needs none
-    from rich.text import Text  # noqa: PLC0415  # the same
+    from rich.console import Console
+    from rich.text import Text
 
     console = Console(highlight=False)
     line = Text.assemble(*parts)

@@ -66,8 +66,8 @@ class Transports:
             await self._launcher.aclose()
 
     def _program(self, name: str, settings: ServerSettings) -> Link:
-        from server.upstream.connections.stdio_link import Program, StdioLink  # noqa: PLC0415  # on first use
-        from tools.sandbox.processes.launching.launcher import Launcher  # noqa: PLC0415  # the same
+        from server.upstream.connections.stdio_link import Program, StdioLink
+        from tools.sandbox.processes.launching.launcher import Launcher
 
         if self._launcher is None:
             self._launcher = Launcher(privileged=True)
@@ -99,7 +99,7 @@ class Transports:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        import httpx2  # noqa: PLC0415  # imported on first use
+        import httpx2
 
         return httpx2.create_ssl_context()
 

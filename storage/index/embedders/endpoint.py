@@ -90,7 +90,7 @@ class Endpoint:
             raise self._error(refusal) from None
 
     def _post(self, content: bytes, end: float) -> bytes:
-        import httpx2  # noqa: PLC0415  # imported on first use
+        import httpx2
 
         client = self._client()
         answer = bytearray()

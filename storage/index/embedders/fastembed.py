@@ -73,7 +73,7 @@ class FastEmbedEmbedder:
         return unit_rows(rows, len(texts), self.model_id)
 
 
-def _load(name: str, folder: Path | None) -> Any:  # noqa: ANN401  # imported on first use
+def _load(name: str, folder: Path | None) -> Any:
     library = import_extra("fastembed", NAME)
     if folder is None:
         return library.TextEmbedding(name)

@@ -30,7 +30,7 @@ FAILURE_SECONDS = 10.0
 T = TypeVar("T")
 
 
-def import_extra(module: str, extra: str) -> Any:  # noqa: ANN401  # a library without types
+def import_extra(module: str, extra: str) -> Any:
     """A module that an extra of the distribution brings.
 
     Raises:

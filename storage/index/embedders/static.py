@@ -52,7 +52,7 @@ class StaticEmbedder:
         Raises:
             StorageUnavailableError: If the model is missing or damaged.
         """
-        import numpy as np  # noqa: PLC0415  # imported on first use
+        import numpy as np
 
         tokenizer, table = self._model()
         encodings = tokenizer.encode_batch(list(texts), add_special_tokens=False)
@@ -86,8 +86,8 @@ def _model_in(folder: Path) -> FirstUse[tuple[Any, Any]]:
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
-    from safetensors.numpy import load_file  # noqa: PLC0415  # imported on first use
-    from tokenizers import Tokenizer  # noqa: PLC0415  # imported on first use
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
 
     try:
         tokenizer_json = (folder / _TOKENIZER).read_text(encoding="utf-8")

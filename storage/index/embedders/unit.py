@@ -26,7 +26,7 @@ def unit_rows(rows: ArrayLike | Sequence[ArrayLike], count: int, source: str) ->
     Raises:
         StorageUnavailableError: If they are not so many vectors of one length, of finite numbers.
     """
-    import numpy as np  # noqa: PLC0415  # imported on first use
+    import numpy as np
 
     if not count:
         return np.empty((0, 0), dtype=np.float32)

@@ -45,7 +45,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         number: JsonSchemaValue = generated.get("anyOf", [generated])[0]
         return number
 
-    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+    def encode_default(self, dft: Any) -> Any:
         """A default as JSON; a decimal is a number here, as far as one is exact.
 
         Raises:

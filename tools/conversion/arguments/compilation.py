@@ -117,7 +117,7 @@ def _reason(error: Exception) -> str:
 def _built(
     parameters: Sequence[Parameter],
     signature: Signature,
-    extra: Any,  # noqa: ANN401  # a type of any form
+    extra: Any,
 ) -> tuple[SchemaValidator, dict[str, Any]]:
     fields: Any = _Fields(parameters, extra)
     adapter: TypeAdapter[Any] = TypeAdapter(fields)
@@ -135,7 +135,7 @@ def _built(
 class _Fields:
     """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
 
-    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:  # noqa: ANN401  # a type of any form
+    def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:
         self._parameters = parameters
         self._extra = extra
 

@@ -35,7 +35,7 @@ JSON_SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
 
-def received(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def received(annotation: Any) -> Any:
     """A type in the form that pydantic can make it from JSON, wherever it stands in another.
 
     Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
@@ -47,7 +47,7 @@ def received(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     return _received(annotation)
 
 
-def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of any form
+def field_of(annotation: Any) -> FieldInfo | None:
     """What `Field` says in `Annotated`."""
     if get_origin(annotation) is not Annotated:
         return None
@@ -57,12 +57,12 @@ def field_of(annotation: Any) -> FieldInfo | None:  # noqa: ANN401  # a type of 
     return found[0] if found else None
 
 
-def text_of(annotation: Any) -> str:  # noqa: ANN401  # a type of any form
+def text_of(annotation: Any) -> str:
     """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
     return _first_text(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
 
 
-def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any kind
+def field_texts(cls: Any) -> dict[str, str]:
     """The texts that `Annotated` has for the fields of a class; pydantic reads `Field` only."""
     fields = getattr(cls, "__pydantic_fields__", None)
     if fields is not None:
@@ -77,14 +77,14 @@ def field_texts(cls: Any) -> dict[str, str]:  # noqa: ANN401  # a class of any k
     return {name: text for name, text in found.items() if text}
 
 
-def _hints(cls: Any) -> dict[str, Any]:  # noqa: ANN401  # a class of any kind
+def _hints(cls: Any) -> dict[str, Any]:
     try:
         return resolve_class(cls)
     except ToolDefinitionError:  # pydantic knew the names when the class was made
         return {}
 
 
-def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any form, one line each
+def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, one line each
     if isinstance(annotation, ALIASES) and get_origin(annotation.__value__) is Annotated:
         annotation = annotation.__value__
     origin = get_origin(annotation) or annotation
@@ -107,7 +107,7 @@ def _received(annotation: Any) -> Any:  # noqa: ANN401, PLR0911  # a type of any
     return with_arguments(annotation, _received)
 
 
-def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
+def _attrs(cls: Any) -> Any:
     """An object with what the class takes, of which it is made; pydantic does not know attrs.
 
     Raises:
@@ -128,7 +128,7 @@ def _attrs(cls: Any) -> Any:  # noqa: ANN401  # a class of attrs
     return Annotated[make(cls.__name__, fields), AfterValidator(lambda values: cls(**values))]
 
 
-def _list_of(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def _list_of(annotation: Any) -> Any:
     items = get_args(annotation)[:1]  # a generator also says what it is sent and returns
     return GenericAlias(list, tuple(map(_received, items)) or (Any,))
 
@@ -137,7 +137,7 @@ def _each(values: Iterable[Any]) -> Iterator[Any]:
     yield from values
 
 
-def _described(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def _described(annotation: Any) -> Any:
     """`Annotated` with all that is said of a value in one `Field`.
 
     Texts, and `Doc`, become its description. What `Field` says of a parameter, such as its alias
@@ -170,7 +170,7 @@ def _text(metadata: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _enumeration(cls: Any) -> Any:  # noqa: ANN401  # an enumeration
+def _enumeration(cls: Any) -> Any:
     if issubclass(cls, enum.Flag):
         return _flag(cls)
     if all(isinstance(member.value, JSON_SCALARS) for member in cls):
@@ -178,7 +178,7 @@ def _enumeration(cls: Any) -> Any:  # noqa: ANN401  # an enumeration
     return _choice(cls.__members__.items())
 
 
-def _flag(cls: Any) -> Any:  # noqa: ANN401  # an enumeration of flags
+def _flag(cls: Any) -> Any:
     numbers = {name: member.value for name, member in cls.__members__.items()}
     total = 0
     for number in numbers.values():
@@ -191,7 +191,7 @@ def _flag(cls: Any) -> Any:  # noqa: ANN401  # an enumeration of flags
     ]
 
 
-def _literal(annotation: Any) -> Any:  # noqa: ANN401  # a Literal
+def _literal(annotation: Any) -> Any:
     """A Literal that tells 1 from true and knows members by their values.
 
     Pydantic confuses the former, and takes only the member itself for the latter.
@@ -202,18 +202,18 @@ def _literal(annotation: Any) -> Any:  # noqa: ANN401  # a Literal
     return _choice((_sayable(each), each) for each in members)
 
 
-def _sayable(member: Any) -> Any:  # noqa: ANN401  # a member of a Literal
+def _sayable(member: Any) -> Any:
     """What JSON has for it: the value of an enumeration's member, the text of bytes."""
     value = member.value if isinstance(member, enum.Enum) else member
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:  # noqa: ANN401  # a type of any form
+def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:
     """The type of one of some values, each called by another that JSON can say."""
     members = {(isinstance(name, bool), name): member for name, member in pairs}
     names = [name for _, name in members]
 
-    def member(value: Any) -> Any:  # noqa: ANN401  # any JSON
+    def member(value: Any) -> Any:
         try:
             return members[isinstance(value, bool), value]
         except (KeyError, TypeError):

@@ -18,7 +18,7 @@ STRUCTURES = {"array", "object"}
 ENDLESS = {"inf", "infinity", "nan"}
 
 
-def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
+def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """A value as its schema wants it, where it can mean nothing else; else as it is.
 
     Args:

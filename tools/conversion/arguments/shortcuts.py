@@ -82,7 +82,7 @@ def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _generated(
-    core: Any,  # noqa: ANN401  # a typed-dict schema, perhaps with definitions
+    core: Any,
     fields: Mapping[str, Any],
     generator: type[GenerateJsonSchema],
 ) -> dict[str, Any]:

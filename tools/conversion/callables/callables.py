@@ -48,7 +48,7 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def callable_signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # judged here
+def callable_signature(function: Any) -> inspect.Signature:
     """The parameters and the return type that a call of something has, all types found.
 
     Args:
@@ -67,7 +67,7 @@ def callable_signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # j
     return _signature(function)
 
 
-def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+def _signature(function: Any) -> inspect.Signature:
     if isinstance(function, functools.partial):
         return _of_partial(function)
     if isinstance(function, MethodType):
@@ -85,7 +85,7 @@ def _signature(function: Any) -> inspect.Signature:  # noqa: ANN401  # any calla
     return inner if own is None else _through(own, inner)
 
 
-def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
+def _general(function: Any) -> Any:
     """What `singledispatch` calls for a type that has nothing of its own; None without it.
 
     It looks at the type of the first argument, which has to be given by its place.
@@ -96,7 +96,7 @@ def _general(function: Any) -> Any:  # noqa: ANN401  # any callable
     return None if receiver is NOTHING else MethodType(function.__wrapped__, receiver)
 
 
-def _dispatch_receiver(function: Any) -> Any:  # noqa: ANN401  # any callable
+def _dispatch_receiver(function: Any) -> Any:
     """What a `singledispatchmethod` is bound to, None where it was taken from its class.
 
     NOTHING for any other callable.
@@ -129,7 +129,7 @@ def _of_method(method: MethodType) -> inspect.Signature:
     return _with_types(signature.replace(parameters=kept), {typing_extensions.Self: receiver})
 
 
-def _own_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+def _own_signature(function: Any) -> inspect.Signature | None:
     """What a callable itself takes, whatever it wraps; None where Python cannot tell."""
     if not isinstance(function, FunctionType) and not inspect.isroutine(function):
         if not isinstance(type(function).__call__, FunctionType):
@@ -138,7 +138,7 @@ def _own_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  
     return _plain_signature(function)
 
 
-def _plain_signature(function: Any) -> inspect.Signature | None:  # noqa: ANN401  # any callable
+def _plain_signature(function: Any) -> inspect.Signature | None:
     try:
         signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
@@ -211,14 +211,14 @@ def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
     return signature.replace(parameters=kept)
 
 
-def _unreadable(function: Any) -> inspect.Signature:  # noqa: ANN401  # any callable
+def _unreadable(function: Any) -> inspect.Signature:
     raise ToolDefinitionError(
         f"{function!r} has no signature that Python can read; wrap it in a function with typed "
         "parameters."
     )
 
 
-def _made_by(function: Any) -> str:  # noqa: ANN401  # any callable
+def _made_by(function: Any) -> str:
     """The name of a function's own code, whatever the function is called; empty where it has none.
 
     A bound method has the code of its function.
@@ -226,7 +226,7 @@ def _made_by(function: Any) -> str:  # noqa: ANN401  # any callable
     return str(getattr(getattr(function, "__code__", None), "co_qualname", ""))
 
 
-def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
+def _refuse_unbound(function: Any) -> None:
     called = underlying(function)
     inner = inspect.unwrap(called)
     receiver = _dispatch_receiver(called)
@@ -240,7 +240,7 @@ def _refuse_unbound(function: Any) -> None:  # noqa: ANN401  # any callable
         )
 
 
-def _wants_its_object(function: Any, called: Any) -> bool:  # noqa: ANN401  # any callables
+def _wants_its_object(function: Any, called: Any) -> bool:
     """Whether a function was taken from its class, and so wants the object first.
 
     A class inside a function cannot be found by its name, but what makes a static method of one of

@@ -27,7 +27,7 @@ Parameter = inspect.Parameter
 
 
 def class_signature(
-    made: Any,  # noqa: ANN401  # a class, or a generic one with its arguments
+    made: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> inspect.Signature:
     """The signature of a class as a constructor; it returns the class.
@@ -50,9 +50,9 @@ def class_signature(
 
 
 def constructor(
-    function: Any,  # noqa: ANN401  # any callable
+    function: Any,
     refusal: Callable[[ValidationError], Exception],
-) -> Any:  # noqa: ANN401  # any callable
+) -> Any:
     """What a call of a class has to call; of anything else, it itself.
 
     Args:
@@ -67,7 +67,7 @@ def constructor(
         return function
     aliases = {name: caller_name(field, name) for name, field in fields.items()}
 
-    def construct(**values: Any) -> Any:  # noqa: ANN401  # whatever the class takes
+    def construct(**values: Any) -> Any:
         try:
             return function(**{aliases.get(name, name): value for name, value in values.items()})
         except ValidationError as error:
@@ -84,7 +84,7 @@ def caller_name(field: FieldInfo, name: str) -> str:
     return alias if isinstance(alias, str) else name
 
 
-def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class of any kind
+def _refuse_abstract(cls: Any) -> None:
     if inspect.isabstract(cls) or getattr(cls, "_is_protocol", False):
         raise ToolDefinitionError(
             f"{label(cls)} is abstract and has no instances; convert a class that implements it."
@@ -92,7 +92,7 @@ def _refuse_abstract(cls: Any) -> None:  # noqa: ANN401  # a class of any kind
 
 
 def _parameters(
-    cls: Any,  # noqa: ANN401  # a class of any kind
+    cls: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> Iterator[inspect.Parameter]:
     if is_typeddict(cls) or typing_extensions.is_typeddict(cls):
@@ -131,7 +131,7 @@ def _makes_own_init(cls: type) -> bool:
     return parameters is not None and parameters.init
 
 
-def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
+def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:
     made = {
         field.name
         for field in dataclasses.fields(cls)
@@ -155,7 +155,7 @@ def _hinted(hints: Mapping[str, Any], maker: Callable[..., Any]) -> Iterator[ins
 
 
 def _of_plain(
-    cls: Any,  # noqa: ANN401  # a class of any kind
+    cls: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> Iterator[inspect.Parameter]:
     makers = (vars(each).get(name) for each in cls.__mro__ for name in ("__init__", "__new__"))
@@ -167,7 +167,7 @@ def _of_plain(
     return iter(list(signature(maker).parameters.values())[1:])
 
 
-def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401  # a class of any kind
+def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:
     try:
         return iter(inspect.signature(cls).parameters.values())
     except (TypeError, ValueError) as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 __all__ = ["bare", "substituted", "type_arguments", "with_arguments"]
 
 
-def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN401  # a type of any form
+def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:
     """A type with the ones named replaced, wherever they stand in it."""
     try:
         if annotation in types:
@@ -19,18 +19,18 @@ def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:  # noqa: ANN4
     return with_arguments(annotation, lambda part: substituted(part, types))
 
 
-def bare(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def bare(annotation: Any) -> Any:
     """A type without what `Annotated` says of it."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def type_arguments(alias: Any) -> dict[Any, Any]:  # noqa: ANN401  # a type of any form
+def type_arguments(alias: Any) -> dict[Any, Any]:
     """What the type variables of a generic class are in `Class[...]`."""
     variables = getattr(get_origin(alias), "__parameters__", ())
     return dict(zip(variables, get_args(alias), strict=False))
 
 
-def with_arguments(annotation: Any, change: Any) -> Any:  # noqa: ANN401  # a type of any form, a function of one
+def with_arguments(annotation: Any, change: Any) -> Any:
     """A type with each of its arguments changed; the same one if none does."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if not arguments or origin is Literal:

@@ -15,12 +15,12 @@ LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
 """Packages that people derive classes from, and that say nothing of these."""
 
 
-def is_library(found: Any) -> bool:  # noqa: ANN401  # a class or a function
+def is_library(found: Any) -> bool:
     """Whether a class or function is one of Python's or pydantic's foundations."""
     return str(getattr(found, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
-def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a function or a class
+def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     """Annotations with every name in their texts found.
 
     Args:
@@ -45,7 +45,7 @@ def resolve_class(owner: type) -> dict[str, Any]:
     return _hints(owner, owner, None)
 
 
-def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # a function or a class
+def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
     """The names around a function or class that its module's own names do not hold.
 
     These are its closure, then the locals of the functions of its module that are running: one
@@ -65,12 +65,12 @@ def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # a
         frame = frame.f_back
 
 
-def label(owner: Any) -> str:  # noqa: ANN401  # any object
+def label(owner: Any) -> str:
     """What a callable is called in messages."""
     return str(getattr(owner, "__qualname__", None) or repr(owner))
 
 
-def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, Any]:  # noqa: ANN401  # what get_type_hints takes
+def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, Any]:
     found = {each.__name__: each for each in getattr(owner, "__type_params__", ())}
     while True:
         try:
@@ -89,7 +89,7 @@ def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, A
             ) from error
 
 
-def _find(name: str, owner: Any, found: dict[str, Any]) -> bool:  # noqa: ANN401  # a function or a class
+def _find(name: str, owner: Any, found: dict[str, Any]) -> bool:
     for names in local_names(owner):
         if name in names:
             found[name] = names[name]
@@ -97,7 +97,7 @@ def _find(name: str, owner: Any, found: dict[str, Any]) -> bool:  # noqa: ANN401
     return False
 
 
-def _filled(cell: Any) -> bool:  # noqa: ANN401  # types.CellType is not generic
+def _filled(cell: Any) -> bool:
     try:
         cell.cell_contents  # noqa: B018  # reading an empty cell raises
     except ValueError:

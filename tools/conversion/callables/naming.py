@@ -16,7 +16,7 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Between two words of a name such as `getUser` or `HTTPGet`."""
 
 
-def tool_name(function: Any, name: str | None) -> str:  # noqa: ANN401  # any callable
+def tool_name(function: Any, name: str | None) -> str:
     """The name of a tool.
 
     Args:
@@ -35,7 +35,7 @@ def tool_name(function: Any, name: str | None) -> str:  # noqa: ANN401  # any ca
     return found
 
 
-def _own_name(function: Any) -> str:  # noqa: ANN401  # any callable
+def _own_name(function: Any) -> str:
     called = function if hasattr(function, "__name__") else underlying(function)
     if getattr(called, "__name__", "") == "__call__":  # obj.__call__ is obj
         called = getattr(called, "__self__", called)

@@ -60,7 +60,7 @@ class Parameter:
     hidden: bool
     field: FieldInfo | None
 
-    def own_default(self) -> Any:  # noqa: ANN401  # whatever the author chose
+    def own_default(self) -> Any:
         """The default that a call has to pass, since the function does not know it; or OMITTED."""
         if self.field is None or self.field.is_required():
             return OMITTED
@@ -83,7 +83,7 @@ class Signature:
         self,
         function: Callable[..., Any],
         parameters: tuple[Parameter, ...],
-        returns: Any,  # noqa: ANN401  # a type of any form
+        returns: Any,
     ) -> None:
         self.owner = underlying(function)
         self.returns = returns
@@ -177,9 +177,9 @@ def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterat
 
 def _parameter(
     name: str,
-    kind: Any,  # noqa: ANN401  # the enumeration is private to inspect
-    annotation: Any,  # noqa: ANN401  # a type of any form
-    default: Any,  # noqa: ANN401  # any value
+    kind: Any,
+    annotation: Any,
+    default: Any,
     hidden: Collection[str],
 ) -> Parameter:
     injected = _plain(annotation) is RequestContext
@@ -237,7 +237,7 @@ def _check_names(function: Callable[..., Any], parameters: tuple[Parameter, ...]
 
 def _value(
     parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
-) -> Any:  # noqa: ANN401  # whatever the function takes
+) -> Any:
     """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
     if parameter.injected:
         return context
@@ -262,7 +262,7 @@ def _passed_by_name(parameter: Parameter) -> bool:
     return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
 
 
-def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def _plain(annotation: Any) -> Any:
     """The type without `Annotated` and without None beside it."""
     annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
@@ -271,13 +271,13 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     return annotation
 
 
-def _is_skipped(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+def _is_skipped(annotation: Any) -> bool:
     return get_origin(annotation) is Annotated and any(
         SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
     )
 
 
-def _says_none(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+def _says_none(annotation: Any) -> bool:
     """Whether a type has None beside other types, so that leaving it out can only mean None."""
     annotation = bare(annotation)
     parts = get_args(annotation)

@@ -14,7 +14,7 @@ from tools.conversion.callables.hints import is_library
 __all__ = ["description", "documentation"]
 
 
-def documentation(function: Any) -> Documentation:  # noqa: ANN401  # any callable
+def documentation(function: Any) -> Documentation:
     """What is said of a function, method, class or object with `__call__`.
 
     The description is the first that is found: a class's own before that of its `__init__`, an
@@ -52,7 +52,7 @@ def _raised(name: str, text: str) -> str:
     return f"{name}: {text.rstrip('.')}" if text else name
 
 
-def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:  # noqa: ANN401  # any callable
+def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:
     if inspect.isclass(cls):
         yield _own_docstring(cls)
         if inspect.isfunction(cls.__init__) and not is_library(cls.__init__):

@@ -23,7 +23,7 @@ HOOK = "__get_pydantic_core_schema__"
 QUALIFIERS = (Required, NotRequired, typing_extensions.ReadOnly)
 
 
-def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:  # noqa: ANN401  # a TypedDict, perhaps with type arguments
+def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:
     """The fields of a TypedDict: the type of each, and whether it has to be there.
 
     Raises:
@@ -38,7 +38,7 @@ def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:  # noqa: ANN401
     return fields
 
 
-def make_readable(annotation: Any) -> None:  # noqa: ANN401  # a type of any form
+def make_readable(annotation: Any) -> None:
     """Teaches each `typing.TypedDict` within a type to be read by pydantic on Python 3.11.
 
     Pydantic refuses them there since they do not tell it where their fields come from. A method
@@ -48,7 +48,7 @@ def make_readable(annotation: Any) -> None:  # noqa: ANN401  # a type of any for
         _teach(annotation, set())
 
 
-def _teach(annotation: Any, seen: set[int]) -> None:  # noqa: ANN401  # a type of any form
+def _teach(annotation: Any, seen: set[int]) -> None:
     origin = get_origin(annotation)
     if origin is Literal or id(annotation) in seen:
         return
@@ -68,13 +68,13 @@ def _teach(annotation: Any, seen: set[int]) -> None:  # noqa: ANN401  # a type o
             _teach(hint, seen)
 
 
-def _schema_of_twin(cls: Any, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401  # a TypedDict, perhaps with type arguments
+def _schema_of_twin(cls: Any, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
     twin = vars(cls).get("__toolcrib_twin__") or _twin(cls)
     arguments = get_args(source)
     return handler.generate_schema(twin[arguments] if arguments else twin)
 
 
-def _twin(cls: Any) -> Any:  # noqa: ANN401  # a TypedDict
+def _twin(cls: Any) -> Any:
     variables = getattr(cls, "__parameters__", ())
     generic: Any = Generic
     bases = (typing_extensions.TypedDict, *([generic[variables]] if variables else []))
@@ -94,7 +94,7 @@ def _twin(cls: Any) -> Any:  # noqa: ANN401  # a TypedDict
     return twin
 
 
-def _unqualified(hint: Any, *, needed: bool) -> tuple[Any, bool]:  # noqa: ANN401  # a type of any form
+def _unqualified(hint: Any, *, needed: bool) -> tuple[Any, bool]:
     """The type without Required, NotRequired and ReadOnly, and what these say.
 
     `__required_keys__` does not know of those that stand in the text of a postponed annotation.

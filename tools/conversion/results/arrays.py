@@ -29,7 +29,7 @@ WIDEST_FLOAT = 8
 """Bytes of the widest float that has a builtin form."""
 
 
-def from_array(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
+def from_array(array: Any) -> list[Any]:
     """An array as lists, NaN kept; it is one list even if it has no dimension.
 
     Moments are ISO 8601, structured items objects, and items that are masked or missing None.
@@ -47,7 +47,7 @@ def from_array(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
     return list(array.tolist())
 
 
-def from_scalar(value: Any) -> Any:  # noqa: ANN401  # a scalar of numpy
+def from_scalar(value: Any) -> Any:
     """A scalar as the builtin value that it stands for, as in `from_array`."""
     if value.dtype.names:
         return {name: _item(value[name]) for name in value.dtype.names}
@@ -57,14 +57,14 @@ def from_scalar(value: Any) -> Any:  # noqa: ANN401  # a scalar of numpy
     return item
 
 
-def _item(value: Any) -> Any:  # noqa: ANN401  # part of a structured scalar
+def _item(value: Any) -> Any:
     """What is in a field: a scalar, an array, or an object of Python's."""
     if not hasattr(value, "dtype"):
         return value
     return from_array(value) if value.ndim else from_scalar(value)
 
 
-def numbers(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
+def numbers(array: Any) -> list[Any]:
     """An array of numbers or booleans as JSON, all at once; NaN and the infinities are null."""
     array = _with_dimension(array)
     if array.dtype.kind != "f":
@@ -78,7 +78,7 @@ def numbers(array: Any) -> list[Any]:  # noqa: ANN401  # an array of numpy
     return list(array.tolist())
 
 
-def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:  # noqa: ANN401  # as below
+def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:
     """A duration, as a text of ISO 8601 where Python's own cannot say it.
 
     Args:
@@ -102,7 +102,7 @@ def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:  # 
         return f"{'-' if units < 0 else ''}PT{abs(microseconds) // 1_000_000}S"
 
 
-def _moments(texts: list[Any] | str | None) -> Any:  # noqa: ANN401  # a text or None, or lists of them
+def _moments(texts: list[Any] | str | None) -> Any:
     """Moments as ISO 8601, without the zeros that the unit of the array adds."""
     if isinstance(texts, list):
         return [_moments(text) for text in texts]
@@ -111,5 +111,5 @@ def _moments(texts: list[Any] | str | None) -> Any:  # noqa: ANN401  # a text or
     return texts.rstrip("0").rstrip(".") if "." in texts else texts
 
 
-def _with_dimension(array: Any) -> Any:  # noqa: ANN401  # an array of numpy
+def _with_dimension(array: Any) -> Any:
     return array if array.ndim else array.reshape(1)

@@ -45,7 +45,7 @@ def is_shown(kind: type) -> bool:
     )
 
 
-def media_of(value: Any) -> Media | None:  # noqa: ANN401  # any value
+def media_of(value: Any) -> Media | None:
     """The image or sound that a value is, as a file; None where it is none.
 
     A picture of Pillow becomes a PNG, or a JPEG if it was read from one; a figure of matplotlib
@@ -76,7 +76,7 @@ def note(media: Media, place: int) -> dict[str, Any]:
     return {"media": place, "mime_type": media.mime_type, "bytes": len(media.data)}
 
 
-def without_data(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any value
+def without_data(value: Any, shown: list[Media]) -> Any:
     """A value in which MCP content blocks have their images and sounds taken out.
 
     They are models of classes that cannot be imported here, and stay such models, so that they
@@ -89,7 +89,7 @@ def without_data(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any 
     return replaced(value, partial(_emptied, shown=shown))
 
 
-def lines(value: Any) -> list[str | None]:  # noqa: ANN401  # any value
+def lines(value: Any) -> list[str | None]:
     """The texts of content blocks, None for one without; empty where a value is no block or list.
 
     Args:
@@ -102,7 +102,7 @@ def lines(value: Any) -> list[str | None]:  # noqa: ANN401  # any value
     return [getattr(block, "text", None) for block in blocks]
 
 
-def _emptied(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any value
+def _emptied(value: Any, shown: list[Media]) -> Any:
     if not isinstance(value, BaseModel):
         return value
     place = f"media {len(shown)}"
@@ -119,7 +119,7 @@ def _emptied(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any valu
     return value.model_copy(update={field: place})
 
 
-def _in_block(block: Any, field: str) -> Media | None:  # noqa: ANN401  # a block of any library
+def _in_block(block: Any, field: str) -> Media | None:
     """What is in a block of an image or a sound, or in the contents of a resource that is one."""
     mime_type = getattr(block, "mime_type", None) or getattr(block, "mimeType", None)
     text = getattr(block, field, None)
@@ -141,7 +141,7 @@ def _is_picture(kind: type) -> bool:
     return any(base.__module__ == "PIL.Image" and base.__name__ == "Image" for base in kind.__mro__)
 
 
-def _picture(image: Any) -> Media:  # noqa: ANN401  # a picture of Pillow
+def _picture(image: Any) -> Media:
     file = BytesIO()
     if image.format == "JPEG" and image.mode in JPEG_MODES:
         image.save(file, "JPEG", quality="keep")
@@ -151,7 +151,7 @@ def _picture(image: Any) -> Media:  # noqa: ANN401  # a picture of Pillow
     return Media.of(file.getvalue())
 
 
-def _display(value: Any) -> Media | None:  # noqa: ANN401  # any value
+def _display(value: Any) -> Media | None:
     for method, mime_type in DISPLAYS:
         if _has(type(value), method):
             shown = getattr(value, method)()

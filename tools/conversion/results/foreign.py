@@ -56,7 +56,7 @@ def schema_of(kind: type) -> dict[str, Any]:
     return next((SCHEMAS[name] for name in _names(kind) if name in SCHEMAS), {})
 
 
-def native(value: Any) -> Any:  # noqa: ANN401  # whatever stands for it
+def native(value: Any) -> Any:
     """A foreign value in builtin types, with NaN and dates kept; any other value as it is.
 
     An array is a list even if it has no dimension. A frame is a list of records, in which an index
@@ -77,7 +77,7 @@ def native(value: Any) -> Any:  # noqa: ANN401  # whatever stands for it
     return _from_column(value, names)
 
 
-def alternatives(value: Any) -> Iterator[Any]:  # noqa: ANN401  # a value of any library
+def alternatives(value: Any) -> Iterator[Any]:
     """Other builtin forms in which a foreign value may be meant, the likelier first."""
     names = _names_of(value)
     if "Series" in names:
@@ -89,7 +89,7 @@ def alternatives(value: Any) -> Iterator[Any]:  # noqa: ANN401  # a value of any
         yield {name: _listed(value[name]) for name in value.columns}
 
 
-def json_form(value: Any, plain: Callable[[Any], Any]) -> Any:  # noqa: ANN401  # any JSON
+def json_form(value: Any, plain: Callable[[Any], Any]) -> Any:
     """A foreign value as JSON, or NotImplemented where it has no form of its own.
 
     Numbers are converted by their own library, all at once.
@@ -102,7 +102,7 @@ def json_form(value: Any, plain: Callable[[Any], Any]) -> Any:  # noqa: ANN401  
         UnsendableError: If two columns have the same name.
     """
 
-    def column(series: Any) -> Any:  # noqa: ANN401  # a column of pandas
+    def column(series: Any) -> Any:
         return numbers(series.to_numpy()) if _has_numbers(series) else plain(_listed(series))
 
     names = _names_of(value)
@@ -128,13 +128,13 @@ def _names_of(value: object) -> tuple[str, ...]:
     return _names(kind)
 
 
-def _has_numbers(column: Any) -> bool:  # noqa: ANN401  # a column of any library
+def _has_numbers(column: Any) -> bool:
     """Whether its values have one of numpy's number types, which have no mark for a missing one."""
     dtype = getattr(column, "dtype", None)
     return "dtype" in _names_of(dtype) and getattr(dtype, "kind", "") in NUMBERS
 
 
-def _listed(column: Any) -> list[Any]:  # noqa: ANN401  # a column of any library
+def _listed(column: Any) -> list[Any]:
     export = next(name for name in EXPORTS if hasattr(column, name))
     values = getattr(column, export)()
     if _has_numbers(column):
@@ -145,7 +145,7 @@ def _listed(column: Any) -> list[Any]:  # noqa: ANN401  # a column of any librar
     ]
 
 
-def _from_column(value: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401  # not of numpy
+def _from_column(value: Any, names: tuple[str, ...]) -> Any:
     if "DataFrame" in names and hasattr(value, "iloc"):
         return records(value, _listed)
     if "Series" in names and not is_default(getattr(value, "index", None)):
@@ -155,7 +155,7 @@ def _from_column(value: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401  # 
     return _from_moment(value, names)
 
 
-def _from_moment(value: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401  # a scalar of pandas
+def _from_moment(value: Any, names: tuple[str, ...]) -> Any:
     if "Timestamp" in names:
         return value.isoformat()
     if "Timedelta" in names:

@@ -14,7 +14,7 @@ Column = Callable[[Any], list[Any]]
 
 
 def records(
-    frame: Any,  # noqa: ANN401  # a frame of pandas
+    frame: Any,
     column: Column,
     label: Callable[[Any], Any] = lambda name: name,
 ) -> list[dict[Any, Any]]:
@@ -43,7 +43,7 @@ def records(
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def labelled(series: Any, column: Column) -> Any:  # noqa: ANN401  # a series of pandas
+def labelled(series: Any, column: Column) -> Any:
     """A series as an object by label, or where a label occurs twice as a list of such pairs.
 
     Args:
@@ -57,7 +57,7 @@ def labelled(series: Any, column: Column) -> Any:  # noqa: ANN401  # a series of
     return [{"index": label, "value": value} for label, value in pairs]
 
 
-def is_default(index: Any) -> bool:  # noqa: ANN401  # an index of pandas, or None
+def is_default(index: Any) -> bool:
     """Whether an index only counts the rows."""
     if index is None:
         return True
@@ -65,7 +65,7 @@ def is_default(index: Any) -> bool:  # noqa: ANN401  # an index of pandas, or No
     return is_range and (index.start, index.step) == (0, 1)
 
 
-def _level_names(index: Any, taken: list[Any]) -> list[Any]:  # noqa: ANN401  # an index of pandas
+def _level_names(index: Any, taken: list[Any]) -> list[Any]:
     """What the columns are called that an index becomes, none like a column that is there."""
     unnamed = ["index"] if index.nlevels == 1 else [f"level_{at}" for at in range(index.nlevels)]
     given = zip(index.names, unnamed, strict=True)

@@ -39,7 +39,7 @@ class Output:
     def __init__(
         self,
         tool: str,
-        returns: Any,  # noqa: ANN401  # a type of any form
+        returns: Any,
         text: str = "",
     ) -> None:
         """Builds the schema and the serializer.
@@ -93,7 +93,7 @@ class Output:
         structured = {RESULT: clean} if wrapped else clean
         return ToolResult(structured, _text(value, clean), media=tuple(shown))
 
-    def _learn(self, returns: Any) -> Promise | None:  # noqa: ANN401  # a type of any form
+    def _learn(self, returns: Any) -> Promise | None:
         try:
             kind = promised(returns)
             return None if says_nothing(kind) else Promise(kind)
@@ -144,7 +144,7 @@ def _unfolded(schema: dict[str, Any]) -> dict[str, Any]:
     return {**resolve(schema, schema), "$defs": schema["$defs"]}
 
 
-def _text(value: object, clean: Any) -> str:  # noqa: ANN401  # any JSON
+def _text(value: object, clean: Any) -> str:
     to_text = getattr(type(value), "to_text", None)
     if callable(to_text):
         return str(to_text(value))

@@ -38,7 +38,7 @@ SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
 
 
-def plain(value: Any, shown: list[Media] | None = None) -> Any:  # noqa: ANN401  # any JSON comes out
+def plain(value: Any, shown: list[Media] | None = None) -> Any:
     """A value as JSON can say it, with nothing that an encoder or a client would stumble over.
 
     NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
@@ -82,7 +82,7 @@ def bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     if kind in READY:
         return value
@@ -99,7 +99,7 @@ def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # o
     return _other(value, shown)
 
 
-def _other(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+def _other(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     match value:
         case str():
             return _sound(value)
@@ -118,7 +118,7 @@ def _other(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # o
     return _instance(value, shown)
 
 
-def _instance(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSON
+def _instance(value: Any, shown: list[Media]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
         return _plain(_taken_apart(without_data(value, shown)), shown)
@@ -134,7 +134,7 @@ def _instance(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSO
     return _collection(value, shown)
 
 
-def _collection(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401, PLR0911  # one line a type
+def _collection(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     match value:
         case AbstractSet():
@@ -165,7 +165,7 @@ def _refuse_waiting(value: object) -> None:
         raise UnsendableError(f"a {kind} inside its result; await it before it returns")
 
 
-def _opaque(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSON
+def _opaque(value: Any, shown: list[Media]) -> Any:
     try:
         return to_jsonable_python(value)
     except PydanticSerializationError:
@@ -177,7 +177,7 @@ def _opaque(value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # any JSON
     )
 
 
-def _list(values: Any, shown: list[Media]) -> list[Any]:  # noqa: ANN401  # a list or tuple
+def _list(values: Any, shown: list[Media]) -> list[Any]:
     kinds = set(map(type, values))
     alike = (
         kinds <= READY
@@ -197,7 +197,7 @@ def _object(values: Mapping[Any, Any], shown: list[Media]) -> dict[str, Any]:
     return plain
 
 
-def _key(key: Any, shown: list[Media]) -> str:  # noqa: ANN401  # whatever is hashable
+def _key(key: Any, shown: list[Media]) -> str:
     if isinstance(key, str):
         return _sound(key)
     try:
@@ -222,5 +222,5 @@ def _anything() -> TypeAdapter[Any]:
     return TypeAdapter(Any)
 
 
-def _taken_apart(value: Any) -> Any:  # noqa: ANN401  # an object of a model or dataclass
+def _taken_apart(value: Any) -> Any:
     return _anything().dump_python(value, by_alias=True)

@@ -71,7 +71,7 @@ class Promise:
             say it.
     """
 
-    def __init__(self, returns: Any) -> None:  # noqa: ANN401  # a type of any form
+    def __init__(self, returns: Any) -> None:
         """Looks into the type.
 
         Raises:
@@ -89,7 +89,7 @@ class Promise:
         self._may_hold_blocks = "any" in kinds or any(map(_is_block, nodes))
         self._json_only = any(map(_is_json_only, nodes))
 
-    def kept(self, value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # what `plain` takes
+    def kept(self, value: Any, shown: list[Media]) -> Any:
         """The value as its type describes it, ready for `plain`.
 
         Values of numpy and pandas are taken for the builtin ones that they stand for.
@@ -110,11 +110,11 @@ class Promise:
                 return self._held(form, shown)
         raise broken
 
-    def _exact(self, value: Any) -> Any:  # noqa: ANN401  # any value
+    def _exact(self, value: Any) -> Any:
         """The value with large integers of numpy as they are; pydantic would round them."""
         return value if isinstance(value, BaseModel) else replaced(value, native, objects=False)
 
-    def _other_forms(self, value: Any) -> Iterator[Any]:  # noqa: ANN401  # any values
+    def _other_forms(self, value: Any) -> Iterator[Any]:
         if self._is_open:
             yield self._exact(value)
         yield from alternatives(value)
@@ -122,7 +122,7 @@ class Promise:
         if whole is not value:
             yield whole
 
-    def _held(self, value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # what `plain` takes
+    def _held(self, value: Any, shown: list[Media]) -> Any:
         checked = self._adapter.validate_python(value)
         if not self._serializes:
             return checked
@@ -131,7 +131,7 @@ class Promise:
         shown += taken
         return dumped
 
-    def _dumped(self, value: Any, shown: list[Media]) -> Any:  # noqa: ANN401  # what `plain` takes
+    def _dumped(self, value: Any, shown: list[Media]) -> Any:
         if self._may_hold_blocks:
             value = without_data(value, shown)
         if not self._json_only:
@@ -152,7 +152,7 @@ class Promise:
 class _Exactly:
     """Stands for a type in an adapter whose options hold for it, whatever type it is."""
 
-    def __init__(self, kind: Any) -> None:  # noqa: ANN401  # a type of any form
+    def __init__(self, kind: Any) -> None:
         self._kind = kind
 
     def __get_pydantic_core_schema__(
@@ -163,7 +163,7 @@ class _Exactly:
         return schema
 
 
-def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str]) -> None:  # noqa: ANN401  # any part of a core schema
+def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str]) -> None:
     """Adds the fields that dataclasses set themselves; pydantic leaves them out.
 
     What is inside a class of pydantic's stays as it is: its core schema is the class's own.
@@ -199,7 +199,7 @@ def _schema(adapter: TypeAdapter[Any], kinds: AbstractSet[str]) -> dict[str, Any
         return None
 
 
-def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # any part of a core schema
+def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
     """The types inside a core schema, itself included."""
     if isinstance(schema, list | tuple):
         for part in schema:

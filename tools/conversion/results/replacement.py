@@ -19,7 +19,7 @@ LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
 Change = Callable[[Any], Any]
 
 
-def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:  # noqa: ANN401  # any value
+def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
     """A value with `change` applied to it and, where that leaves it as it is, to all inside it.
 
     Builtin collections, named tuples, dataclasses and models are looked into. What has nothing to
@@ -36,7 +36,7 @@ def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:  # noq
     if type(value) in LEAVES:
         return value
 
-    def inside(part: Any) -> Any:  # noqa: ANN401  # any value
+    def inside(part: Any) -> Any:
         if type(part) in LEAVES or isinstance(part, type):
             return part
         changed = change(part)
@@ -51,7 +51,7 @@ def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:  # noq
     return inside(value)
 
 
-def _collection(values: Any, inside: Change) -> Any:  # noqa: ANN401  # a builtin collection
+def _collection(values: Any, inside: Change) -> Any:
     items = _items(values, inside)
     if items is None:
         return values
@@ -77,7 +77,7 @@ def _items(values: Collection[Any], inside: Change) -> list[Any] | None:
     return None if all(new is old for new, old in zip(items, values, strict=True)) else items
 
 
-def _object(value: Any, inside: Change) -> Any:  # noqa: ANN401  # any object
+def _object(value: Any, inside: Change) -> Any:
     if isinstance(value, BaseModel):
         fields = {**value.__dict__, **(value.__pydantic_extra__ or {})}
         changes = _changes(fields, inside)

@@ -62,7 +62,7 @@ class ResultSchemaGenerator(SchemaGenerator):
         inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
         return inner if "null" in inner.get("type", ()) else generated
 
-    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401  # any value
+    def encode_default(self, dft: Any) -> Any:
         """A default looks like any other value of a result."""
         try:
             return plain(dft)

@@ -39,12 +39,12 @@ ASIDE = {
 """Types for type checkers, and what they are when the program runs."""
 
 
-def says_nothing(returns: Any) -> bool:  # noqa: ANN401  # a type of any form
+def says_nothing(returns: Any) -> bool:
     """Whether a return type says nothing of the structured result."""
     return any(returns is untyped for untyped in UNTYPED)
 
 
-def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
+def promised(annotation: Any) -> Any:
     """The type of what a caller gets.
 
     An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
@@ -71,7 +71,7 @@ def promised(annotation: Any) -> Any:  # noqa: ANN401  # a type of any form
     return with_arguments(annotation, promised)
 
 
-def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
+def gives_back(annotation: Any) -> bool:
     """Whether it is a generator that returns something besides what it yields."""
     annotation = bare(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -82,7 +82,7 @@ def gives_back(annotation: Any) -> bool:  # noqa: ANN401  # a type of any form
     return arguments[2] not in (None, NoneType)
 
 
-def _with_returned(items: Any, returned: Any) -> Any:  # noqa: ANN401  # types of any form
+def _with_returned(items: Any, returned: Any) -> Any:
     make: Any = typing_extensions.TypedDict
     return make("Yielded", {"items": items, "returned": promised(returned)})
 

@@ -105,7 +105,7 @@ def _take(item: object, items: list[Any]) -> None:
     items.append(item)
 
 
-def _brief(item: Any) -> str:  # noqa: ANN401  # whatever is yielded
+def _brief(item: Any) -> str:
     """An item in few words; an image is not drawn only to be counted."""
     to_text = getattr(type(item), "to_text", None)
     if is_shown(type(item)):

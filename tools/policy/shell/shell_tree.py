@@ -38,8 +38,8 @@ class TooDeepError(ValueError):
 
 @cache
 def _parser() -> Parser:
-    from tree_sitter import Language, Parser  # noqa: PLC0415  # imported on first use
-    from tree_sitter_bash import language  # noqa: PLC0415  # the same
+    from tree_sitter import Language, Parser
+    from tree_sitter_bash import language
 
     return Parser(Language(language()))
 

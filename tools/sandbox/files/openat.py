@@ -127,7 +127,7 @@ def path_of(fd: int) -> str:
         OSError: ENOTSUP where the system does not tell.
     """
     if sys.platform == "darwin":
-        import fcntl  # noqa: PLC0415  # not on Windows
+        import fcntl  # not on Windows
 
         return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
     try:

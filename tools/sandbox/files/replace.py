@@ -71,7 +71,7 @@ class _Lock:
 
 @contextlib.contextmanager
 def _flocked(directory: int, deadline: float) -> Iterator[None]:
-    import fcntl  # noqa: PLC0415  # not on Windows
+    import fcntl  # not on Windows
 
     try:
         # A descriptor of our own: O_PATH cannot be locked, and closing it releases the lock.

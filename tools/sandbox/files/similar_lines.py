@@ -39,7 +39,7 @@ def lines_like(text: str, passage: str) -> list[str]:
     if number is not None:
         last = number + len(wanted) - 1
         return [f"lines {number}-{last} differ from it in white space only: {lines[number - 1]!r}"]
-    from rapidfuzz import fuzz, process  # noqa: PLC0415  # imported on first use
+    from rapidfuzz import fuzz, process
 
     found = process.extract(
         wanted[0][:MOST_CHARACTERS],

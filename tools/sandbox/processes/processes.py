@@ -312,7 +312,7 @@ def _make_scratch(parent: str) -> str:
 
 def _path_of(fd: int) -> str:
     if sys.platform == "darwin":
-        import fcntl  # noqa: PLC0415  # not on Windows
+        import fcntl  # not on Windows
 
         found = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
         return os.fsdecode(found.rstrip(b"\0"))

@@ -297,7 +297,7 @@ def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:
 
 def _limit_memory() -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource  # noqa: PLC0415  # not on Windows
+        import resource  # not on Windows
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # deep trees

@@ -204,7 +204,7 @@ class WebClient:
         """The beginning of an answer; its body can be read within the block."""
         url = request.url
         transport = await self._transport(url)
-        import httpcore2  # noqa: PLC0415  # loaded by now, in a thread
+        import httpcore2  # loaded by now, in a thread
 
         try:
             async with transport.send(
@@ -236,7 +236,7 @@ class WebClient:
         return self._transports[way]
 
     def _make(self, proxy: ForwardProxy | None, tls: bool) -> Transport:
-        from tools.sandbox.web.transport import Transport  # noqa: PLC0415  # on first use
+        from tools.sandbox.web.transport import Transport
 
         try:
             return Transport(self._guard, proxy, tls=tls)

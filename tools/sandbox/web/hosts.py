@@ -87,7 +87,7 @@ def _ascii(host: str) -> str:
     is_numeric = _last(host).isdecimal()
     if is_numeric or "\u3002" in host or unicodedata.normalize("NFKC", host) != host:
         raise _odd(host, "has characters that look like others", "Write it in plain letters.")
-    import idna  # noqa: PLC0415  # imported on first use
+    import idna
 
     try:
         return idna.encode(host.lower()).decode("ascii")

@@ -58,7 +58,7 @@ def read_page(html: str, url: str) -> Page:
 
 
 def _article(html: str, url: str) -> str:
-    from trafilatura import extract  # noqa: PLC0415  # imported on first use
+    from trafilatura import extract
 
     found = extract(
         html, url=url, output_format="markdown", include_comments=False, include_links=True
@@ -67,7 +67,7 @@ def _article(html: str, url: str) -> str:
 
 
 def _about(html: str, url: str) -> Page:
-    from trafilatura import extract_metadata  # noqa: PLC0415  # imported on first use
+    from trafilatura import extract_metadata
 
     # Not guessed from whatever looks like a date: only what the page declares.
     found = extract_metadata(

@@ -103,7 +103,7 @@ def test_a_thousand_levels_are_walked(root: Path) -> None:
     os.close(os.open("deep", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
     os.close(fd)
     os.close(home)
-    import resource  # noqa: PLC0415  # not on Windows
+    import resource  # not on Windows
 
     old = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (old[1], old[1]))

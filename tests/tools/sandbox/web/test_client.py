@@ -423,7 +423,7 @@ async def test_any_header_is_sent_as_it_is_or_refused(web: Any, name: str, value
 
 
 async def test_requests_run_side_by_side(web: Any) -> None:
-    import anyio  # noqa: PLC0415  # this test alone
+    import anyio  # this test alone
 
     site = web.site()
     site.routes["/"] = web.ok(b"x" * 100_000)

@@ -83,7 +83,7 @@ class Network:
 
     async def _serve(self, ready: asyncio.Future[str]) -> None:
         """Serves in a task of its own, which outlives the call that needs it first."""
-        from tools.sandbox.web.proxy.proxy import GuardedProxy  # noqa: PLC0415  # imported on first use
+        from tools.sandbox.web.proxy.proxy import GuardedProxy
 
         directory = PrivateDirectory()
         try:

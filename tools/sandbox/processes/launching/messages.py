@@ -226,7 +226,7 @@ def _memory_file(content: bytes, stack: ExitStack) -> int:
         return fd
     if not hasattr(os, "memfd_create"):
         return _unnamed_file(content, stack)
-    import fcntl  # noqa: PLC0415  # Windows has none
+    import fcntl  # Windows has none
 
     fd = os.memfd_create("toolcrib", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     stack.callback(os.close, fd)
@@ -237,7 +237,7 @@ def _memory_file(content: bytes, stack: ExitStack) -> int:
 
 
 def _unnamed_file(content: bytes, stack: ExitStack) -> int:
-    import tempfile  # noqa: PLC0415  # zygotes do without
+    import tempfile  # zygotes do without
 
     with tempfile.NamedTemporaryFile() as file:
         _write(file.fileno(), content)

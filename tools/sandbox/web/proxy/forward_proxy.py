@@ -55,7 +55,7 @@ class ForwardProxy:
 
     def options(self) -> dict[str, Any]:
         """What a pool of httpcore2 is to know of it."""
-        import httpcore2  # noqa: PLC0415  # imported on first use
+        import httpcore2
 
         options: dict[str, Any] = {
             "proxy_url": f"{self.url.scheme}://{self.url.authority}",

@@ -52,7 +52,7 @@ _T = TypeVar("_T")
 
 def engine_names() -> list[str]:
     """The names of the engines that there are; loads them, and so blocks."""
-    from ddgs.engines import ENGINES  # noqa: PLC0415  # imported on first use
+    from ddgs.engines import ENGINES
 
     return sorted(ENGINES["text"])
 
@@ -148,7 +148,7 @@ def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # en
             suggestions=known,
             next_actions=["Ask the user to name engines that it knows in web_search.engines."],
         )
-    from ddgs.engines import ENGINES  # noqa: PLC0415  # imported on first use
+    from ddgs.engines import ENGINES
 
     kind = ENGINES["text"][name]
     return type(kind.__name__, (kind,), {"result_type": property(lambda _engine: _Result)})
@@ -184,7 +184,7 @@ class _Browser:
             EngineLimitedError: If the engine turns programs away.
             UpstreamError: If it is anything but a page.
         """
-        import primp  # noqa: PLC0415  # imported on first use
+        import primp
 
         try:
             with self.client.request(method, url, **options | {"stream": True}) as answer:

@@ -94,7 +94,7 @@ class WebSearch:
         pace: SearchPace | None = None,
         client: WebClient | None = None,
     ) -> None:
-        from aiolimiter import AsyncLimiter  # noqa: PLC0415  # imported on first use
+        from aiolimiter import AsyncLimiter
 
         self._engines = tuple(engines)
         self._pace = pace or SearchPace()
@@ -159,7 +159,7 @@ class WebSearch:
 
     async def _ask(self, wanted: SearchQuery) -> Found:
         """Asks until an attempt succeeds or would not be worth while."""
-        import stamina  # noqa: PLC0415  # imported on first use
+        import stamina
 
         pace = self._pace
         async for attempt in stamina.retry_context(
