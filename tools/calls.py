@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, Unpack
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
 from storage.memory.models import Entry
@@ -14,6 +14,7 @@ from tools.answers.dates import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.model import ToolModel
 from tools.core.registry import ToolRegistry
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -28,7 +29,7 @@ NAMED = 10
 Value = Annotated[str, Field(min_length=1, max_length=1_024, description="What it must match")]
 
 
-class RecordedEvent(BaseModel):
+class RecordedEvent(ToolModel):
     """A call or a message, as it is recorded.
 
     Attributes:
@@ -87,7 +88,7 @@ class RecordedEvent(BaseModel):
         return f"#{self.id} {self.time} {what} -> {self.outcome}{said and f': {said}'}"
 
 
-class RecordedEvents(BaseModel):
+class RecordedEvents(ToolModel):
     """Recorded calls and messages, newest first.
 
     Attributes:

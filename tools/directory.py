@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 from pydantic import Field
 
 from storage.directory.models import Directory
-from storage.directory.shelving import YEAR
 from storage.models import SearchFilter
 from tools.answers.customization import LONGEST_DESCRIPTION, with_enum
 from tools.answers.directory import SearchedDirectory, counted, in_words
@@ -233,6 +232,8 @@ def items_in(
         InvalidArgumentsError: If neither is given, or there is no such directory or list.
         NotFoundError: If nothing is imported into the directory.
     """
+    from storage.directory.shelving import YEAR
+
     topic, year = (asked[0] or "").strip(), asked[1]
     if not topic and year is None:
         raise InvalidArgumentsError(

@@ -6,21 +6,24 @@ import json
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import anyio.from_thread
 import anyio.to_thread
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType, NewContext, SearchFilter
-from storage.reading.parse import parse_isolated
 from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Retrieved
 from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.reading.parse import ParsedDocument
 
 __all__ = [
     "add_document",
@@ -32,7 +35,7 @@ __all__ = [
 PROGRESS_EVERY = 50
 
 
-class AddedDocument(BaseModel):
+class AddedDocument(ToolModel):
     """What adding did."""
 
     id: str
@@ -50,7 +53,7 @@ class AddedDocument(BaseModel):
         return " ".join(filter(None, (line, self.coverage.to_text())))
 
 
-class DocumentChunk(BaseModel):
+class DocumentChunk(ToolModel):
     """One chunk, in document order.
 
     Attributes:
@@ -66,7 +69,7 @@ class DocumentChunk(BaseModel):
     content: str
 
 
-class StoredText(BaseModel):
+class StoredText(ToolModel):
     """A stored document."""
 
     id: str
@@ -96,7 +99,7 @@ class StoredText(BaseModel):
         return "\n\n".join(filter(None, ["\n".join(head), text]))
 
 
-class DeletedDocument(BaseModel):
+class DeletedDocument(ToolModel):
     """What went."""
 
     raw_type: str
@@ -281,6 +284,12 @@ def _chunks(count: int) -> str:
 PARSE_SECONDS = 120.0
 
 
+async def _parse(data: bytes, name: str) -> ParsedDocument:
+    from storage.reading.parse import parse_isolated
+
+    return await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
+
+
 async def _read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
     """A file as a document, named by its path beneath the root.
 
@@ -298,7 +307,7 @@ async def _read_source(context: RequestContext, path: str, max_bytes: int) -> Ne
             next_actions=("Split it into smaller files.",),
         )
     await context.report_progress(0, None, f"reading {path}")
-    parsed = await parse_isolated(content.data, name=path, timeout=PARSE_SECONDS)
+    parsed = await _parse(content.data, path)
     relative = context.sandbox.relative(path)
     return NewContext(
         raw_type="file",
@@ -329,7 +338,7 @@ async def _text_source(text: str, title: str | None, max_bytes: int) -> NewConte
             f"text: has {len(data)} bytes; a document may have {max_bytes}.",
             next_actions=("Split it into smaller texts.",),
         )
-    parsed = await parse_isolated(data, name=f"{title or 'text'}.md", timeout=PARSE_SECONDS)
+    parsed = await _parse(data, f"{title or 'text'}.md")
     digest = sha256(data).hexdigest()
     return NewContext(
         raw_type="text",

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES
@@ -36,7 +37,7 @@ Changes = Callable[[], Iterable[Change]]
 Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
 
 
-class FileEdited(BaseModel):
+class FileEdited(ToolModel):
     """What an edit did.
 
     Attributes:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.events.buckets import MONTH
-from storage.events.drilldown import EventHit, EventResult
 from storage.models import ContextType, NewContext
 from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Hit
@@ -26,12 +25,16 @@ from tools.answers.params import (
 )
 from tools.answers.summaries import BuiltSummaries, SummaryBuild
 from tools.core.context import IdentityArguments, RequestContext
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.events.drilldown import EventHit, EventResult
 
 __all__ = ["add_event", "build_event_summaries", "retrieve_event_context"]
 
 
-class AddedEvent(BaseModel):
+class AddedEvent(ToolModel):
     """What adding did."""
 
     id: str
@@ -43,7 +46,7 @@ class AddedEvent(BaseModel):
         return f"Added event {self.id} at {self.event_time}."
 
 
-class PathStep(BaseModel):
+class PathStep(ToolModel):
     """A summary on the way to an event."""
 
     id: str
@@ -110,7 +113,7 @@ class FoundEvent(Hit):
         return f"score {self.score:.2f}{dense}"
 
 
-class FoundEvents(BaseModel):
+class FoundEvents(ToolModel):
     """What a search through the events found.
 
     Attributes:

@@ -6,12 +6,13 @@ import hashlib
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from storage.reading.decode import Decoded
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.lines import (
@@ -57,7 +58,7 @@ LineRange = Annotated[
 ]
 
 
-class FileText(BaseModel):
+class FileText(ToolModel):
     """Text of a file, or some of its lines.
 
     Attributes:
@@ -96,7 +97,7 @@ class FileText(BaseModel):
         return f"[{visible(self.file_path)}: {', '.join(head)}]{note}\n{self.content}"
 
 
-class FileWritten(BaseModel):
+class FileWritten(ToolModel):
     """What a write did.
 
     Attributes:
@@ -119,7 +120,7 @@ class FileWritten(BaseModel):
         return f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {self.sha256}"
 
 
-class DirectoryEntry(BaseModel):
+class DirectoryEntry(ToolModel):
     """One name in a directory.
 
     Attributes:
@@ -140,7 +141,7 @@ class DirectoryEntry(BaseModel):
         return f"{self.modified:%Y-%m-%d %H:%M} {self.size:>9} {visible(self.name)}{mark}"
 
 
-class DirectoryListing(BaseModel):
+class DirectoryListing(ToolModel):
     """The entries of a directory.
 
     Attributes:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Unpack
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from storage.library import Shelf
 from storage.models import Context, ContextType, SearchFilter
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 __all__ = ["forget"]
@@ -28,7 +29,7 @@ _PLURALS = {
 Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
 
 
-class Doomed(BaseModel):
+class Doomed(ToolModel):
     """A context that would go.
 
     Attributes:
@@ -54,7 +55,7 @@ class Doomed(BaseModel):
         )
 
 
-class Forgotten(BaseModel):
+class Forgotten(ToolModel):
     """What went, or would go.
 
     Attributes:

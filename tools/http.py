@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tools.core.context import RequestContext
+from tools.core.model import ToolModel
 from tools.core.result import Media
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.web.form import Form
@@ -29,7 +30,7 @@ TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
 """Headers that tell what to do next."""
 
 
-class HttpAnswer(BaseModel):
+class HttpAnswer(ToolModel):
     """An answer.
 
     Attributes:

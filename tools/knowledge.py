@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Unpack
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
@@ -23,6 +23,7 @@ from tools.answers.params import (
     instant,
 )
 from tools.core.context import IdentityArguments, RequestContext
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]
@@ -34,7 +35,7 @@ WANTED = SearchFilter(context_types=(ContextType.KNOWLEDGE, ContextType.EVENT), 
 """Knowledge, and events themselves: summaries are what `retrieve_event_context` is for."""
 
 
-class AddedKnowledge(BaseModel):
+class AddedKnowledge(ToolModel):
     """What adding did.
 
     Attributes:

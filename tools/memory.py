@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Stored
@@ -23,6 +23,7 @@ from tools.answers.params import (
 )
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
@@ -37,7 +38,7 @@ _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 """Seconds and names of what ages are told in."""
 
 
-class Remembered(BaseModel):
+class Remembered(ToolModel):
     """What remembering did.
 
     Attributes:
@@ -79,7 +80,7 @@ class Remembered(BaseModel):
         return f"Remembered as {self.id} ({self.layer})."
 
 
-class BrowsedItem(BaseModel):
+class BrowsedItem(ToolModel):
     """An entry or a memory.
 
     Attributes:
@@ -150,7 +151,7 @@ class BrowsedItem(BaseModel):
         return f"{head}: {self.line}" if not self.content else f"{head}\n{self.content}"
 
 
-class BrowsedMemory(BaseModel):
+class BrowsedMemory(ToolModel):
     """What was looked through.
 
     Attributes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field
 
 from storage.people.models import EntityType, NewEntity, NewRelationship
-from storage.people.people import People
 from tools.answers.params import Metadata, Names, TopK
 from tools.answers.people import (
     DeletedEntity,
@@ -27,6 +26,9 @@ from tools.answers.people import (
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.people.people import People
 
 __all__ = [
     "delete_entity",

@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import unicode_name
 from tools.sandbox.search.scope import Scope
@@ -33,7 +34,7 @@ IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves 
 PATH = Subject(SubjectKind.PATH, "path")
 
 
-class Searched(BaseModel):
+class Searched(ToolModel):
     """What every search tells.
 
     Attributes:
@@ -56,7 +57,7 @@ class Searched(BaseModel):
         return lines
 
 
-class FoundPath(BaseModel):
+class FoundPath(ToolModel):
     """One file, or a link, which is not followed.
 
     Attributes:
@@ -88,7 +89,7 @@ class FilePaths(Searched):
         return "\n".join([head, *lines, *self.notes()])
 
 
-class LineMatch(BaseModel):
+class LineMatch(ToolModel):
     """One line in which the pattern fits.
 
     Attributes:
@@ -131,7 +132,7 @@ class FileMatches(Searched):
         return "\n".join([*lines, *self.notes()])
 
 
-class FoundLine(BaseModel):
+class FoundLine(ToolModel):
     """One line of a file that was found.
 
     Attributes:
@@ -143,7 +144,7 @@ class FoundLine(BaseModel):
     text: str
 
 
-class RankedFile(BaseModel):
+class RankedFile(ToolModel):
     """One file that was found.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from tools.core.context import RequestContext
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
@@ -62,7 +63,7 @@ class ShellTranscript(Transcript):
         return "\n".join(lines)
 
 
-class JobOutput(BaseModel):
+class JobOutput(ToolModel):
     """What a job wrote.
 
     Attributes:
@@ -101,7 +102,7 @@ class JobOutput(BaseModel):
         return "\n".join([*lines, visible_controls(self.output).removesuffix("\n")]).rstrip("\n")
 
 
-class JobEnded(BaseModel):
+class JobEnded(ToolModel):
     """A job that has ended.
 
     Attributes:

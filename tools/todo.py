@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from storage.todos import Todo, TodoStatus
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["read_todos", "todo"]
@@ -28,7 +29,7 @@ _COUNTED = {"completed": "done", "in_progress": "in progress", "pending": "pendi
 _Text = Annotated[str, Field(max_length=CHARACTERS, pattern=r"\S")]
 
 
-class NewTodo(BaseModel):
+class NewTodo(ToolModel):
     """A to-do as it is sent.
 
     Attributes:
@@ -50,7 +51,7 @@ class NewTodo(BaseModel):
     ] = None
 
 
-class ListedTodo(BaseModel):
+class ListedTodo(ToolModel):
     """A to-do as it is stored.
 
     Attributes:
@@ -72,7 +73,7 @@ class ListedTodo(BaseModel):
         return f"{_MARKS[self.status]} {self.id}. {said}"
 
 
-class TodoList(BaseModel):
+class TodoList(ToolModel):
     """The list of a session.
 
     Attributes:

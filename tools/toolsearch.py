@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tools.answers.call_results import Answers
 from tools.answers.params import TopK
@@ -16,6 +16,7 @@ from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, param
 from tools.conversion.misfits import misfits
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 from tools.core.nested import ToolCall
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
@@ -34,7 +35,7 @@ ToolName = Annotated[str, Field(min_length=1, max_length=128, description="Its n
 Arguments = Annotated[dict[str, Any] | None, Field(description="As its schema says")]
 
 
-class ToolDescription(BaseModel):
+class ToolDescription(ToolModel):
     """All that is known of a tool.
 
     Attributes:
@@ -117,7 +118,7 @@ class ToolDescription(BaseModel):
         return "\n".join(lines)
 
 
-class OneCall(BaseModel):
+class OneCall(ToolModel):
     """One call."""
 
     name: ToolName

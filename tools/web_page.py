@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from storage.errors import UnreadableDocumentError
 from tools.core.context import RequestContext
@@ -14,6 +14,7 @@ from tools.core.errors import (
     RateLimitedError,
     UpstreamError,
 )
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.web.site import followed_by
 
@@ -28,7 +29,7 @@ SHOWN = 20_000
 """Characters that one call returns unless it asks for another number."""
 
 
-class WebPage(BaseModel):
+class WebPage(ToolModel):
     """A page or document, or a part of it.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import anyio.to_thread
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tools.core.context import RequestContext
+from tools.core.model import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["web_search"]
@@ -16,7 +17,7 @@ QUERY_CHARACTERS = 500
 MOST_PAGES = 50
 
 
-class FoundPage(BaseModel):
+class FoundPage(ToolModel):
     """A page of the web.
 
     Attributes:
@@ -36,7 +37,7 @@ class FoundPage(BaseModel):
         return "\n".join(filter(None, [f"{number}. {self.title}", self.url, self.snippet]))
 
 
-class FoundPages(BaseModel):
+class FoundPages(ToolModel):
     """What a search found.
 
     Attributes:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
@@ -71,14 +72,14 @@ class Opening:
                 self._answered = reply.request
 
 
-def begin(arguments: Sequence[str], environ: Mapping[str, str]) -> Opening | None:
+def begin(config: Path | None, environ: Mapping[str, str]) -> Opening | None:
     """Begins to listen, if the reply to a client can be known before the server is there.
 
     Args:
-        arguments: What the command was started with, without its own name.
+        config: The settings file that the command line names, if it names one.
         environ: The environment.
     """
-    changing = changing_lists(arguments, environ)
+    changing = changing_lists(config, environ)
     if changing is None or not _is_program_there():
         return None
     return Opening(partial(reply_to, version=version(NAME), changing=changing))

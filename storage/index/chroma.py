@@ -129,7 +129,7 @@ class ChromaServer:
 
     def close(self, client: Any) -> None:
         """Closes a client, and its connections, which it would leave open itself."""
-        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # as said there
+        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # nothing public holds it
         client.close()
         for session in sessions:
             session.close()
@@ -165,7 +165,7 @@ class ChromaServer:
 
 def _session(client: Any) -> Any:
     """A client's connections: nothing public closes them, or sets them a time limit."""
-    return client._server._session  # noqa: SLF001
+    return client._server._session  # noqa: SLF001  # nothing public does it
 
 
 def chroma_home(data_dir: Path, url: str, client: ClientFactory = plain_client) -> ChromaHome:

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from storage.contexts.ingestion import chunk_terms
 from storage.database import Database
 from storage.index import lexical, postings
 from storage.index.postings import Chunks, Postings
@@ -227,6 +226,8 @@ def _index_job(connection: sqlite3.Connection) -> _Job | None:
 
 def _index(database: Database) -> None:
     """Indexes some chunks that are not."""
+    from storage.contexts.ingestion import chunk_terms
+
     with database.read() as connection:
         todo = connection.execute("SELECT rowid, * FROM lexical_todo LIMIT 1").fetchone()
         if todo is None:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import time
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from storage.contexts.filters import Where
 from storage.database import Database
-from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from storage.index.embedders.protocol import Embedder
+from storage.locks import made_once
 from storage.memory.entries import Entries
-from storage.memory.layers import persist, persistable
-from storage.memory.promotion import promotable, promote
-from storage.memory.summaries import SessionSummaries
 from storage.models import Identity
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.memory.summaries import SessionSummaries
 
 __all__ = ["Consolidation"]
 
 PROMOTED_AT_ONCE = 20
+
+FIRST_SECONDS = 5.0
+"""How long it leaves a server alone that starts."""
 
 REST_SECONDS = 60.0
 """How long it waits after there was nothing to do."""
@@ -41,13 +45,19 @@ class Consolidation:
     def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
         self._database = database
         self._entries = entries
-        self._summaries = SessionSummaries(database, entries, embedder)
-        self._rested = -REST_SECONDS
+        self._embedder = embedder
+        self._due = time.monotonic() + FIRST_SECONDS
+
+    @made_once
+    def _summaries(self) -> SessionSummaries:
+        from storage.memory.summaries import SessionSummaries
+
+        return SessionSummaries(self._database, self._entries, self._embedder)
 
     @property
     def is_due(self) -> bool:
-        """Whether it has rested for long enough since there was nothing to do."""
-        return time.monotonic() - self._rested >= REST_SECONDS
+        """Whether it has waited for long enough, since its start or since nothing was to do."""
+        return time.monotonic() >= self._due
 
     def step(self) -> bool:
         """Does one piece of work, of two seconds at most; False when there is none.
@@ -59,10 +69,12 @@ class Consolidation:
         if self._promote() or self._sum_up() or self._persist():
             return True
         self._summaries.settle(_EVERYBODY)
-        self._rested = time.monotonic()
+        self._due = time.monotonic() + REST_SECONDS
         return False
 
     def _promote(self) -> bool:
+        from storage.memory.promotion import promotable, promote
+
         with self._database.read() as connection:
             found = promotable(connection, _EVERYBODY, PROMOTED_AT_ONCE)
         made = 0
@@ -72,6 +84,8 @@ class Consolidation:
         return made > 0
 
     def _sum_up(self) -> bool:
+        from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
+
         due = self._summaries.first_due(_EVERYBODY)
         if due is None:
             return False
@@ -79,6 +93,8 @@ class Consolidation:
         return self._summaries.keep(due, text, EXTRACTIVE) is not None
 
     def _persist(self) -> bool:
+        from storage.memory.layers import persist, persistable
+
         with self._database.read() as connection:
             if not persistable(connection, _EVERYBODY):
                 return False

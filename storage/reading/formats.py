@@ -11,7 +11,17 @@ from storage.errors import UnreadableDocumentError
 from storage.reading import docxtext, htmltext, pdftext
 from storage.reading.decode import decode
 
-__all__ = ["FORMATS", "MARKDOWN", "MARKDOWN_MEDIA_TYPES", "DocumentFormat", "format_of"]
+__all__ = [
+    "FORMATS",
+    "MARKDOWN",
+    "MARKDOWN_MEDIA_TYPES",
+    "MAX_BYTES",
+    "DocumentFormat",
+    "format_of",
+]
+
+MAX_BYTES = 50_000_000
+"""Bytes that a file has at most."""
 
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

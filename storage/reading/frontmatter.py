@@ -94,7 +94,7 @@ def _note(body: str, fields: dict[str, Any]) -> Note:
 
 def _fields(block: str) -> dict[str, Any] | None:
     """The fields, as values that JSON has; None if this is no front matter."""
-    import yaml  # type: ignore[import-untyped]
+    import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
     try:
         loaded = yaml.safe_load(block)

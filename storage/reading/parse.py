@@ -18,15 +18,12 @@ from typing import Any
 from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.formats import MARKDOWN, DocumentFormat, format_of
+from storage.reading.formats import MARKDOWN, MAX_BYTES, DocumentFormat, format_of
 from storage.reading.frontmatter import Note, read_note
 from storage.reading.isolated import run_isolated
 from storage.reading.outline import first_heading
 
-__all__ = ["MAX_BYTES", "ParsedDocument", "parse", "parse_isolated"]
-
-MAX_BYTES = 50_000_000
-"""Bytes that a file has at most."""
+__all__ = ["ParsedDocument", "parse", "parse_isolated"]
 
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NotRequired
 
-from pydantic import BaseModel, PrivateAttr
+from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
+from tools.core.model import ToolModel
 from tools.core.nested import ToolCall
 from tools.core.result import ToolResult
 
@@ -30,7 +31,7 @@ class Answer(TypedDict):
     media: NotRequired[list[Any]]
 
 
-class Answers(BaseModel):
+class Answers(ToolModel):
     """What the calls answered, in their order.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import FiniteFloat
 
 from storage.directory.models import Directory
 from tools.answers.hits import Coverage
+from tools.core.model import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord
@@ -28,7 +29,7 @@ SNIPPET = 300
 """Characters of a snippet that are shown to the model."""
 
 
-class DirectoryEntry(BaseModel):
+class DirectoryEntry(ToolModel):
     """A person or thing.
 
     Attributes:
@@ -67,7 +68,7 @@ class DirectoryEntry(BaseModel):
         return "; ".join(f"{field}: {value}" for field, value in known.items() if value)
 
 
-class Snippet(BaseModel):
+class Snippet(ToolModel):
     """Why a record was found.
 
     Attributes:
@@ -88,7 +89,7 @@ class Snippet(BaseModel):
         return f"- {in_words(self.field)}{year}: {_short(self.text)}"
 
 
-class FoundEntry(BaseModel):
+class FoundEntry(ToolModel):
     """A record, and why it was found.
 
     Attributes:
@@ -132,7 +133,7 @@ class FoundEntry(BaseModel):
         return "\n".join(filter(None, [*lines, self.entry.link]))
 
 
-class SearchedDirectory(BaseModel):
+class SearchedDirectory(ToolModel):
     """The records that fit, best first.
 
     Attributes:

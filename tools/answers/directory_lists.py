@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import FiniteFloat
 
 from storage.directory.models import Directory
 from tools.answers.directory import DirectoryEntry, counted, in_words
 from tools.answers.hits import Coverage
+from tools.core.model import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import FoundItem, FoundItems, GroupSize, Members
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-class ListedGroup(BaseModel):
+class ListedGroup(ToolModel):
     """A group, such as a department, and how many are in it.
 
     Attributes:
@@ -43,7 +44,7 @@ class ListedGroup(BaseModel):
         return f"- {self.value}: {self.count}{more}"
 
 
-class GroupMember(BaseModel):
+class GroupMember(ToolModel):
     """A record in a group.
 
     Attributes:
@@ -55,7 +56,7 @@ class GroupMember(BaseModel):
     associated: bool
 
 
-class FilteredDirectory(BaseModel):
+class FilteredDirectory(ToolModel):
     """The members of a group, or the groups that there are.
 
     Attributes:
@@ -161,7 +162,7 @@ Asked = tuple[str, int | None]
 """The topic, or an empty text, and the year."""
 
 
-class ItemOwner(BaseModel):
+class ItemOwner(ToolModel):
     """A record that an item belongs to.
 
     Attributes:
@@ -173,7 +174,7 @@ class ItemOwner(BaseModel):
     link: str
 
 
-class ListedItem(BaseModel):
+class ListedItem(ToolModel):
     """Something that records have made or got, such as a publication.
 
     Attributes:
@@ -205,7 +206,7 @@ class ListedItem(BaseModel):
         )
 
 
-class ListedItems(BaseModel):
+class ListedItems(ToolModel):
     """The items that fit.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType, SearchFilter
@@ -14,6 +14,7 @@ from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.conversion.arguments.complaints import nearest, unknown
 from tools.conversion.arguments.wording import show
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 
 __all__ = ["STANDARD_FILTERS", "FilterArguments", "read_filters", "supported_filters"]
 
@@ -26,7 +27,7 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class FilterArguments(BaseModel):
+class FilterArguments(ToolModel):
     """What narrows a question.
 
     Other keys than these are of metadata: those that the sources of the settings support. Which
@@ -39,13 +40,13 @@ class FilterArguments(BaseModel):
         Names,
         BeforeValidator(_as_list),
         Field(description="Names, in any spelling, of which it mentions at least one"),
-    ] = []
+    ] = []  # noqa: RUF012  # pydantic copies it
     time_range: Annotated[TimeWindow | None, Field(description="When")] = None
     kinds: Annotated[
         list[Literal["document", "knowledge", "event"]],
         BeforeValidator(_as_list),
         Field(max_length=3, description="Of one of these kinds"),
-    ] = []
+    ] = []  # noqa: RUF012  # pydantic copies it
     raw_type: RawType | None = None
     raw_id: RawId | None = None
     metadata: Annotated[

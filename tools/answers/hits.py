@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import FiniteFloat
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
@@ -10,6 +10,7 @@ from storage.retrieval.inquiry import AS_ASKED, UNSAID, Finding, Findings, Scope
 from storage.retrieval.sources import origin_of
 from storage.tokenize import terms_of, tokenize
 from tools.answers.dates import utc
+from tools.core.model import ToolModel
 
 __all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
@@ -19,7 +20,7 @@ KINDS = frozenset({"documents", "knowledge", "events"})
 """Origins that are told by what a hit is anyway."""
 
 
-class Hit(BaseModel):
+class Hit(ToolModel):
     """One found context and why it was found.
 
     Attributes:
@@ -137,7 +138,7 @@ class Hit(BaseModel):
         )
 
 
-class Coverage(BaseModel):
+class Coverage(ToolModel):
     """How much of what is stored can be found by meaning.
 
     Attributes:
@@ -175,7 +176,7 @@ class Coverage(BaseModel):
         return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
 
 
-class Retrieved(BaseModel):
+class Retrieved(ToolModel):
     """The hits, best first.
 
     Attributes:

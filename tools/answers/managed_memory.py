@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from storage.memory.models import MemoryLayer
 from storage.models import Context
 from tools.answers.dates import utc
+from tools.core.model import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
@@ -24,7 +25,7 @@ LINE_CHARACTERS = 120
 Action = Literal["stats", "promote", "aggregate", "persist", "forget"]
 
 
-class LayerCount(BaseModel):
+class LayerCount(ToolModel):
     """How much a layer holds.
 
     Attributes:
@@ -55,7 +56,7 @@ class LayerCount(BaseModel):
         return f"{self.layer}: {self.count}{span}"
 
 
-class Counts(BaseModel):
+class Counts(ToolModel):
     """How much is in memory, and what a consolidation would do.
 
     Attributes:
@@ -93,7 +94,7 @@ class Counts(BaseModel):
         return "\n".join(lines)
 
 
-class Touched(BaseModel):
+class Touched(ToolModel):
     """A memory that was made, moved or forgotten, or would be.
 
     Attributes:
@@ -116,7 +117,7 @@ class Touched(BaseModel):
         )
 
 
-class SessionSummary(BaseModel):
+class SessionSummary(ToolModel):
     """A summary that was written.
 
     Attributes:
@@ -130,7 +131,7 @@ class SessionSummary(BaseModel):
     summarizer: str
 
 
-class ManagedMemory(BaseModel):
+class ManagedMemory(ToolModel):
     """What was done, or would be.
 
     Attributes:

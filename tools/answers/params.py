@@ -7,12 +7,13 @@ import math
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from storage.memory.models import MemoryLayer
 from storage.models import TimeRange, TimeType
 from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
+from tools.core.model import ToolModel
 
 __all__ = [
     "Content",
@@ -92,7 +93,7 @@ Instant = float | str
 _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 
-class TimeWindow(BaseModel):
+class TimeWindow(ToolModel):
     """From start to end, both included, in Unix seconds or ISO 8601.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
+from tools.core.model import ToolModel
 
 __all__ = [
     "DeletedEntity",
@@ -28,7 +29,7 @@ __all__ = [
 Outcome = Literal["created", "updated"]
 
 
-class UserProfile(BaseModel):
+class UserProfile(ToolModel):
     """What is known of a user.
 
     Attributes:
@@ -62,7 +63,7 @@ class UserProfile(BaseModel):
         return "\n".join(filter(None, (f"Profile of {self.user_id}", self.summary, *facts)))
 
 
-class FoundEntity(BaseModel):
+class FoundEntity(ToolModel):
     """An entity, and why it was found.
 
     Attributes:
@@ -114,7 +115,7 @@ class FoundEntity(BaseModel):
         return f"{self.name} ({self.entity_type}{also}){summary}{why}"
 
 
-class EntityPage(BaseModel):
+class EntityPage(ToolModel):
     """Entities, best first or by name.
 
     Attributes:
@@ -147,7 +148,7 @@ class EntityPage(BaseModel):
         )
 
 
-class FoundRelationship(BaseModel):
+class FoundRelationship(ToolModel):
     """A relationship, as seen from the first entity of the question.
 
     Attributes:
@@ -191,7 +192,7 @@ class FoundRelationship(BaseModel):
         return f"{self.source} -[{self.relation}]-> {self.target}{more}"
 
 
-class FoundPath(BaseModel):
+class FoundPath(ToolModel):
     """How two entities are related through a third.
 
     Attributes:
@@ -219,7 +220,7 @@ class FoundPath(BaseModel):
         return f"through {self.through}: {links}"
 
 
-class ProfileContext(BaseModel):
+class ProfileContext(ToolModel):
     """What is known of a user, or the entities that were found.
 
     Attributes:
@@ -239,7 +240,7 @@ class ProfileContext(BaseModel):
         return "" if self.found is None else self.found.to_text()
 
 
-class EntityAnswer(BaseModel):
+class EntityAnswer(ToolModel):
     """The entities that were found, or how they are related.
 
     Attributes:
@@ -268,7 +269,7 @@ class EntityAnswer(BaseModel):
         return "\n".join([head, *(f"- {line}" for line in lines)])
 
 
-class SavedProfile(BaseModel):
+class SavedProfile(ToolModel):
     """The profile after saving."""
 
     outcome: Outcome
@@ -279,7 +280,7 @@ class SavedProfile(BaseModel):
         return f"{self.outcome}: {self.profile.to_text()}"
 
 
-class SavedEntity(BaseModel):
+class SavedEntity(ToolModel):
     """The entity after saving."""
 
     outcome: Outcome
@@ -290,7 +291,7 @@ class SavedEntity(BaseModel):
         return f"{self.outcome}: {self.entity.to_text()}"
 
 
-class SavedRelationship(BaseModel):
+class SavedRelationship(ToolModel):
     """The relationship after saving."""
 
     outcome: Outcome
@@ -303,7 +304,7 @@ class SavedRelationship(BaseModel):
         return f"{self.outcome}: {self.relationship.to_text()}.{made}"
 
 
-class DeletedEntity(BaseModel):
+class DeletedEntity(ToolModel):
     """What went."""
 
     name: str
@@ -316,7 +317,7 @@ class DeletedEntity(BaseModel):
         return f"Deleted {self.name} ({self.entity_type}) and {count} relationships."
 
 
-class DeletedRelationship(BaseModel):
+class DeletedRelationship(ToolModel):
     """What went."""
 
     source: str

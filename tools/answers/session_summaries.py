@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
 from storage.models import Context
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, summary_prompt, written_by
 from tools.core.client import Prompt, Reply, Sampler
 from tools.core.context import ProgressReporter
+from tools.core.model import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Memories
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # loaded on first use
 __all__ = ["SessionBuild"]
 
 
-class _Earlier(BaseModel):
+class _Earlier(ToolModel):
     """What earlier rounds of the same call wrote; it comes back from the client."""
 
     written: Annotated[list[SessionSummary], Field(max_length=MOST_WRITTEN)] = Field(
@@ -87,6 +87,8 @@ class SessionBuild:
         return replies
 
     async def _write(self, due: DueSession, reply: Reply | None) -> None:
+        from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
+
         if reply is None or self._sampler is None:
             summarizer = EXTRACTIVE
             text = await anyio.to_thread.run_sync(self._memories.extract, due, EXTRACT_CHARACTERS)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from storage.events.buckets import DAY, MONTH, WEEK
-from storage.events.events import Due, Events, Review
-from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
-from storage.events.hierarchy import Part
 from tools.core.client import Prompt, Reply, Sampler
 from tools.core.context import ProgressReporter
+from tools.core.model import ToolModel
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.events.events import Due, Events, Review
+    from storage.events.hierarchy import Part
 
 __all__ = [
     "MOST_WRITTEN",
@@ -30,7 +32,7 @@ __all__ = [
 _SPANS = {DAY: "day", WEEK: "week", MONTH: "month"}
 
 
-class WrittenSummary(BaseModel):
+class WrittenSummary(ToolModel):
     """A summary that was written.
 
     Attributes:
@@ -48,7 +50,7 @@ class WrittenSummary(BaseModel):
     summarizer: str
 
 
-class BuiltSummaries(BaseModel):
+class BuiltSummaries(ToolModel):
     """What building did.
 
     Attributes:
@@ -82,7 +84,7 @@ class BuiltSummaries(BaseModel):
         return "\n".join(lines)
 
 
-class _Earlier(BaseModel):
+class _Earlier(ToolModel):
     """What earlier rounds of the same call did; it comes back from the client."""
 
     written: Annotated[list[WrittenSummary], Field(max_length=MOST_WRITTEN)] = Field(
@@ -158,6 +160,8 @@ class SummaryBuild:
         return replies
 
     async def _write(self, due: Due, reply: Reply | None) -> None:
+        from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
+
         if reply is None or self._sampler is None:
             summarizer = EXTRACTIVE
             text = await anyio.to_thread.run_sync(self._events.extract, due, EXTRACT_CHARACTERS)

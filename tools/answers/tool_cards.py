@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import FiniteFloat
 from typing_extensions import TypedDict
 
+from tools.core.model import ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
@@ -274,7 +275,7 @@ class ToolCard(TypedDict):
     note: NotRequired[str]
 
 
-class FoundTools(BaseModel):
+class FoundTools(ToolModel):
     """The tools that fit, best first.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cached_property
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
+
+from storage.locks import made_once
 
 if TYPE_CHECKING:
     from tools.sandbox.processes.jobs import Jobs
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tools.sandbox.web.search.search import WebSearch
 
 __all__ = ["Machine", "first_use"]
-
-_making = RLock()
-"""From Python 3.12 on a cached property would be made twice by two who use it first at once."""
 
 
 class Machine:
@@ -43,31 +40,31 @@ class Machine:
         self._make_web = web
         self._make_search = search
 
-    @cached_property
+    @made_once
     def processes(self) -> Processes:
         """Starts programs, confined as the settings require."""
         return self._make_processes()
 
-    @cached_property
+    @made_once
     def jobs(self) -> Jobs:
         """Programs that run in the background, until they end or the server does."""
         from tools.sandbox.processes.jobs import Jobs
 
         return Jobs(self.processes)
 
-    @cached_property
+    @made_once
     def file_search(self) -> FileSearch:
         """Searches among files, with a program of its own."""
         from tools.sandbox.search.search import FileSearch
 
         return FileSearch(self.processes)
 
-    @cached_property
+    @made_once
     def web(self) -> WebClient:
         """Makes requests, judged at the socket."""
         return self._make_web()
 
-    @cached_property
+    @made_once
     def search(self) -> WebSearch:
         """Asks the search engines of the settings."""
         return self._make_search()
@@ -85,17 +82,12 @@ class Machine:
 
 
 async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
-    """The value of a cached property, made in a thread where it is not there yet.
+    """Returns what is made once, making it in a thread where it is not there yet.
 
     Args:
-        owner: Whose property it is.
-        name: Name of the property.
+        owner: Whose attribute it is.
+        name: Name of the attribute.
     """
     if name not in vars(owner):
-        await anyio.to_thread.run_sync(_make, owner, name)
+        return await anyio.to_thread.run_sync(getattr, owner, name)
     return getattr(owner, name)
-
-
-def _make(owner: object, name: str) -> None:
-    with _making:
-        getattr(owner, name)

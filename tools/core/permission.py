@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from storage.locks import made_once
 from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
@@ -66,11 +67,11 @@ class Permissions:
         self._machine = machine
         self._advise = advise
 
-    @cached_property
+    @made_once
     def _policy(self) -> Policy:
         return self._make_policy()
 
-    @cached_property
+    @made_once
     def _approvals(self) -> Approvals:
         return self._make_approvals()
 

@@ -8,9 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from tools.core.errors import ErrorType, ToolError, as_typed
+from tools.core.model import ToolModel
 
 __all__ = ["Media", "ToolFailure", "ToolResult"]
 
@@ -116,7 +117,7 @@ class Media:
         return self.kind, self.mime_type, self.data
 
 
-class ToolFailure(BaseModel):
+class ToolFailure(ToolModel):
     """What a failed call answers.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError, to_json
+
+from tools.core.model import ToolModel
 
 __all__ = ["Match", "SearchQuery", "SearchResult", "ToolRecord"]
 
@@ -13,7 +15,7 @@ Match = Literal["any", "all"]
 """Whether one of several tags is enough, or all are needed."""
 
 
-class ToolRecord(BaseModel):
+class ToolRecord(ToolModel):
     """A tool as it is found: its texts, and nothing of how it is called.
 
     Attributes:
@@ -64,7 +66,7 @@ class ToolRecord(BaseModel):
         return self.model_copy(update=hidden)
 
 
-class SearchQuery(BaseModel):
+class SearchQuery(ToolModel):
     """What is looked for.
 
     Attributes:
@@ -84,7 +86,7 @@ class SearchQuery(BaseModel):
     min_score: float | None = None
 
 
-class SearchResult(BaseModel):
+class SearchResult(ToolModel):
     """A tool that fits.
 
     Attributes:

@@ -11,40 +11,18 @@ from server.opening.changing_lists import changing_lists
 SERVERS = "[servers.one]\ncommand = 'one'\n"
 
 
-def lists(directory: Path, *arguments: str, config: str = "", **environ: str) -> object:
+def lists(directory: Path, *, config: str = "", **environ: str) -> object:
     file = directory / "config.toml"
     file.write_text(config)
-    return changing_lists(["serve", *arguments], {"TOOLCRIB_CONFIG": str(file), **environ})
+    return changing_lists(None, {"TOOLCRIB_CONFIG": str(file), **environ})
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--transport", "stdio"],
-        ["--root=/", "--data-dir", "--odd"],
-        ["--functions", "a.py", "b.py"],
-    ],
-)
-def test_without_other_servers_no_list_changes(tmp_path: Path, arguments: list[str]) -> None:
-    assert lists(tmp_path, *arguments, config="surface = ['full']") == ()
+def test_without_other_servers_no_list_changes(tmp_path: Path) -> None:
+    assert lists(tmp_path, config="surface = ['full']") == ()
 
 
 def test_other_servers_change_what_they_are_listed_in(tmp_path: Path) -> None:
     assert lists(tmp_path, config=SERVERS) == ("prompts", "resources")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["--transport", "http"], ["--transport=sse"], ["--help"], ["--root"], ["--port", "1"]],
-)
-def test_another_command_line_is_left_to_the_command(tmp_path: Path, arguments: list[str]) -> None:
-    assert lists(tmp_path, *arguments) is None
-
-
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["tools"], ["--version", "serve"]])
-def test_another_command_serves_nobody(arguments: list[str]) -> None:
-    assert changing_lists(arguments, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -79,11 +57,10 @@ def test_so_are_variables_that_say_otherwise(tmp_path: Path, variable: str, valu
 
 
 def test_a_file_that_is_named_and_missing_is_left_to_the_server(tmp_path: Path) -> None:
-    missing = str(tmp_path / "missing.toml")
-    assert changing_lists(["serve", "--config", missing], {}) is None
+    assert changing_lists(tmp_path / "missing.toml", {}) is None
 
 
 def test_the_usual_file_need_not_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert changing_lists(["serve"], {}) == ()
+    assert changing_lists(None, {}) == ()

@@ -108,7 +108,7 @@ def test_what_the_settings_change_is_said(
 ) -> None:
     line = json.dumps(message).encode()
     for server in made(tmp_path, config):
-        changing = changing_lists(["serve", "--config", str(tmp_path / "config.toml")], {})
+        changing = changing_lists(tmp_path / "config.toml", {})
         assert changing is not None
         assert early(line, *changing) == from_server(server, line)
 

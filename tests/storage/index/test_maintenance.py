@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from storage.contexts import ingestion
 from storage.contexts.contexts import ContextRepository
 from storage.contexts.filters import Selection, compile_filter
 from storage.contexts.ingestion import PreparedChunk, chunk_terms, prepare
@@ -282,7 +283,7 @@ def test_a_chunk_deleted_while_it_is_indexed_does_not_come_back(
         shelf.delete(0)
         return chunk_terms(*args)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(maintenance, "chunk_terms", deleting)
+    monkeypatch.setattr(ingestion, "chunk_terms", deleting)
     _work(database)
     assert shelf.kept == {}
     shelf.check()

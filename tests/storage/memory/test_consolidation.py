@@ -25,6 +25,11 @@ BOB = Identity(user_id="bob")
 LONG_AGO = 1_700_000_000.0
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.memory.consolidation.FIRST_SECONDS", 0.0)
+
+
 @pytest.fixture
 def consolidation(library: Library) -> Consolidation:
     return Consolidation(library.database, library.entries, library.models.current()[1])

@@ -23,7 +23,8 @@ from reportlab.pdfgen.canvas import Canvas
 
 from storage.errors import UnreadableDocumentError
 from storage.reading import docxtext
-from storage.reading.parse import MAX_BYTES, parse, parse_isolated
+from storage.reading.formats import MAX_BYTES
+from storage.reading.parse import parse, parse_isolated
 
 PAGE = b"""<!doctype html><html><head><title>The &amp; Title</title>
 <style>p { color: red }</style><script>alert("no")</script></head><body>

@@ -1,29 +1,28 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import anyio
 import pytest
 
+from storage.locks import made_once
 from tools.core.machine import first_use
 
 
 class Owner:
-    """Has a part as a cached property of Python 3.12 is, without a lock of its own."""
+    """Has a part that takes a while to make."""
 
     def __init__(self) -> None:
         self.made = 0
         self.meeting = threading.Barrier(2)
 
-    @property
+    @made_once
     def part(self) -> str:
-        if "part" not in vars(self):
-            try:
-                self.meeting.wait(0.2)  # for another that makes it too
-            except threading.BrokenBarrierError:
-                self.made += 1
-            vars(self)["part"] = threading.current_thread().name
-        return str(vars(self)["part"])
+        with suppress(threading.BrokenBarrierError):
+            self.meeting.wait(0.2)  # for another that makes it too
+        self.made += 1
+        return threading.current_thread().name
 
 
 @pytest.mark.anyio

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import anyio
-from pydantic import BaseModel
 
+from tools.core.model import ToolModel
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.output import Capture, shares
@@ -34,7 +34,7 @@ _PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 """Control characters, and the symbols that Unicode has for them."""
 
 
-class Transcript(BaseModel):
+class Transcript(ToolModel):
     """What a program wrote, and how it ended.
 
     Attributes:

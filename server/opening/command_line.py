@@ -1,0 +1,57 @@
+"""The command line of a server over stdio, read before the parser of the commands is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["ServeArguments", "read_command_line"]
+
+
+class ServeArguments(NamedTuple):
+    """What `toolcrib serve` was started with.
+
+    Attributes:
+        config: The settings file that was named, if one was.
+        flags: Settings by their dotted keys; None where one was not given.
+    """
+
+    config: Path | None
+    flags: Mapping[str, object]
+
+
+def read_command_line(words: Sequence[str]) -> ServeArguments | None:
+    """Reads the command line by which clients start a server over stdio.
+
+    Args:
+        words: The command line without the name of the program.
+
+    Returns:
+        What it says; None for any other command line, which is left to the commands.
+    """
+    options: dict[str, list[str]] = {
+        name: [] for name in ("--config", "--data-dir", "--functions", "--root", "--transport")
+    }
+    more: list[str] = []
+    left = iter(words[1:])
+    for word in left:
+        if not word.startswith("-"):
+            more.append(word)
+            continue
+        name, has_value, value = word.partition("=")
+        given = value if has_value else next(left, None)
+        if name not in options or given is None:
+            return None
+        options[name].append(given)
+    is_stdio = options["--transport"][-1:] in ([], ["stdio"])
+    if list(words[:1]) != ["serve"] or not is_stdio or (more and not options["--functions"]):
+        return None
+    last = {name: Path(values[-1]) if values else None for name, values in options.items()}
+    functions = [Path(each) for each in options["--functions"] + more]
+    flags = {
+        "functions.paths": functions or None,
+        "root": last["--root"],
+        "data_dir": last["--data-dir"],
+    }
+    return ServeArguments(last["--config"], flags)
