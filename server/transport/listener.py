@@ -30,13 +30,16 @@ def listen(http: HttpSettings) -> socket.socket:
             "set TOOLCRIB_HTTP__TOKEN, or listen on 127.0.0.1."
         )
     try:
-        return socket.create_server((address, http.port), family=family, backlog=128)
+        listener = socket.create_server((address, http.port), family=family, backlog=128)
     except OSError as error:
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"failed: {error.strerror}"
         raise SettingsError(
             f"Listening on {http.host} port {http.port} {reason}. Choose another place with "
             "--host and --port; port 0 picks a free one."
         ) from error
+    # An answer goes out in two pieces: the second would wait 40 ms for the client's delayed ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def address_of(listener: socket.socket) -> str:

@@ -64,3 +64,12 @@ def test_loopback_names_the_own_address_and_those_of_the_settings_are_answered()
     for origin in ("http://localhost:*", "http://127.1", "https://app.example"):
         assert origin in callers.allowed_origins
     assert callers.enable_dns_rebinding_protection
+
+
+def test_no_piece_of_an_answer_waits_for_the_acknowledgement_of_the_one_before() -> None:
+    with (
+        listen(HttpSettings(port=0)) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

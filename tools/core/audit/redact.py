@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 __all__ = ["REDACTED", "clipped", "redacted", "redacted_text"]
@@ -189,6 +189,12 @@ def redacted_text(text: str, limit: int) -> str:
     return clipped(looked_at, limit)
 
 
+@lru_cache(1_000)
+def _redacted_key(key: str) -> str:
+    """Cached, because calls have the same few keys."""
+    return redacted_text(key, KEY_CHARACTERS)
+
+
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """On first use: most sessions need few of them."""
@@ -213,7 +219,7 @@ class _Purse:
                 kept[CUT] = CUT
                 break
             given = key if isinstance(key, str) else type(key).__name__
-            name = redacted_text(given, KEY_CHARACTERS)
+            name = _redacted_key(given)
             self._left -= len(name) + WORTH
             kept[name] = REDACTED if _is_secret(given, inner) else self._value(inner, levels - 1)
         return kept
