@@ -1,12 +1,11 @@
 """What grep costs beside plain ripgrep on a checkout of a thousand files.
 
-    python -m benchmarks.filesearch [--rounds N] [--json]
+    python -m benchmarks.filesearch [--files N] [--rounds N] [--json]
 
-The tree is made of this repository's own files, copied until there are a thousand, with a .git and
-an ignored build directory. In each round every way is asked once, in turn, so that what else the
-machine does meets all alike: plain `rg` as a program, the tool through the manager with ripgrep
-beside it, and the tool with the worker alone. Plain `rg` counts from its start to its end. Figures
-are medians in milliseconds, and of the quotients within each round.
+The tree is made of this repository's own files, copied until there are enough, with a .git and an
+ignored build directory. In each round both ways are asked once, in turn, so that what else the
+machine does meets them alike: plain `rg` as a program, from its start to its end, and the tool
+through the manager. Figures are medians in milliseconds, and of the quotients within each round.
 """
 
 from __future__ import annotations
@@ -27,12 +26,10 @@ from pathlib import Path
 
 from server.app import App, build
 from server.settings.sources import load
-from tools.sandbox.search.search import FileSearch
 
 TARGET = 1.5
 """How many times as long as plain ripgrep the tool may take."""
 
-FILES = 1000
 REPOSITORY = Path(__file__).parents[1]
 FOLDERS = ("server", "tools", "storage", "tests", "docs", "benchmarks")
 WARM_UP = 3
@@ -50,32 +47,28 @@ PATTERNS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One pattern, searched in three ways; milliseconds.
+    """One pattern, searched in two ways; milliseconds.
 
     Attributes:
         what: Which pattern.
         plain: Median of plain ripgrep.
         tool: Median of the tool.
         ratio: Median of the quotient of the two within a round.
-        alone: Median of the tool without ripgrep.
-        alone_ratio: Median of its quotient.
     """
 
     what: str
     plain: float
     tool: float
     ratio: float
-    alone: float
-    alone_ratio: float
 
 
-async def compare(rounds: int) -> list[Row]:
+async def compare(files: int, rounds: int) -> list[Row]:
     """Every pattern in every way."""
     program = shutil.which("rg")
     assert program, "ripgrep is not installed"
     with tempfile.TemporaryDirectory() as home:
         root = Path(home, "root")
-        grow(root)
+        grow(root, files)
         settings = load(
             {"root": root, "data_dir": Path(home, "data")}, environ={"TOOLCRIB_CONFIG": ""}
         )
@@ -85,7 +78,7 @@ async def compare(rounds: int) -> list[Row]:
             return [await _row(app, plain, what, rounds) for what in PATTERNS]
 
 
-def grow(root: Path) -> None:
+def grow(root: Path, files: int) -> None:
     """Makes the tree."""
     (root / ".git").mkdir(parents=True)
     (root / "build").mkdir()
@@ -96,7 +89,7 @@ def grow(root: Path) -> None:
         for path in sorted((REPOSITORY / folder).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    for number in range(FILES - 1):
+    for number in range(files - 1):
         copies, at = divmod(number, len(sources))
         target = root / f"copy{copies}" / sources[at].relative_to(REPOSITORY)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -107,23 +100,16 @@ def grow(root: Path) -> None:
 
 async def _row(app: App, plain: Callable[[str], None], what: str, rounds: int) -> Row:
     pattern = PATTERNS[what]
-    alone, beside = FileSearch(None), app.machine.file_search
-    times: dict[str, list[float]] = {"plain": [], "tool": [], "alone": []}
+    times: dict[str, list[float]] = {"plain": [], "tool": []}
     for _ in range(rounds + WARM_UP):
         times["plain"].append(await _timed(lambda: asyncio.to_thread(plain, pattern)))
-        for name, search in (("tool", beside), ("alone", alone)):
-            app.machine.__dict__["file_search"] = search
-            times[name].append(await _timed(lambda: _tool(app, pattern)))
-    app.machine.__dict__["file_search"] = beside
-    await alone.aclose()
+        times["tool"].append(await _timed(lambda: _tool(app, pattern)))
     counted = {name: taken[WARM_UP:] for name, taken in times.items()}
     return Row(
         what,
         statistics.median(counted["plain"]),
         statistics.median(counted["tool"]),
         _ratio(counted["tool"], counted["plain"]),
-        statistics.median(counted["alone"]),
-        _ratio(counted["alone"], counted["plain"]),
     )
 
 
@@ -151,20 +137,18 @@ def _ratio(ours: list[float], plain: list[float]) -> float:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    rows = asyncio.run(compare(given.rounds))
+    rows = asyncio.run(compare(given.files, given.rounds))
     if given.json:
         print(json.dumps([asdict(row) for row in rows]))
         return
-    print(f"{FILES} files, {os.cpu_count()} cores; milliseconds, target {TARGET} x plain rg")
-    print(f"{'pattern':12} {'plain rg':>9} {'grep':>9} {'ratio':>6} {'no rg':>9} {'ratio':>6}")
+    print(f"{given.files} files, {os.cpu_count()} cores; milliseconds, target {TARGET} x plain rg")
+    print(f"{'pattern':12} {'plain rg':>9} {'grep':>9} {'ratio':>6}")
     for row in rows:
-        print(
-            f"{row.what:12} {row.plain:9.1f} {row.tool:9.1f} {row.ratio:6.2f}"
-            f" {row.alone:9.1f} {row.alone_ratio:6.2f}"
-        )
+        print(f"{row.what:12} {row.plain:9.1f} {row.tool:9.1f} {row.ratio:6.2f}")
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Machine:
         """Searches among files, with a program of its own."""
         from tools.sandbox.search.search import FileSearch
 
-        return FileSearch(self.processes)
+        return FileSearch()
 
     @made_once
     def web(self) -> WebClient:

@@ -54,7 +54,6 @@ class Command:
         stdin: The content of its standard input.
         writes: Whether it may write beneath the root.
         network: Whether it may reach the hosts that the settings allow.
-        fast: Whether to use the cheapest level that works: for programs that we chose.
     """
 
     argv: tuple[str, ...]
@@ -63,7 +62,6 @@ class Command:
     stdin: bytes = b""
     writes: bool = True
     network: bool = True
-    fast: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ class Processes:
             UnavailableError: There is no such program, or it cannot be confined as required.
             ToolError: The directory that it starts in cannot be used.
         """
-        confinement = await self._levels.choose(fast=command.fast)
+        confinement = await self._levels.choose()
         proxy, notes = await self._proxy(command, confinement)
         prepared = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
         try:

@@ -10,7 +10,6 @@ from anyio import to_thread
 
 from tools.core.errors import InternalError, UnavailableError
 from tools.sandbox.files.sandbox_errors import explained
-from tools.sandbox.search.finder import Hunt
 from tools.sandbox.search.place import SearchPlace
 from tools.sandbox.search.worker_process import WorkerEndedError, WorkerProcess
 
@@ -24,9 +23,6 @@ MAX_CHARACTERS = 200_000
 
 PAGE = 250
 """Results that are taken from the worker at once."""
-
-SLICE = 0.05
-"""Seconds after which a search is a long one: ripgrep helps, and is listened to as often."""
 
 MAX_TOLD = 20
 """Unreadable or too large files that are named."""
@@ -71,7 +67,6 @@ class Conversation:
         *,
         limit: int,
         include_ignored: bool,
-        hunt: Hunt | None = None,
         **arguments: Any,  # noqa: ANN401  # JSON of any kind
     ) -> Answer:
         """Hands the place over, has it walked and searched, and takes the first results.
@@ -80,7 +75,6 @@ class Conversation:
             operation: What to do, as `tools.sandbox.search.worker` names it.
             limit: Results at most.
             include_ignored: Whether what git leaves out is searched too.
-            hunt: As `collect` takes it.
             **arguments: What the operation takes.
 
         Raises:
@@ -92,7 +86,7 @@ class Conversation:
             "closed": sorted(self.place.sandbox.closed()),
             "include_ignored": include_ignored,
         }
-        page = self._page(limit, hunt)
+        page = self._page(limit)
         return await self.ask(operation, fds=self.place.fds, place=place, page=page, **arguments)
 
     async def ask(self, operation: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> Answer:  # noqa: ANN401  # JSON of any kind
@@ -118,13 +112,12 @@ class Conversation:
             )
         return answer
 
-    async def collect(self, told: Answer, limit: int, hunt: Hunt | None = None) -> Found:
+    async def collect(self, told: Answer, limit: int) -> Found:
         """Takes results until they are enough, without those that are hidden.
 
         Args:
             told: What `begin` answered.
             limit: Results at most.
-            hunt: Finds out meanwhile which files are worth reading.
         """
         items: list[Answer] = []
         page, characters = told, 0
@@ -135,11 +128,7 @@ class Conversation:
                     items.append(item)
             if len(items) > limit or characters > MAX_CHARACTERS or page["is_last"]:
                 break
-            if hunt is not None and hunt.is_on:
-                hunt.begin((*told["left_out"], *page["unreadable"]))
-                if (candidates := hunt.candidates()) is not None:
-                    await self.ask("narrow", candidates=candidates)
-            page = await self.ask("more", page=self._page(limit - len(items), hunt))
+            page = await self.ask("more", page=self._page(limit - len(items)))
         is_cut = len(items) > limit or characters > MAX_CHARACTERS
         return Found(
             items[:limit],
@@ -149,10 +138,9 @@ class Conversation:
             await self._told(page["large"]),
         )
 
-    def _page(self, limit: int, hunt: Hunt | None) -> Answer:
+    def _page(self, limit: int) -> Answer:
         """How much is taken from the worker at once, and after how long at the latest."""
-        seconds = SLICE if hunt is not None and hunt.is_on else self._seconds
-        return {"count": min(PAGE, limit + 1), "seconds": seconds}
+        return {"count": min(PAGE, limit + 1), "seconds": self._seconds}
 
     async def _shown(self, items: list[Answer]) -> list[Answer]:
         paths = {item["path"] for item in items}

@@ -66,15 +66,6 @@ class Ladder:
         """
         return open_file(*self._step(path))
 
-    def size(self, path: str) -> int:
-        """Bytes of a file by its path beneath the top.
-
-        Raises:
-            OSError: As `open_directory`, and if there is no file.
-        """
-        name, directory = self._step(path)
-        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_size
-
     def close(self) -> None:
         """Closes what is open, but for the top."""
         self._stand_in(())

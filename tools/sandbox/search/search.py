@@ -1,11 +1,8 @@
-"""The one search among files: what is found is what the worker found, ripgrep or not."""
+"""The one search among files, in worker processes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 from anyio import to_thread
@@ -13,17 +10,10 @@ from anyio import to_thread
 from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.conversation import Conversation, Found
-from tools.sandbox.search.finder import Finder, Hunt
 from tools.sandbox.search.glob import path_regex
-from tools.sandbox.search.narrowing import narrowed
-from tools.sandbox.search.place import SearchPlace, open_place
-from tools.sandbox.search.ranking import WordRanking
-from tools.sandbox.search.ripgrep import Ripgrep
+from tools.sandbox.search.place import open_place
 from tools.sandbox.search.scope import Scope
 from tools.sandbox.search.workers import Workers
-
-if TYPE_CHECKING:
-    from tools.sandbox.processes.processes import Processes
 
 __all__ = ["FileSearch"]
 
@@ -34,16 +24,13 @@ DEADLINE = 20.0
 class FileSearch:
     """Searches among the files beneath the root of a sandbox, in a process of its own.
 
-    Every result was read by the worker, which opens one name at a time and follows no link. Where
-    ripgrep is installed and confined, it says first which files are worth reading.
+    The worker opens one name at a time and follows no link.
 
     Args:
-        processes: Starts ripgrep; None does without it.
         deadline: Seconds that one search may take.
     """
 
-    def __init__(self, processes: Processes | None, *, deadline: float = DEADLINE) -> None:
-        self._finder = Finder(Ripgrep(processes)) if processes else None
+    def __init__(self, *, deadline: float = DEADLINE) -> None:
         self._deadline = deadline
         self._workers = Workers()
 
@@ -91,23 +78,20 @@ class FileSearch:
             ToolError: As the methods of Sandbox.
         """
         names = path_regex(scope.names or "**")
-        narrow = _narrowed(pattern, ignore_case=ignore_case)
 
         async def search(conversation: Conversation) -> Found:
-            with self._hunting(conversation.place, scope, narrow) as hunt:
-                told = await conversation.begin(
-                    "grep",
-                    limit=limit,
-                    include_ignored=scope.include_ignored,
-                    hunt=hunt,
-                    pattern=pattern,
-                    names=names,
-                    context=context,
-                    ignore_case=ignore_case,
-                )
-                if "malformed" in told:
-                    raise _malformed(pattern, told["malformed"], told["position"])
-                return await conversation.collect(told, limit, hunt)
+            told = await conversation.begin(
+                "grep",
+                limit=limit,
+                include_ignored=scope.include_ignored,
+                pattern=pattern,
+                names=names,
+                context=context,
+                ignore_case=ignore_case,
+            )
+            if "malformed" in told:
+                raise _malformed(pattern, told["malformed"], told["position"])
+            return await conversation.collect(told, limit)
 
         return await self._run(sandbox, scope.path, pattern, search)
 
@@ -129,27 +113,22 @@ class FileSearch:
             ToolError: As the methods of Sandbox.
         """
         names = path_regex(scope.names or "**")
-        narrow = _narrowed(WordRanking.pattern(words), ignore_case=True)
 
         async def search(conversation: Conversation) -> Found:
-            with self._hunting(conversation.place, scope, narrow) as hunt:
-                told = await conversation.begin(
-                    "rank",
-                    limit=limit,
-                    include_ignored=scope.include_ignored,
-                    hunt=hunt,
-                    words=list(words),
-                    names=names,
-                )
-                return await conversation.collect(told, limit, hunt)
+            told = await conversation.begin(
+                "rank",
+                limit=limit,
+                include_ignored=scope.include_ignored,
+                words=list(words),
+                names=names,
+            )
+            return await conversation.collect(told, limit)
 
         return await self._run(sandbox, scope.path, " ".join(words), search)
 
     async def aclose(self) -> None:
-        """Ends the worker that waits for the next search, and what is left of ripgrep."""
+        """Ends the worker that waits for the next search."""
         await self._workers.aclose()
-        if self._finder is not None:
-            await self._finder.aclose()
 
     async def _run(
         self,
@@ -173,25 +152,6 @@ class FileSearch:
                 "Give a simpler pattern: repetitions in repetitions, as (a+)+, may take for ever.",
             ],
         )
-
-    @contextmanager
-    def _hunting(self, place: SearchPlace, scope: Scope, narrow: str | None) -> Iterator[Hunt]:
-        """Runs ripgrep meanwhile, where it is of use."""
-        finder = None if narrow is None or place.name else self._finder
-        hunt = Hunt(finder, narrow or "", place, scope)
-        try:
-            yield hunt
-        finally:
-            hunt.end()
-
-
-def _narrowed(pattern: str, *, ignore_case: bool) -> str | None:
-    try:
-        return narrowed(pattern, ignore_case=ignore_case)
-    except re.error as error:
-        raise _malformed(pattern, error.msg, error.pos) from None
-    except (OverflowError, RecursionError) as error:
-        raise _malformed(pattern, str(error), None) from None
 
 
 def _malformed(pattern: str, why: str, position: int | None) -> InvalidArgumentsError:

@@ -44,13 +44,11 @@ class Tree:
 
     Attributes:
         files: In the order of their paths, part by part.
-        left_out: The directories that rules leave out, the highest only.
         unreadable: What cannot be opened.
         truncated: Whether there are more files.
     """
 
     files: list[File] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     truncated: bool = False
 
@@ -108,7 +106,7 @@ class Walk:
                 for entry in here.entries:
                     path = f"{here.prefix}{entry.name}"
                     is_directory = entry.is_dir(follow_symlinks=False)
-                    if not self._takes(here, entry.name, path, tree, is_directory=is_directory):
+                    if not self._takes(here, entry.name, path, is_directory=is_directory):
                         continue
                     if is_directory:
                         if self._descends(stack, entry.name, path, tree):
@@ -162,14 +160,10 @@ class Walk:
         if _identity(os.fstat(directory)) in self._closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    def _takes(self, here: _Open, name: str, path: str, tree: Tree, *, is_directory: bool) -> bool:
+    def _takes(self, here: _Open, name: str, path: str, *, is_directory: bool) -> bool:
         if name in VERSION_CONTROL:
             return False
-        if not here.ignored.names(path, name, is_directory=is_directory):
-            return True
-        if is_directory:
-            tree.left_out.append(self._relative(path))
-        return False
+        return not here.ignored.names(path, name, is_directory=is_directory)
 
     def _descends(self, stack: list[_Open], name: str, path: str, tree: Tree) -> bool:
         here = stack[-1]

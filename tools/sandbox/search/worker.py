@@ -20,9 +20,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tools.sandbox.search.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
-from tools.sandbox.search.linewise import stays_in_line
-from tools.sandbox.search.literal import Literals
 from tools.sandbox.search.opening import Ladder
+from tools.sandbox.search.prefilter import PlainText, stays_in_line
 from tools.sandbox.search.ranking import WordRanking
 from tools.sandbox.search.tree import File, Tree, Walk
 
@@ -70,9 +69,6 @@ class _One:
     def open(self, _path: str) -> tuple[int, os.stat_result]:
         return os.dup(self._fd), os.fstat(self._fd)
 
-    def size(self, _path: str) -> int:
-        return os.fstat(self._fd).st_size
-
     def close(self) -> None:
         """Its descriptor is closed by whoever has it."""
 
@@ -86,22 +82,18 @@ class _Desk:
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
         self._large: list[str] = []
-        self._worth: frozenset[str] | None = None
-        self._literals: Literals | None = None
+        self._plain: PlainText | None = None
         self._whole: Search | None = None
         self._results: Iterator[Message | None] = iter(())
 
     def take(self, message: Message, fds: list[int]) -> Message:
         arguments = {name: each for name, each in message.items() if name not in _OF_EVERY}
         match message["do"]:
-            case "narrow":
-                return self._narrow(**arguments)
             case "more":
                 return self._more(**message["page"])
         self._enter(fds, **message["place"], detailed=message["do"] == "glob")
         search: Callable[..., int] = getattr(self, f"_do_{message['do']}")
-        told = {"files": search(**arguments), "left_out": self._tree.left_out}
-        return told | self._more(**message["page"])
+        return {"files": search(**arguments)} | self._more(**message["page"])
 
     def _enter(
         self,
@@ -145,9 +137,11 @@ class _Desk:
 
     def _do_grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
         """Lines in which a pattern fits."""
-        fits = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
-        self._literals = Literals(pattern, ignore_case=ignore_case)
-        self._whole = _on_whole_text(pattern, ignore_case=ignore_case)
+        flags = re.IGNORECASE if ignore_case else 0
+        fits = re.compile(pattern, flags).search
+        self._plain = PlainText.of(pattern, ignore_case=ignore_case)
+        if stays_in_line(pattern):
+            self._whole = re.compile(pattern, flags | re.MULTILINE).search
         paths = self._fitting(names)
         self._results = self._matches(fits, paths, context)
         return len(paths)
@@ -155,14 +149,9 @@ class _Desk:
     def _do_rank(self, words: list[str], names: str) -> int:
         """Files by words in their names and lines."""
         paths = self._fitting(names)
-        self._whole = _on_whole_text(WordRanking.pattern(words), ignore_case=True)
+        self._whole = re.compile(WordRanking.pattern(words), re.IGNORECASE).search
         self._results = self._ranked(WordRanking(words), paths)
         return len(paths)
-
-    def _narrow(self, candidates: list[str]) -> Message:
-        """From now on only these files are read: in the others is nothing."""
-        self._worth = frozenset(candidates)
-        return {}
 
     def _more(self, count: int, seconds: float) -> Message:
         """The next results, as many as there are after some time."""
@@ -218,16 +207,15 @@ class _Desk:
         except OSError:
             self._tree.unreadable.append(path)
             return None
-        text = text_of(data) if self._can_fit(data) else None
+        if self._plain and data[:2] not in WIDE_MARKS and not self._plain.is_in(data):
+            return None
+        text = text_of(data)
         if text is None or (self._whole and "\r" not in text and not self._whole(text)):
             return None
         return lines_of(text)
 
     def _data(self, path: str) -> bytes:
-        """What is in a file; nothing where it is too large, closed to reads or not worth it."""
-        if self._worth is not None and path not in self._worth:
-            self._note_size(path, self._files.size(path))
-            return b""
+        """What is in a file; nothing where it is too large or closed to reads."""
         fd, status = self._files.open(path)
         try:
             is_closed = (status.st_dev, status.st_ino) in self._closed
@@ -244,10 +232,6 @@ class _Desk:
         self._large.append(path)
         return False
 
-    def _can_fit(self, data: bytes) -> bool:
-        """Whether the text without which nothing fits is in a file, as far as bytes tell."""
-        return self._literals is None or data[:2] in WIDE_MARKS or self._literals.may_be_in(data)
-
     def _forget(self) -> None:
         self._files.close()
         self._files = _One(-1)
@@ -256,17 +240,9 @@ class _Desk:
         self._fds = []
         self._tree = Tree()
         self._large = []
-        self._worth = None
-        self._literals = None
+        self._plain = None
         self._whole = None
         self._results = iter(())
-
-
-def _on_whole_text(pattern: str, *, ignore_case: bool) -> Search | None:
-    """Looks whether a pattern fits in any line of a text; None where only the lines tell."""
-    if not stays_in_line(pattern, ignore_case=ignore_case):
-        return None
-    return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if ignore_case else 0)).search
 
 
 def _up_to(fd: int, size: int, most: int) -> bytes:

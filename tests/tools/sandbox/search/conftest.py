@@ -1,11 +1,10 @@
-"""A root to search, and the search with and without ripgrep."""
+"""A root to search, and the search."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,8 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Level, Limits, SandboxMode
-from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.search.conversation import Found
 from tools.sandbox.search.search import FileSearch
-from tools.sandbox.web.guard import AddressGuard
-
-ENGINES = ("worker", "ripgrep")
 
 
 class Searcher:
@@ -55,45 +49,23 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def searching(root: Path, engine: str, **options: Any) -> Iterator[Searcher]:
-    """The search beneath a root by one of the engines."""
-    data_dir = root.parent / "data"
+def searching(root: Path, **options: Any) -> Iterator[Searcher]:
+    """The search beneath a root."""
     sandbox = Sandbox(root, protected=options.pop("protected", ()))
-    processes = None
-    if engine == "ripgrep":
-        if shutil.which("rg") is None:
-            pytest.skip("ripgrep is not installed")
-        processes = Processes(
-            root=root,
-            protected=(),
-            read_only=(),
-            mode=SandboxMode.PREFERRED,
-            limits=Limits(),
-            environment=inherited_variables(os.environ, ()),
-            readable=(),
-            network=(),
-            sandbox=sandbox,
-            data_dir=data_dir,
-            guard=AddressGuard,
-        )
     with start_blocking_portal() as portal:
-        search = FileSearch(processes, **options)
+        search = FileSearch(**options)
         try:
-            if processes and portal.call(processes.level) is Level.NONE:
-                pytest.skip("no confinement works here, so ripgrep is not used")
             yield Searcher(portal, search, sandbox)
         finally:
             portal.call(search.aclose)
-            if processes:
-                portal.call(processes.aclose)
 
 
 @pytest.fixture
 def open_search(root: Path) -> Callable[..., Any]:
-    return lambda engine="worker", **options: searching(root, engine, **options)
+    return partial(searching, root)
 
 
-@pytest.fixture(params=ENGINES)
-def searcher(request: pytest.FixtureRequest, root: Path) -> Iterator[Searcher]:
-    with searching(root, request.param) as found:
+@pytest.fixture
+def searcher(root: Path) -> Iterator[Searcher]:
+    with searching(root) as found:
         yield found

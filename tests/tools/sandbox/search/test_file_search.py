@@ -167,15 +167,14 @@ def test_protected_places_are_not_read_under_any_name(
     fill(root, {"data/keys": "needle", "settings.toml": "needle", "a": "needle", "z/x": "needle"})
     os.link(root / "settings.toml", root / "innocent.txt")
     protected = (root / "data", root / "settings.toml", root / "missing")
-    for engine in ("worker", "ripgrep"):
-        with open_search(engine, protected=protected) as searcher:
-            assert found(searcher.grep("needle", ALL)) == [("a", 1), ("z/x", 1)]
-            shown = [item["path"] for item in searcher.glob(Scope(names="*")).items]
-            assert sorted(shown) == ["a", "z/x"]
-            assert [item["path"] for item in searcher.rank(["needle"], ALL).items] == ["a", "z/x"]
-            for path in ("data", "settings.toml", "innocent.txt"):
-                with pytest.raises(PermissionDeniedError):
-                    searcher.grep("needle", Scope(path=path))
+    with open_search(protected=protected) as searcher:
+        assert found(searcher.grep("needle", ALL)) == [("a", 1), ("z/x", 1)]
+        shown = [item["path"] for item in searcher.glob(Scope(names="*")).items]
+        assert sorted(shown) == ["a", "z/x"]
+        assert [item["path"] for item in searcher.rank(["needle"], ALL).items] == ["a", "z/x"]
+        for path in ("data", "settings.toml", "innocent.txt"):
+            with pytest.raises(PermissionDeniedError):
+                searcher.grep("needle", Scope(path=path))
 
 
 class Denied:
@@ -242,12 +241,11 @@ def test_a_pattern_that_cannot_be_compiled_is_told(
         assert searcher.grep("x", ALL).items == []
 
 
-@pytest.mark.parametrize("engine", ["worker", "ripgrep"])
 def test_a_pattern_that_backtracks_for_ever_meets_the_deadline(
-    open_search: Callable[..., Any], root: Path, engine: str
+    open_search: Callable[..., Any], root: Path
 ) -> None:
     fill(root, {"a": "a" * 60 + "!"})
-    with open_search(engine, deadline=0.5) as searcher:
+    with open_search(deadline=0.5) as searcher:
         with pytest.raises(DeadlineError, match=r"\(a\+\)\+\$") as caught:
             searcher.grep(CATASTROPHE, ALL)
         assert caught.value.next_actions
@@ -265,7 +263,7 @@ def test_a_pattern_that_takes_for_ever_to_compile_meets_the_deadline(
 @pytest.mark.anyio
 async def test_the_server_answers_others_while_a_pattern_backtracks(root: Path) -> None:
     fill(root, {"a": "a" * 60 + "!", "b": "needle"})
-    search, sandbox = FileSearch(None, deadline=1.0), Sandbox(root)
+    search, sandbox = FileSearch(deadline=1.0), Sandbox(root)
     others = 0
 
     async def ask_others() -> None:
@@ -286,7 +284,7 @@ async def test_the_server_answers_others_while_a_pattern_backtracks(root: Path) 
 @pytest.mark.anyio
 async def test_a_search_that_is_cancelled_leaves_no_process(root: Path) -> None:
     fill(root, {"a": "a" * 60 + "!"})
-    search, sandbox = FileSearch(None), Sandbox(root)
+    search, sandbox = FileSearch(), Sandbox(root)
     with anyio.move_on_after(0.3):
         await search.grep(sandbox, CATASTROPHE, ALL, limit=1)
     assert workers() == []
@@ -308,7 +306,7 @@ async def test_one_worker_serves_several_searches_and_one_that_died_is_replaced(
     root: Path,
 ) -> None:
     fill(root, {"a": "needle"})
-    search, sandbox = FileSearch(None), Sandbox(root)
+    search, sandbox = FileSearch(), Sandbox(root)
     for _ in range(3):
         assert (await search.grep(sandbox, "needle", ALL, limit=9)).items
     (first,) = workers()
@@ -341,7 +339,7 @@ from tools.sandbox.search.search import FileSearch
 from tools.sandbox.files.sandbox import Sandbox
 
 async def main():
-    search = FileSearch(None)
+    search = FileSearch()
     await search.grep(Sandbox(Path({str(root)!r})), "x", Scope(), limit=1)
     print(search._workers._idle[0]._process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

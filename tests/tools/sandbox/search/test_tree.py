@@ -84,14 +84,6 @@ def test_rules_above_the_start_hold_and_those_above_another_repository_do_not(ro
     ]
 
 
-def test_the_highest_directories_that_are_left_out_are_told(root: Path) -> None:
-    write(root, ".gitignore", text="build/\n__pycache__/\n")
-    write(root, "build/a/b", "src/build/x", "src/__pycache__/x", "src/a")
-    found = walk(root)
-    assert found.left_out == ["build", "src/__pycache__", "src/build"]
-    assert paths(found) == [".gitignore", "src/a"]
-
-
 def test_a_thousand_levels_are_walked(root: Path) -> None:
     home = os.open(root, os.O_RDONLY)
     fd = os.dup(home)

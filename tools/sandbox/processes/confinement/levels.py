@@ -18,8 +18,6 @@ __all__ = ["LevelFinding", "Levels", "Unconfined"]
 
 _logger = logging.getLogger("toolcrib")
 
-_CHEAPEST_FIRST = (Level.LANDLOCK, Level.BUBBLEWRAP, Level.SANDBOX_EXEC)
-
 
 @dataclass(frozen=True, slots=True)
 class LevelFinding:
@@ -77,21 +75,17 @@ class Levels:
         self._found: dict[Level, LevelFinding] = {}
         self._warned = False
 
-    async def choose(self, *, fast: bool = False) -> Confinement:
-        """Chooses the confinement of a program.
-
-        Args:
-            fast: Whether to choose the cheapest that works instead of the best.
+    async def choose(self) -> Confinement:
+        """Chooses the confinement of a program: the best that works.
 
         Raises:
             UnavailableError: None works, and one is required.
         """
         if self._mode is SandboxMode.OFF:
             return Unconfined()
-        order = [level for level in _CHEAPEST_FIRST if level in self._confinements]
-        for level in order if fast else self._confinements:
+        for level, confinement in self._confinements.items():
             if (await self._finding(level)).works:
-                return self._confinements[level]
+                return confinement
         if self._mode is SandboxMode.REQUIRED:
             raise self._refusal()
         self._warn()

@@ -57,29 +57,17 @@ def no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "landlock_abi", lambda: 0)
 
 
-async def level_of(processes: Processes, *, fast: bool = False) -> Level:
-    program = await processes.start(Command(argv=("/bin/true",), fast=fast))
+async def level_of(processes: Processes) -> Level:
+    program = await processes.start(Command(argv=("/bin/true",)))
     await program.wait()
     await program.aclose()
     return program.level
 
 
-async def test_the_best_level_that_works_is_used_and_the_cheapest_for_what_is_fast(
-    make: Callable[..., Processes],
-) -> None:
+async def test_the_best_level_that_works_is_used(make: Callable[..., Processes]) -> None:
     processes = make(SandboxMode.PREFERRED)
     assert await processes.level() is Level.BUBBLEWRAP
     assert await level_of(processes) is Level.BUBBLEWRAP
-    assert await level_of(processes, fast=True) is Level.LANDLOCK
-    await processes.aclose()
-
-
-async def test_what_is_fast_is_hidden_from_the_data_directory_too(
-    make: Callable[..., Processes], tmp_path: Path
-) -> None:
-    (tmp_path / "root" / "data").mkdir()
-    processes = make(SandboxMode.PREFERRED, protected=[tmp_path / "root" / "data"])
-    assert await level_of(processes, fast=True) is Level.BUBBLEWRAP
     await processes.aclose()
 
 
@@ -124,7 +112,6 @@ async def test_programs_run_unconfined_where_it_is_preferred_and_that_is_logged_
 async def test_nothing_is_tried_where_it_is_off(make: Callable[..., Processes]) -> None:
     processes = make(SandboxMode.OFF)
     assert await level_of(processes) is Level.NONE
-    assert await level_of(processes, fast=True) is Level.NONE
     assert processes._levels._found == {}
     await processes.aclose()
 
