@@ -278,13 +278,10 @@ def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
 def _workshop(settings: Settings) -> Workshop:
     from tools.functions.environment import Environments
     from tools.functions.file import Workshop
-    from tools.functions.installers import find_uv
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
     return Workshop(
-        environments=Environments(
-            settings.data_dir / "environments", environ=environ, uv=find_uv(environ)
-        ),
+        environments=Environments(settings.data_dir / "environments", environ=environ),
         variables=environ,
         root=settings.root,
         protected=protected(settings),

@@ -13,7 +13,7 @@ from pydantic import Field
 from tools.answers.call_results import Answers
 from tools.answers.params import TopK
 from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, parameters
-from tools.conversion.misfits import misfits
+from tools.conversion.arguments.validation_errors import schema_errors
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.model import ToolModel
@@ -251,7 +251,7 @@ def _advised(result: ToolResult, context: RequestContext, call: ToolCall) -> Too
     spec = context.catalogue.registry.get(call.name)
     if spec is None or not result.is_error:
         return result
-    wrong = misfits(spec.input_schema, call.arguments) if spec.server else []
+    wrong = schema_errors(spec.input_schema, call.arguments) if spec.server else []
     if not wrong and result.structured.get("error_type") != "invalid_arguments":
         return result
     advice = [*wrong, f"Its parameters are {parameters(spec)}."]

@@ -11,8 +11,8 @@ from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType, SearchFilter
 from storage.retrieval.sources import Source
 from tools.answers.params import Names, RawId, RawType, TimeWindow
-from tools.conversion.arguments.complaints import nearest, unknown
-from tools.conversion.arguments.wording import show
+from tools.conversion.arguments.descriptions import show
+from tools.conversion.arguments.validation_errors import nearest, unknown_name
 from tools.core.errors import InvalidArgumentsError
 from tools.core.model import ToolModel
 
@@ -117,7 +117,7 @@ def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequen
         if key in keys:
             continue
         meant = nearest(key, known)
-        told = unknown("filters", key, known)
+        told = unknown_name("filters", key, known)
         if source is not None and key in supported_filters(sources):
             told = f"`filters.{key}` is no filter of the source {source.name!r}"
         whose = "The source" if source is not None else "This call"

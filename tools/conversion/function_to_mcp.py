@@ -9,11 +9,11 @@ from typing import Any
 from typing_extensions import Unpack
 
 from tools.conversion.arguments.arguments import Arguments
+from tools.conversion.callables.callables import tool_name
 from tools.conversion.callables.constructors import constructor
-from tools.conversion.callables.naming import tool_name
+from tools.conversion.callables.docstrings import description as described
+from tools.conversion.callables.docstrings import documentation
 from tools.conversion.callables.signature import read_signature, underlying
-from tools.conversion.callables.texts import description as described
-from tools.conversion.callables.texts import documentation
 from tools.conversion.invocation import Invocation
 from tools.conversion.results.output import Output
 from tools.core.errors import ToolDefinitionError

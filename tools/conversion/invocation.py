@@ -1,4 +1,4 @@
-"""The run of a function: from validated arguments to the tool's result."""
+"""The run of a function: from validated arguments to the tool's result, iterators collected."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import asyncio
 import concurrent.futures
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from io import IOBase
 from typing import Any, cast
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.callables.signature import Signature, underlying
-from tools.conversion.results.opaque import error_text
-from tools.conversion.results.output import Output
-from tools.conversion.results.streams import (
-    collect,
-    collect_async,
-    is_async_stream,
-    is_stream,
-)
-from tools.core.context import RequestContext
+from tools.conversion.results.attachments import is_attachment
+from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
+from tools.conversion.results.output import Collected, Output
+from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import InternalError, InvalidArgumentsError, ToolError, only_cause
 from tools.core.result import ToolResult
 
@@ -112,8 +110,8 @@ class Invocation:
         """Runs a plain function, in its thread."""
         try:
             value = call()
-            if is_stream(value):
-                value = collect(value, context.report_progress)
+            if _is_stream(value):
+                value = _collect(value, context.report_progress)
         except BaseException as error:  # noqa: BLE001  # the function is not ours
             return _Raised(error)
         if _is_pending(value):
@@ -129,11 +127,11 @@ class Invocation:
             if isinstance(value, concurrent.futures.Future):
                 value = asyncio.wrap_future(value)
             value = await value
-        if is_async_stream(value):
-            return await collect_async(value, context.report_progress)
-        if not is_stream(value):
+        if _is_async_stream(value):
+            return await _collect_async(value, context.report_progress)
+        if not _is_stream(value):
             return value
-        collected = await self._off_the_loop(_guarded, collect, value, context.report_progress)
+        collected = await self._off_the_loop(_guarded, _collect, value, context.report_progress)
         return await self._settled(collected, context)
 
     async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -170,5 +168,77 @@ def _is_pending(value: object) -> bool:
     return (
         inspect.isawaitable(value)
         or isinstance(value, concurrent.futures.Future)
-        or is_async_stream(value)
+        or _is_async_stream(value)
     )
+
+
+BRIEF = 200
+"""Characters of an item that are reported."""
+
+
+def _is_stream(value: object) -> bool:
+    """Whether a value is an iterator; an open file is one too, but means something else."""
+    return hasattr(type(value), "__next__") and not isinstance(value, IOBase)
+
+
+def _is_async_stream(value: object) -> bool:
+    """Whether a value is iterated over with `async for`."""
+    return hasattr(type(value), "__aiter__")
+
+
+def _collect(values: Iterator[Any], report: ProgressReporter) -> Collected:
+    """Takes all of an iterator; to be called in a worker thread of anyio's.
+
+    Before each item it asks whether the call was cancelled. However it ends, the iterator is
+    closed, so that its `finally` blocks run.
+    """
+    items: list[Any] = []
+    try:
+        while True:
+            anyio.from_thread.check_cancelled()
+            try:
+                item = next(values)
+            except StopIteration as end:
+                return Collected(items, end.value)
+            _take(item, items)
+            anyio.from_thread.run(report, len(items), None, _brief(item))
+    finally:
+        close = getattr(values, "close", None)
+        if callable(close):
+            close()
+
+
+async def _collect_async(values: AsyncIterable[Any], report: ProgressReporter) -> Collected:
+    items: list[Any] = []
+    iterator = aiter(values)
+    try:
+        async for item in iterator:
+            _take(item, items)
+            await report(len(items), None, _brief(item))
+            # Neither the iterator nor the report may ever wait, and others want their turn.
+            await anyio.lowlevel.checkpoint()
+    finally:
+        close: Callable[[], Coroutine[Any, Any, None]] | None = getattr(iterator, "aclose", None)
+        if close is not None:
+            await close()
+    return Collected(items)
+
+
+def _take(item: object, items: list[Any]) -> None:
+    if len(items) == MOST_ITEMS:
+        raise InternalError(f"The tool gave {MOST_ITEMS:,} items and did not end; it was stopped.")
+    items.append(item)
+
+
+def _brief(item: Any) -> str:
+    """An item in few words; an image is not drawn only to be counted."""
+    to_text = getattr(type(item), "to_text", None)
+    if is_attachment(type(item)):
+        return type(item).__name__
+    if isinstance(item, str):
+        text = item
+    elif callable(to_text):
+        text = str(to_text(item))
+    else:
+        text = to_json(to_jsonable(item)).decode()
+    return text if len(text) <= BRIEF else f"{text[: BRIEF - 1]}…"

@@ -16,7 +16,7 @@ from pydantic.json_schema import (
 )
 from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
-from tools.conversion.arguments.forms import field_texts
+from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import read_docstring
 
 __all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types", "union"]

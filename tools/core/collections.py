@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from storage.directory.models import RESEARCHERS, Directory
 from storage.retrieval.sources import Source
-from tools.conversion.arguments.complaints import nearest
-from tools.conversion.arguments.wording import show
+from tools.conversion.arguments.descriptions import show
+from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import InvalidArgumentsError
 
 __all__ = ["Collections"]

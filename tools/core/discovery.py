@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-from tools.conversion.callables.naming import tool_name
+from tools.conversion.callables.callables import tool_name
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.registry import DeferredTool, ToolRegistry
 from tools.core.spec import MARK, ToolOptions, ToolSpec

@@ -1,23 +1,22 @@
 """The environments that function files run in: made once, kept, and found again.
 
-An environment is a directory that is named by what is in it. It is built in place, because a
-virtual environment cannot be moved, and counts as made when the marker is in it, which is written
-last. Who builds holds a lock on a file beside it, as does every other server on the data directory.
+An environment is a directory named by a hash of what it contains. It is made beside its place and
+moved there when it is whole, by whoever holds a lock that other servers on the data directory
+respect too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import sys
 import sysconfig
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from importlib.metadata import requires
+from importlib.metadata import metadata, requires
 from pathlib import Path
+from subprocess import DEVNULL
 
 import anyio
 from packaging.requirements import Requirement
@@ -25,20 +24,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from storage.locks import locked
-from tools.functions.installation import Report
-from tools.functions.installers import (
+from tools.functions.installer import (
     EnvironmentFailedError,
-    Installer,
-    PipInstaller,
-    UvInstaller,
-    Wanted,
-    find_uv,
+    Report,
+    Requirements,
+    install,
     python_of,
+    server_satisfies,
 )
-from tools.functions.pythons import our_own, running_satisfies, version_of
 from tools.functions.script import ScriptMetadata
 
-__all__ = ["Environment", "EnvironmentFailedError", "Environments", "find_uv"]
+__all__ = ["EnvironmentFailedError", "Environments"]
 
 POLL_INTERVAL = 0.1
 """Seconds between two looks at a lock that another server holds; waiting in a thread for it could
@@ -47,25 +43,11 @@ not be cancelled."""
 _WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
 
-_MARKER = "toolcrib-made"
-"""Holds the version of the interpreter that the packages were installed for."""
-
 _OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
-_ELSEWHERE = frozenset({"PIP_PREFIX", "PIP_ROOT", "PIP_TARGET", "PIP_USER"})
-"""Variables that would have installers use another interpreter or directory than ours."""
+"""Variables that would have uv and its builds use the server's packages."""
 
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Where a function file runs.
-
-    Attributes:
-        python: The interpreter to start its worker with.
-        isolated: Whether it is an environment of its own; else it is the server's.
-    """
-
-    python: Path
-    isolated: bool
+_FIND_PACKAGES = "import sys, importlib.util as u; sys.exit(not u.find_spec('anyio'))"
+"""Fails where the interpreter has another minor version than the packages were installed for."""
 
 
 class Environments:
@@ -73,94 +55,98 @@ class Environments:
 
     Args:
         directory: What they are kept in; made where it is missing.
-        environ: The server's environment variables. Installers get them, for their indexes and
-            proxies, without Toolcrib's own and those that mean the server's interpreter.
-        uv: The uv to install with, as `find_uv` finds it, or None for venv and pip.
+        environ: The server's environment variables. uv gets them, for its index and proxy, without
+            Toolcrib's own and those that mean the server's interpreter.
     """
 
-    def __init__(self, directory: Path, *, environ: Mapping[str, str], uv: Path | None) -> None:
-        self._directory = directory.absolute()  # installers run in it
+    def __init__(self, directory: Path, *, environ: Mapping[str, str]) -> None:
+        self._directory = directory.absolute()
         self._environ = {
             name: value
             for name, value in environ.items()
-            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER | _ELSEWHERE
+            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
         }
-        self._installer: Installer = (
-            UvInstaller(uv, self._environ) if uv else PipInstaller(self._environ)
-        )
 
-    async def get(self, metadata: ScriptMetadata, report: Report) -> Environment:
+    async def get(self, script: ScriptMetadata, report: Report) -> Path:
         """Finds the environment that a file asks for, or makes it.
 
         Args:
-            metadata: What the file asks for.
-            report: Told how far it is, where something has to be made; must not raise.
+            script: What the file asks for.
+            report: Called with how far it is, where something has to be made.
+
+        Returns:
+            Its interpreter; the server's own where the file asks for nothing else.
 
         Raises:
             EnvironmentFailedError: If it cannot be made. Nothing of it is left, nor is it where
                 the call is cancelled.
         """
-        python = SpecifierSet(metadata.requires_python) & our_own()
-        if not metadata.dependencies and running_satisfies(python):
-            return Environment(Path(sys.executable), isolated=False)
-        dependencies = tuple(sorted(set(metadata.dependencies)))
-        wanted = Wanted(dependencies, _worker_requirements(), python)
-        place = self._directory / _key(wanted)
+        own_python = SpecifierSet(metadata("toolcrib")["Requires-Python"])
+        python = SpecifierSet(script.requires_python) & own_python
+        if not script.dependencies and server_satisfies(python):
+            return Path(sys.executable)
+        dependencies = tuple(sorted(set(script.dependencies)))
+        needed = Requirements(dependencies, _worker_requirements(), python, own_python)
+        path = self._directory / _key(needed)
         try:
-            if not await self._is_made(place):
-                await self._make(place, wanted, report)
+            if not await self._works(path):
+                await self._make(path, needed, report)
         except OSError as error:
             raise EnvironmentFailedError(
-                f"The environment with {wanted.names} cannot be made in {self._directory}: {error}."
+                f"The environment with {needed.names} cannot be made in {self._directory}: {error}."
                 " Check the disk and its rights."
             ) from error
-        return Environment(python_of(place), isolated=True)
+        return python_of(path)
 
-    async def _is_made(self, place: Path) -> bool:
-        """Whether it is whole, and its interpreter still the one that its packages are for."""
-        made_for = await anyio.to_thread.run_sync(_read_marker, place)
-        return made_for is not None and made_for == await self._minor_version(place)
-
-    async def _make(self, place: Path, wanted: Wanted, report: Report) -> None:
-        await anyio.Path(self._directory).mkdir(parents=True, exist_ok=True)
-        async with _lock(place.with_name(f"{place.name}.lock"), report):
-            if await self._is_made(place):
-                return  # by whoever held the lock
-            await anyio.to_thread.run_sync(_remove, place)
-            await report(f"Installing {wanted.names} with {self._installer.name}")
-            try:
-                await self._installer.install(place, wanted, report)
-                await self._mark(place)
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(_remove, place)
-                raise
-
-    async def _mark(self, place: Path) -> None:
-        made_for = await self._minor_version(place)
-        if made_for is None:
-            raise EnvironmentFailedError(
-                f"{self._installer.name} made {place}, but its interpreter does not run."
+    async def _works(self, path: Path) -> bool:
+        """Whether it is there, and its interpreter still one that its packages are for."""
+        try:
+            ended = await anyio.run_process(
+                [python_of(path), "-I", "-c", _FIND_PACKAGES],
+                stdin=DEVNULL,
+                stderr=DEVNULL,
+                check=False,
+                env=self._environ,
             )
-        await anyio.to_thread.run_sync(_write_marker, place, made_for)
+        except OSError:
+            return False
+        return ended.returncode == 0
 
-    async def _minor_version(self, place: Path) -> str | None:
-        """What packages are built for: "3.11" for 3.11.7; None if the interpreter does not run."""
-        version = await version_of(python_of(place), self._environ)
-        return version and version.rpartition(".")[0]
+    async def _make(self, path: Path, needed: Requirements, report: Report) -> None:
+        await anyio.Path(self._directory).mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        async with _lock(path.with_name(f"{path.name}.lock"), report):
+            if await self._works(path):
+                return  # made by whoever held the lock
+            await report(f"Installing {needed.names}")
+            try:
+                await install(unfinished, needed, self._environ, report)
+                await anyio.to_thread.run_sync(_replace, path, unfinished)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(_remove, unfinished)
+
+
+def _replace(path: Path, new: Path) -> None:
+    _remove(path)
+    new.rename(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @asynccontextmanager
 async def _lock(path: Path, report: Report) -> AsyncIterator[None]:
-    told = False
+    reported = False
     while True:
         with locked(path, wait=False) as held:
             if held:
                 yield
                 return
-        if not told:
+        if not reported:
             await report("Waiting for the same environment to be made elsewhere")
-            told = True
+            reported = True
         await anyio.sleep(POLL_INTERVAL)
 
 
@@ -171,32 +157,12 @@ def _worker_requirements() -> tuple[str, ...]:
     )
 
 
-def _key(wanted: Wanted) -> str:
-    """A name for all that an environment depends on; the installer is not part of it."""
+def _key(needed: Requirements) -> str:
+    """A name for all that an environment depends on."""
     facts = [
-        sorted(wanted.requirements),
-        str(wanted.python),
+        sorted((*needed.dependencies, *needed.ours)),
+        str(needed.python),
         sys.implementation.cache_tag,
         sysconfig.get_platform(),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-
-
-def _read_marker(place: Path) -> str | None:
-    try:
-        return (place / _MARKER).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def _write_marker(place: Path, made_for: str) -> None:
-    with (place / _MARKER).open("x", encoding="ascii") as file:
-        file.write(made_for)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _remove(place: Path) -> None:
-    """Removes what is there, the marker first: what remains if this is cut short is not whole."""
-    (place / _MARKER).unlink(missing_ok=True)
-    shutil.rmtree(place, ignore_errors=True)

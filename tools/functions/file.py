@@ -251,11 +251,11 @@ class FunctionFile:
             memory_bytes=shop.memory_bytes,
         )
         try:
-            environment = await shop.environments.get(read_script_metadata(source), self._tell)
+            python = await shop.environments.get(read_script_metadata(source), self._tell)
             async with shop.starts:
                 with anyio.fail_after(LOAD_SECONDS):
                     worker: Worker = await self._group.start(
-                        Worker.run, environment.python, load, shop.variables
+                        Worker.run, python, load, shop.variables
                     )
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error

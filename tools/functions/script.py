@@ -16,8 +16,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from tools.conversion.arguments.complaints import nearest
-from tools.conversion.arguments.wording import show
+from tools.conversion.arguments.descriptions import show
+from tools.conversion.arguments.validation_errors import nearest
 
 __all__ = ["ScriptMetadata", "ScriptMetadataError", "read_script_metadata"]
 

@@ -183,7 +183,7 @@ def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> l
 
 
 def _nowhere(path: Path, directories: Collection[str]) -> typer.BadParameter:
-    from tools.conversion.arguments.complaints import nearest
+    from tools.conversion.arguments.validation_errors import nearest
 
     meant = nearest(path, directories)
     hint = f" Did you mean the directory {meant!r}?" if meant else ""

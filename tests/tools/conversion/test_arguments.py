@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, model_validator
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.results.plain import plain
+from tools.conversion.results.jsonable import to_jsonable
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import ToolSpec
 
@@ -257,7 +257,9 @@ def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> N
     if validator.is_valid(raw):
         assert values is not None
     if values is not None:
-        converted = {name: value for name, value in plain(values).items() if value is not None}
+        converted = {
+            name: value for name, value in to_jsonable(values).items() if value is not None
+        }
         for nested in converted.values():  # null is no value of the schema at any depth
             if isinstance(nested, dict) and nested.get("end", 0) is None:
                 del nested["end"]

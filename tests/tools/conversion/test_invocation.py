@@ -17,9 +17,9 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
+from tools.conversion import invocation
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.results import streams
-from tools.conversion.results.streams import BRIEF
+from tools.conversion.invocation import BRIEF
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
@@ -234,7 +234,7 @@ async def test_an_open_file_is_refused_and_not_read_line_by_line(tmp_path: Path)
 
 @pytest.mark.anyio
 async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_ITEMS", 100)
+    monkeypatch.setattr(invocation, "MOST_ITEMS", 100)
     ends = []
 
     def endless() -> Iterator[int]:

@@ -48,8 +48,7 @@ from pydantic import (
 from typing_extensions import Doc, TypedDict
 
 from tools.conversion.callables.signature import NOTHING
-from tools.conversion.results.output import Output
-from tools.conversion.results.streams import Collected
+from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema import types
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.result import ToolResult
@@ -372,7 +371,7 @@ def test_a_field_that_was_never_set_is_an_internal_error() -> None:
         Output("tool", Invoice).result(Invoice(0))
 
 
-def test_a_subclass_is_cut_to_what_was_promised() -> None:
+def test_a_subclass_is_cut_to_its_return_type() -> None:
     class Secret(Page):
         secret: str = "s"  # noqa: S105  # a field's name
 
@@ -415,7 +414,7 @@ def _broken() -> Tree:
     ],
     ids=lambda each: str(type(each)),
 )
-def test_a_value_that_breaks_the_promise_is_an_internal_error(
+def test_a_value_that_does_not_fit_the_return_type_is_an_internal_error(
     returns: object, value: object
 ) -> None:
     with pytest.raises(InternalError, match="tool returned the wrong type: a"):
@@ -449,7 +448,7 @@ def test_a_value_that_cannot_be_sent_is_an_internal_error_with_the_reason(
 
 
 @pytest.mark.parametrize("returns", [typing.TextIO, typing.IO[bytes], TextIOWrapper])
-def test_a_promise_of_an_open_file_is_refused(returns: object) -> None:
+def test_a_return_type_of_an_open_file_is_refused(returns: object) -> None:
     with pytest.raises(ToolDefinitionError, match="an open file, which cannot be sent; return"):
         Output("tool", returns)
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from tools.conversion.arguments.argument_schema import ArgumentSchemaGenerator
-from tools.conversion.arguments.forms import received
-from tools.conversion.arguments.shortcuts import arguments_schema, simple_schema
+from tools.conversion.arguments.input_types import input_type
+from tools.conversion.arguments.validator import ArgumentSchemaGenerator
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.results.result_schema import ResultSchemaGenerator
+from tools.conversion.results.return_type import ResultSchemaGenerator
+from tools.conversion.simple_schema import arguments_schema, simple_schema
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import ToolSpec
@@ -258,7 +258,7 @@ def test_a_schema_is_one_and_the_same_and_without_noise(case: Case) -> None:
 
 @given(KINDS)
 def test_what_is_said_directly_is_what_pydantic_says(kind: Kind) -> None:
-    made: Any = TypedDict("Made", {"x": received(kind.annotation)})  # type: ignore[misc]  # generated
+    made: Any = TypedDict("Made", {"x": input_type(kind.annotation)})  # type: ignore[misc]  # generated
     adapter: TypeAdapter[Any] = TypeAdapter(made)
     generated = adapter.json_schema(schema_generator=ArgumentSchemaGenerator)
     assert (
@@ -268,7 +268,7 @@ def test_what_is_said_directly_is_what_pydantic_says(kind: Kind) -> None:
 
 @given(KINDS)
 def test_the_same_holds_for_results(kind: Kind) -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(received(kind.annotation))
+    adapter: TypeAdapter[Any] = TypeAdapter(input_type(kind.annotation))
     said = simple_schema(adapter.core_schema)
     if said is not None and "number" not in json.dumps(said):
         assert said == adapter.json_schema(

@@ -22,7 +22,6 @@ from tools.core.result import ToolResult
 from tools.functions.environment import Environments
 from tools.functions.file import Workshop
 from tools.functions.files import FunctionFiles
-from tools.functions.installers import find_uv
 from tools.sandbox.files.sandbox import Sandbox
 
 
@@ -82,9 +81,7 @@ def serve(tmp_path: Path) -> Serve:
         registry = ToolRegistry()
         environment = {**os.environ, **environ}
         workshop = Workshop(
-            environments=Environments(
-                tmp_path / "environments", environ=environment, uv=find_uv(environment)
-            ),
+            environments=Environments(tmp_path / "environments", environ=environment),
             variables=environment,
             root=root,
             protected=(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -300,21 +300,18 @@ async def test_a_wait_for_an_installation_can_be_given_up(serve: Serve) -> None:
 
 
 async def test_installations_hold_up_no_other_file(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LONGEST_WAIT", 0.5)
-    uv = tmp_path / "bin" / "uv"
-    uv.parent.mkdir()
-    uv.write_text("#!/bin/sh\nsleep 100")
-    uv.chmod(0o755)
-    path = f"{uv.parent}:{os.environ['PATH']}"
-    async with serve("def size() -> int: return 1", PATH=path) as served:
-        for name in ("a", "b", "c"):
-            head = f'# /// script\n# dependencies = ["{name}"]\n# ///\n'
-            served.save(f"{head}def {name}() -> int: return 1", f"{name}.py")
-        kind, message = await served.error("b")
-        assert kind == "unavailable"
-        assert "a.py, b.py, c.py may have it" in message
-        served.save("def size() -> int: return 2")
-        with anyio.fail_after(20):
-            assert await served.value("size") == 2
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        async with serve("def size() -> int: return 1", UV_DEFAULT_INDEX=index) as served:
+            for name in ("a", "b", "c"):
+                head = f'# /// script\n# dependencies = ["{name}"]\n# ///\n'
+                served.save(f"{head}def {name}() -> int: return 1", f"{name}.py")
+            kind, message = await served.error("b")
+            assert kind == "unavailable"
+            assert "a.py, b.py, c.py may have it" in message
+            served.save("def size() -> int: return 2")
+            with anyio.fail_after(20):
+                assert await served.value("size") == 2

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from tools.conversion.arguments.compilation import compiled
-from tools.conversion.arguments.complaints import complaints, nearest, unknown
-from tools.conversion.arguments.leniency import false_numbers, forgiven
-from tools.conversion.arguments.wording import show
+from tools.conversion.arguments.coercion import coerce, false_numbers
+from tools.conversion.arguments.descriptions import show
+from tools.conversion.arguments.validation_errors import describe_errors, nearest, unknown_name
+from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.signature import NOTHING, Signature
 from tools.conversion.schema import tidy
 from tools.core.errors import InvalidArgumentsError
@@ -83,11 +83,11 @@ class Arguments:
                 return self._read(raw)
         except (RecursionError, TypeError, ValueError):
             pass
-        return self._forgive(raw)
+        return self._validate_leniently(raw)
 
     def refusal(self, error: ValidationError) -> InvalidArgumentsError:
         """What pydantic says of the arguments together, as validation would have said it."""
-        return self._error(complaints(error.errors(include_url=False), self.schema))
+        return self._error(describe_errors(error.errors(include_url=False), self.schema))
 
     def _read(self, raw: object) -> dict[str, Any]:
         """What fits the schema as it is: numbers as texts and the like are not in strict JSON."""
@@ -105,11 +105,11 @@ class Arguments:
             values = self._validator.validate_python(raw)
         return values
 
-    def _forgive(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def _validate_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
             raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
-        problems = [unknown("", name, self._names) for name in strangers[:REPORTED]]
+        problems = [unknown_name("", name, self._names) for name in strangers[:REPORTED]]
         if len(strangers) > REPORTED:
             problems.append(f"{len(strangers) - REPORTED} more names are unknown.")
         near = [nearest(name, self._names) for name in strangers[:REPORTED]]
@@ -117,11 +117,11 @@ class Arguments:
         try:
             order = [*self._names, *raw]
             known = {name: raw[name] for name in order if name in raw and self._knows(name)}
-            meant = forgiven(known, self._full, self._full)
-            problems += complaints(false_numbers(meant, self._full, self._full), self.schema)
+            meant = coerce(known, self._full, self._full)
+            problems += describe_errors(false_numbers(meant, self._full, self._full), self.schema)
             values = self._read_leniently(meant)
         except ValidationError as error:
-            problems += complaints(error.errors(include_url=False), self.schema)
+            problems += describe_errors(error.errors(include_url=False), self.schema)
         except RecursionError:
             problems.append("they are nested too deeply; send fewer levels.")
         if problems:

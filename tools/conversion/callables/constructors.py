@@ -14,8 +14,7 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 from pydantic.fields import FieldInfo
 
-from tools.conversion.callables.generics import substituted, type_arguments
-from tools.conversion.callables.hints import label, resolve_class
+from tools.conversion.callables.annotations import label, resolve_class, substituted, type_arguments
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["OMITTED", "caller_name", "class_signature", "constructor"]

@@ -14,8 +14,9 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
-from tools.conversion.arguments.complaints import nearest
-from tools.conversion.arguments.forms import field_of, received
+from tools.conversion.arguments.input_types import field_of, input_type
+from tools.conversion.arguments.validation_errors import nearest
+from tools.conversion.callables.annotations import bare, label
 from tools.conversion.callables.callables import (
     NOTHING,
     bound_names,
@@ -23,8 +24,6 @@ from tools.conversion.callables.callables import (
     underlying,
 )
 from tools.conversion.callables.constructors import OMITTED, caller_name
-from tools.conversion.callables.generics import bare
-from tools.conversion.callables.hints import label
 from tools.conversion.callables.typeddicts import make_readable, typed_dict_fields
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
@@ -195,7 +194,7 @@ def _parameter(
     return Parameter(
         name=name,
         alias=caller_name(field, name) if field else name,
-        annotation=annotation if injected else received(annotation),
+        annotation=annotation if injected else input_type(annotation),
         default=default,
         kind=kind,
         injected=injected,

@@ -13,8 +13,7 @@ import typing_extensions
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from tools.conversion.callables.generics import substituted, type_arguments
-from tools.conversion.callables.hints import resolve_class
+from tools.conversion.callables.annotations import resolve_class, substituted, type_arguments
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["make_readable", "typed_dict_fields"]

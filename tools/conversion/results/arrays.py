@@ -1,13 +1,181 @@
-"""Arrays and scalars of numpy as builtin values, without importing it."""
+"""Values of numpy, pandas, polars and pyarrow as builtin values, without importing any of them."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from fractions import Fraction
+from functools import lru_cache
+from math import isnan
 from typing import Any
 
-__all__ = ["from_array", "from_scalar", "numbers"]
+from tools.conversion.errors import UnsendableError
+
+__all__ = [
+    "alternatives",
+    "from_array",
+    "from_scalar",
+    "is_default",
+    "is_foreign",
+    "json_form",
+    "labelled",
+    "numbers",
+    "records",
+    "schema_of",
+    "to_builtin",
+]
+
+PACKAGES = frozenset({"numpy", "pandas", "polars", "pyarrow"})
+TEXT = {"type": "string"}
+TEXT_OR_NULL = {"type": ["string", "null"]}
+ARRAY = {"type": "array"}
+RECORDS = {"type": "array", "items": {"type": "object"}}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "DataFrame": RECORDS,
+    "ExtensionArray": ARRAY,
+    "Index": ARRAY,
+    "Interval": TEXT,
+    "Period": TEXT,
+    "Series": {"type": ["array", "object"]},
+    "Table": RECORDS,
+    "Timedelta": {"type": "string", "format": "duration"},
+    "Timestamp": {"type": "string", "format": "date-time"},
+    "bool": {"type": "boolean"},
+    "bool_": {"type": "boolean"},
+    "bytes_": {"type": "string", "contentEncoding": "base64"},
+    "complexfloating": TEXT,
+    "datetime64": TEXT_OR_NULL,
+    "floating": {"type": ["number", "null"]},
+    "integer": {"type": "integer"},
+    "ndarray": ARRAY,
+    "str_": TEXT,
+    "timedelta64": TEXT_OR_NULL,
+}
+"""What instances become, by the name of their class or of the nearest one above it."""
+MISSING = frozenset({"MaskedConstant", "NAType", "NaTType"})
+EXPORTS = ("to_dicts", "to_pylist", "to_list", "tolist")
+"""How columnar libraries call what gives builtin values, the most telling name first."""
+NUMBERS = frozenset("biuf")
+"""Kinds of numpy's types that JSON has."""
+
+
+def is_foreign(kind: type) -> bool:
+    """Whether a class is one of these libraries', or inherits from one."""
+    return bool(_names(kind))
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """JSON Schema of what `json_form` makes of an instance; empty where it can be anything."""
+    return next((SCHEMAS[name] for name in _names(kind) if name in SCHEMAS), {})
+
+
+def to_builtin(value: Any) -> Any:
+    """A foreign value in builtin types, with NaN and dates kept; any other value as it is.
+
+    An array is a list even if it has no dimension. A frame is a list of records, in which an index
+    other than the default one comes first; a series with such an index is an object by label.
+
+    Raises:
+        UnsendableError: If two columns have the same name.
+    """
+    names = _names_of(value)
+    if not names or isinstance(value, type):
+        return value
+    if not MISSING.isdisjoint(names):
+        return None
+    if "ndarray" in names:
+        return from_array(value)
+    if "generic" in names:
+        return from_scalar(value)
+    return _from_column(value, names)
+
+
+def alternatives(value: Any) -> Iterator[Any]:
+    """Other builtin forms in which a foreign value may be meant, the likelier first."""
+    names = _names_of(value)
+    if "Series" in names:
+        yield _listed(value)
+        yield dict(enumerate(_listed(value)))
+    elif "ndarray" in names and not value.ndim:
+        yield from to_builtin(value)
+    elif "DataFrame" in names:
+        yield {name: _listed(value[name]) for name in value.columns}
+
+
+def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
+    """A foreign value as JSON, or NotImplemented where it has no form of its own.
+
+    Numbers are converted by their own library, all at once.
+
+    Args:
+        value: The value.
+        to_jsonable: Makes JSON of a builtin value.
+
+    Raises:
+        UnsendableError: If two columns have the same name.
+    """
+
+    def column(series: Any) -> Any:
+        return numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
+
+    names = _names_of(value)
+    if "DataFrame" in names and hasattr(value, "iloc"):
+        return records(value, column, lambda name: next(iter(to_jsonable({name: None}))))
+    if "Series" in names and is_default(getattr(value, "index", None)):
+        return column(value)
+    if "ndarray" in names and _has_numbers(value) and not hasattr(value, "mask"):
+        return numbers(value)
+    converted = to_builtin(value)
+    return NotImplemented if converted is value else to_jsonable(converted)
+
+
+@lru_cache(maxsize=1024)
+def _names(kind: type) -> tuple[str, ...]:
+    """The names of the classes that these libraries made among a class and those above it."""
+    roots = ((base.__name__, str(base.__module__).partition(".")[0]) for base in kind.__mro__)
+    return tuple(name for name, root in roots if root in PACKAGES)
+
+
+def _names_of(value: object) -> tuple[str, ...]:
+    kind: Any = type(value)  # mypy takes type[object] for unhashable
+    return _names(kind)
+
+
+def _has_numbers(column: Any) -> bool:
+    """Whether its values have one of numpy's number types, which have no mark for a missing one."""
+    dtype = getattr(column, "dtype", None)
+    return "dtype" in _names_of(dtype) and getattr(dtype, "kind", "") in NUMBERS
+
+
+def _listed(column: Any) -> list[Any]:
+    export = next(name for name in EXPORTS if hasattr(column, name))
+    values = getattr(column, export)()
+    if _has_numbers(column):
+        return list(values)
+    # Where a type is no number's, NaN is a value that is missing.
+    return [
+        None if isinstance(value, float) and isnan(value) else to_builtin(value) for value in values
+    ]
+
+
+def _from_column(value: Any, names: tuple[str, ...]) -> Any:
+    if "DataFrame" in names and hasattr(value, "iloc"):
+        return records(value, _listed)
+    if "Series" in names and not is_default(getattr(value, "index", None)):
+        return labelled(value, _listed)
+    if any(hasattr(type(value), export) for export in EXPORTS):
+        return _listed(value)
+    return _from_moment(value, names)
+
+
+def _from_moment(value: Any, names: tuple[str, ...]) -> Any:
+    if "Timestamp" in names:
+        return value.isoformat()
+    if "Timedelta" in names:
+        return value.to_pytimedelta()
+    return str(value) if "Period" in names or "Interval" in names else value
+
 
 NOT_A_TIME = -(2**63)
 """What numpy keeps in the place of a duration that is missing."""
@@ -113,3 +281,67 @@ def _moments(texts: list[Any] | str | None) -> Any:
 
 def _with_dimension(array: Any) -> Any:
     return array if array.ndim else array.reshape(1)
+
+
+Column = Callable[[Any], list[Any]]
+"""Makes a list of a series."""
+
+
+def records(
+    frame: Any,
+    column: Column,
+    label: Callable[[Any], Any] = lambda name: name,
+) -> list[dict[Any, Any]]:
+    """A frame as a list of objects; an index other than the default one comes first in each.
+
+    Args:
+        frame: The frame.
+        column: Makes a list of each column.
+        label: Makes a key of each column's name.
+
+    Raises:
+        UnsendableError: If two columns have the same name.
+    """
+    names = [label(name) for name in frame.columns]
+    columns = [column(frame.iloc[:, place]) for place in range(len(names))]
+    if not is_default(frame.index):
+        level_names = _level_names(frame.index, names)
+        name = level_names if frame.index.nlevels > 1 else level_names[0]
+        levels = frame.index.to_frame(index=False, name=name)
+        names = [*map(label, levels.columns), *names]
+        columns = [*(column(levels.iloc[:, at]) for at in range(levels.shape[1])), *columns]
+    if len(set(names)) < len(names):
+        raise UnsendableError("a DataFrame in which two columns have the same name")
+    if not columns:
+        return [{} for _ in range(len(frame))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def labelled(series: Any, column: Column) -> Any:
+    """A series as an object by label, or where a label occurs twice as a list of such pairs.
+
+    Args:
+        series: The series.
+        column: Makes a list of it.
+    """
+    labels, values = series.index.to_list(), column(series)
+    if series.index.is_unique:
+        return dict(zip(labels, values, strict=True))
+    pairs = zip(labels, values, strict=True)
+    return [{"index": label, "value": value} for label, value in pairs]
+
+
+def is_default(index: Any) -> bool:
+    """Whether an index only counts the rows."""
+    if index is None:
+        return True
+    is_range = type(index).__name__ == "RangeIndex" and index.name is None
+    return is_range and (index.start, index.step) == (0, 1)
+
+
+def _level_names(index: Any, taken: list[Any]) -> list[Any]:
+    """What the columns are called that an index becomes, none like a column that is there."""
+    unnamed = ["index"] if index.nlevels == 1 else [f"level_{at}" for at in range(index.nlevels)]
+    given = zip(index.names, unnamed, strict=True)
+    names = [name if named is None else named for named, name in given]
+    return [f"index_{name}" if name in taken else name for name in names]

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tools.conversion.results.replacement import replaced
 from tools.core.result import Media
 
-__all__ = ["NOTE", "is_shown", "lines", "media_of", "note", "without_data"]
+__all__ = ["NOTE", "is_attachment", "lines", "media_of", "note", "without_data"]
 
 NOTE: dict[str, Any] = {
     "type": "object",
@@ -35,7 +35,7 @@ BLOCKS = ("audio", "image", "resource", "resource_link", "text")
 """The types of content blocks (MCP 2026-07-28, ContentBlock)."""
 
 
-def is_shown(kind: type) -> bool:
+def is_attachment(kind: type) -> bool:
     """Whether every instance of a class is an image or a sound."""
     methods = ("savefig", *HELPERS)
     return (
@@ -76,7 +76,7 @@ def note(media: Media, place: int) -> dict[str, Any]:
     return {"media": place, "mime_type": media.mime_type, "bytes": len(media.data)}
 
 
-def without_data(value: Any, shown: list[Media]) -> Any:
+def without_data(value: Any, media: list[Media]) -> Any:
     """A value in which MCP content blocks have their images and sounds taken out.
 
     They are models of classes that cannot be imported here, and stay such models, so that they
@@ -84,9 +84,9 @@ def without_data(value: Any, shown: list[Media]) -> Any:
 
     Args:
         value: Anything; it is not changed.
-        shown: What was taken out is added to it.
+        media: What was taken out is added to it.
     """
-    return replaced(value, partial(_emptied, shown=shown))
+    return replaced(value, partial(_emptied, media=media))
 
 
 def lines(value: Any) -> list[str | None]:
@@ -102,20 +102,20 @@ def lines(value: Any) -> list[str | None]:
     return [getattr(block, "text", None) for block in blocks]
 
 
-def _emptied(value: Any, shown: list[Media]) -> Any:
+def _emptied(value: Any, media: list[Media]) -> Any:
     if not isinstance(value, BaseModel):
         return value
-    place = f"media {len(shown)}"
+    place = f"media {len(media)}"
     if getattr(value, "type", None) in {"image", "audio"}:
         field = "data"
     elif isinstance(getattr(value, "blob", None), str) and hasattr(value, "uri"):
         field = "blob"
     else:
         return value
-    media = _in_block(value, field)
-    if media is None:
+    found = _in_block(value, field)
+    if found is None:
         return value
-    shown.append(media)
+    media.append(found)
     return value.model_copy(update={field: place})
 
 

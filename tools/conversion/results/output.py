@@ -3,29 +3,95 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic import (
+    BaseModel,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    ValidationError,
+)
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
-from tools.conversion.arguments.forms import text_of
+from tools.conversion.arguments.input_types import text_of
 from tools.conversion.errors import UnsendableError
-from tools.conversion.results.attachments import lines
-from tools.conversion.results.plain import plain
-from tools.conversion.results.promise import Promise
-from tools.conversion.results.returns import gives_back, promised, says_nothing
-from tools.conversion.results.streams import Collected
+from tools.conversion.results.arrays import alternatives, to_builtin
+from tools.conversion.results.attachments import lines, without_data
+from tools.conversion.results.jsonable import ordered, to_jsonable
+from tools.conversion.results.replacement import replaced
+from tools.conversion.results.return_type import (
+    core_types,
+    has_return_value,
+    is_untyped,
+    result_adapter,
+    result_schema,
+    result_type,
+)
 from tools.conversion.schema import resolve, tidy
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.result import Media, ToolResult
 
-__all__ = ["Output"]
+__all__ = ["Collected", "Output"]
 
 RESULT = "result"
 """The property that holds a result which is not an object itself."""
 
+INERT = frozenset(
+    {
+        "any",
+        "bool",
+        "bytes",
+        "complex",
+        "date",
+        "datetime",
+        "decimal",
+        "deque",
+        "dict",
+        "enum",
+        "float",
+        "frozenset",
+        "int",
+        "is-instance",
+        "list",
+        "literal",
+        "none",
+        "nullable",
+        "set",
+        "str",
+        "time",
+        "timedelta",
+        "tuple",
+        "union",
+        "uuid",
+    }
+)
+"""Kinds of types whose values are sent as they are, with no serializer of their own."""
+OPEN = frozenset({"any", "is-instance"})
+"""Kinds of types that may hold values that pydantic knows nothing of."""
+JSON_OPTIONS = ("ser_json_bytes", "ser_json_temporal", "ser_json_timedelta")
+"""Options of a model that change its JSON only."""
+BROKEN = (PydanticSerializationError, ValidationError)
+
 logger = logging.getLogger("toolcrib")
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """All that an iterator gave.
+
+    Attributes:
+        items: What it yielded.
+        returned: What it returned at its end, None where that was nothing.
+    """
+
+    items: list[Any]
+    returned: Any = None
 
 
 class Output:
@@ -54,12 +120,12 @@ class Output:
                 cannot be sent.
         """
         self._tool = tool
-        self._gives_back = gives_back(returns)
+        self._has_return_value = has_return_value(returns)
         self._wrapped = False
         self.schema: dict[str, Any] | None = None
-        self._promise = self._learn(returns)
-        if self._promise is not None and self._promise.schema:
-            self._describe(self._promise.schema, text_of(returns) or text)
+        self._serializer = self._make_serializer(returns)
+        if self._serializer is not None and self._serializer.schema:
+            self._describe(self._serializer.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
         """The answer to a call.
@@ -76,10 +142,10 @@ class Output:
             return value
         if isinstance(value, Collected):
             value = self._whole(value)
-        shown: list[Media] = []
+        media: list[Media] = []
         try:
-            kept = value if self._promise is None else self._promise.kept(value, shown)
-            clean = plain(kept, shown)
+            kept = value if self._serializer is None else self._serializer.serialize(value, media)
+            clean = to_jsonable(kept, media)
         except UnsendableError as error:
             raise self._defect(str(error), error) from error
         except RecursionError as error:
@@ -91,12 +157,12 @@ class Output:
             raise self._defect(told, error) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
-        return ToolResult(structured, _text(value, clean), media=tuple(shown))
+        return ToolResult(structured, _text(value, clean), media=tuple(media))
 
-    def _learn(self, returns: Any) -> Promise | None:
+    def _make_serializer(self, returns: Any) -> Serializer | None:
         try:
-            kind = promised(returns)
-            return None if says_nothing(kind) else Promise(kind)
+            kind = result_type(returns)
+            return None if is_untyped(kind) else Serializer(kind)
         except PydanticSchemaGenerationError:
             return None
         except (PydanticUndefinedAnnotation, PydanticUserError, UnsendableError) as error:
@@ -115,7 +181,7 @@ class Output:
 
     def _whole(self, collected: Collected) -> object:
         """What an iterator gave as one value, which has what it returned where anybody reads it."""
-        if self._gives_back or (self._promise is None and collected.returned is not None):
+        if self._has_return_value or (self._serializer is None and collected.returned is not None):
             return {"items": collected.items, "returned": collected.returned}
         if collected.returned is None:
             return collected.items
@@ -164,3 +230,102 @@ def _text(value: object, clean: Any) -> str:
 
 def _compact(value: object) -> str:
     return to_json(value).decode()
+
+
+class Serializer:
+    """A return type.
+
+    Attributes:
+        schema: Its JSON Schema (2020-12) as pydantic generates it, None where JSON Schema cannot
+            say it.
+    """
+
+    def __init__(self, returns: Any) -> None:
+        """Looks into the type.
+
+        Raises:
+            PydanticUserError: If it cannot be read.
+            PydanticUndefinedAnnotation: If it names something that is not defined.
+        """
+        self._adapter = result_adapter(returns)
+        nodes = list(core_types(self._adapter.core_schema))
+        kinds = {node["type"] for node in nodes}
+        self.schema = result_schema(self._adapter, kinds)
+        self._serializes = not kinds <= INERT or any("serialization" in node for node in nodes)
+        self._is_open = not kinds.isdisjoint(OPEN)
+        self._may_hold_blocks = "any" in kinds or any(map(_is_block, nodes))
+        self._json_only = any(map(_is_json_only, nodes))
+
+    def serialize(self, value: Any, media: list[Media]) -> Any:
+        """The value as its type describes it, ready for `plain`.
+
+        Values of numpy and pandas are taken for the builtin ones that they stand for.
+
+        Args:
+            value: What the function returned.
+            media: Images and sounds that are taken out are added to it.
+
+        Raises:
+            ValueError: If the value is not of that type.
+        """
+        try:
+            return self._held(value if self._is_open else self._exact(value), media)
+        except BROKEN as error:
+            broken = error
+        for form in self._other_forms(value):
+            with suppress(*BROKEN):
+                return self._held(form, media)
+        raise broken
+
+    def _exact(self, value: Any) -> Any:
+        """The value with large integers of numpy as they are; pydantic would round them."""
+        return value if isinstance(value, BaseModel) else replaced(value, to_builtin, objects=False)
+
+    def _other_forms(self, value: Any) -> Iterator[Any]:
+        if self._is_open:
+            yield self._exact(value)
+        yield from alternatives(value)
+        whole = replaced(value, to_builtin)
+        if whole is not value:
+            yield whole
+
+    def _held(self, value: Any, media: list[Media]) -> Any:
+        checked = self._adapter.validate_python(value)
+        if not self._serializes:
+            return checked
+        taken: list[Media] = []
+        dumped = self._dumped(checked, taken)
+        media += taken
+        return dumped
+
+    def _dumped(self, value: Any, media: list[Media]) -> Any:
+        if self._may_hold_blocks:
+            value = without_data(value, media)
+        if not self._json_only:
+            try:
+                return self._adapter.dump_python(value, by_alias=True, warnings="error")
+            except TypeError:  # a set of models would become one of dicts
+                pass
+        dumped = self._adapter.dump_python(
+            value,
+            mode="json",
+            by_alias=True,
+            warnings="error",
+            fallback=partial(to_jsonable, media=media),
+        )
+        return ordered(dumped) if isinstance(value, AbstractSet) else dumped
+
+
+def _is_block(node: Mapping[str, Any]) -> bool:
+    """Whether a model can be a content block of MCP that carries data."""
+    names = getattr(node.get("cls"), "model_fields", {}).keys()
+    return "blob" in names or {"type", "data"} <= names
+
+
+def _is_json_only(node: Mapping[str, Any]) -> bool:
+    """Whether a type looks different in JSON than in Python."""
+    config = node.get("config") or {}
+    serialization = node.get("serialization") or {}
+    return str(serialization.get("when_used")).startswith("json") or any(
+        option in config for option in JSON_OPTIONS
+    )

@@ -1,4 +1,4 @@
-"""The forms of types: what pydantic has to read, so that a JSON value becomes the type."""
+"""The types that pydantic reads, so that a JSON value becomes what a parameter is typed as."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
-from tools.conversion.callables.generics import with_arguments
-from tools.conversion.callables.hints import label, resolve_class
+from tools.conversion.callables.annotations import label, resolve_class, with_arguments
 from tools.conversion.callables.typeddicts import make_readable
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["JSON_SCALARS", "field_of", "field_texts", "received", "text_of"]
+__all__ = ["JSON_SCALARS", "field_of", "field_texts", "input_type", "text_of"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
@@ -35,7 +34,7 @@ JSON_SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
 
-def received(annotation: Any) -> Any:
+def input_type(annotation: Any) -> Any:
     """A type in the form that pydantic can make it from JSON, wherever it stands in another.
 
     Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is

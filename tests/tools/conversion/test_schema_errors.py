@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.conversion.misfits import MOST, misfits
+from tools.conversion.arguments.validation_errors import MOST, schema_errors
 
 SCHEMA: dict[str, Any] = {
     "properties": {
@@ -37,17 +37,17 @@ SCHEMA: dict[str, Any] = {
     ],
 )
 def test_what_does_not_fit_is_told(arguments: dict[str, Any], lines: list[str]) -> None:
-    assert misfits(SCHEMA, arguments) == lines
+    assert schema_errors(SCHEMA, arguments) == lines
 
 
 def test_a_closed_schema_knows_no_other_names() -> None:
-    (line,) = misfits({**SCHEMA, "additionalProperties": False}, {"owner": "a", "zzz": 1})
+    (line,) = schema_errors({**SCHEMA, "additionalProperties": False}, {"owner": "a", "zzz": 1})
     assert line.startswith("`zzz` is unknown; leave it out; known are")
 
 
 @pytest.mark.parametrize("kinds", [[], [{}], ["string", {}], [None], "strange", {"a": 1}, 3])
 def test_a_type_that_says_nothing_clear_is_no_misfit(kinds: object) -> None:
-    assert misfits({"properties": {"a": {"type": kinds}}}, {"a": 1}) == []
+    assert schema_errors({"properties": {"a": {"type": kinds}}}, {"a": 1}) == []
 
 
 WILD = st.recursive(
@@ -62,4 +62,4 @@ KEYS = st.sampled_from(["properties", "required", "additionalProperties", "type"
 def test_any_schema_can_be_held_against_any_arguments(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    assert len(misfits(schema, arguments)) <= MOST
+    assert len(schema_errors(schema, arguments)) <= MOST

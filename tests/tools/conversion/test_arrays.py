@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from tools.conversion.callables.signature import NOTHING
-from tools.conversion.results.foreign import is_foreign
+from tools.conversion.results.arrays import is_foreign
+from tools.conversion.results.jsonable import to_jsonable
 from tools.conversion.results.output import Output
-from tools.conversion.results.plain import plain
 from tools.core.errors import InternalError
 
 LARGE = 2**53 + 1
@@ -125,8 +125,8 @@ FORMS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=lambda each: type(each).__name__)
 def test_a_value_has_a_form(value: object, form: object) -> None:
-    assert plain(value) == form
-    json.dumps(plain(value), allow_nan=False)
+    assert to_jsonable(value) == form
+    json.dumps(to_jsonable(value), allow_nan=False)
 
 
 PROMISES: list[tuple[Any, Any, Any]] = [
@@ -171,7 +171,7 @@ PROMISES: list[tuple[Any, Any, Any]] = [
 @pytest.mark.parametrize(
     ("returns", "value", "form"), PROMISES, ids=lambda each: getattr(each, "__name__", "")
 )
-def test_a_promise_is_kept_by_the_value_that_stands_for_it(
+def test_a_return_type_is_met_by_the_value_that_stands_for_it(
     returns: object, value: object, form: object
 ) -> None:
     output = Output("tool", returns)
@@ -230,7 +230,7 @@ def test_an_object_holds_values_that_stand_for_its_own(
         (list[Row], FRAME),
     ],
 )
-def test_another_value_breaks_the_promise(returns: object, value: object) -> None:
+def test_another_value_does_not_fit_the_return_type(returns: object, value: object) -> None:
     with pytest.raises(InternalError, match="wrong type"):
         Output("tool", returns).result(value)
 
@@ -246,7 +246,7 @@ def test_a_class_that_inherits_from_one_of_theirs_counts_as_theirs() -> None:
         pass
 
     assert is_foreign(Own)
-    assert plain(Own({"a": [1]})) == [{"a": 1}]
+    assert to_jsonable(Own({"a": [1]})) == [{"a": 1}]
     assert not is_foreign(Stats)
 
 
@@ -268,7 +268,7 @@ def test_no_library_is_loaded_for_functions_that_use_none() -> None:
     )
 )
 def test_any_array_becomes_json_of_its_shape(array: npt.NDArray[Any]) -> None:
-    form = plain(array)
+    form = to_jsonable(array)
     json.dumps(form, allow_nan=False, ensure_ascii=False).encode()
     assert len(form) == (array.shape or (1,))[0]
     jsonschema.validate({"result": form}, Output("tool", np.ndarray).schema)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic_core import ErrorDetails, core_schema
 
-from tools.conversion.arguments.wording import FORMATS, LONGEST, expectation, listed, show
+from tools.conversion.arguments.descriptions import (
+    FORMATS,
+    LONGEST,
+    describe_schema,
+    enumerate_some,
+    show,
+)
 from tools.conversion.schema import branches, child, resolve, union
 
-__all__ = ["complaints", "nearest", "unknown"]
+__all__ = ["describe_errors", "nearest", "schema_errors", "unknown_name"]
 
 REPORTED = 5
 """Wrong values that are listed of one argument: thousands can be sent."""
@@ -74,7 +80,7 @@ def nearest(name: object, known: Collection[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def unknown(path: str, name: object, known: Collection[str]) -> str:
+def unknown_name(path: str, name: object, known: Collection[str]) -> str:
     """The line for a name that nothing has.
 
     Args:
@@ -86,13 +92,13 @@ def unknown(path: str, name: object, known: Collection[str]) -> str:
     if meant:
         remedy = f"did you mean `{_join(path, meant)}`?"
     elif known:
-        remedy = f"leave it out; known are {listed([f'`{each}`' for each in known])}."
+        remedy = f"leave it out; known are {enumerate_some([f'`{each}`' for each in known])}."
     else:
         remedy = "leave it out; there is nothing to give."
     return f"`{_join(path, show(str(name))[1:-1])}` is unknown; {remedy}"
 
 
-def complaints(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
+def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
     """A line for each thing that is wrong; of many in one argument the first few and their number.
 
     Args:
@@ -164,7 +170,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
         return _key_line(error, root)
     if kind in UNKNOWN:
         here = _locate(place[:-1], root)
-        return unknown(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
+        return unknown_name(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
     here = _locate(place, root)
     path, schema, value = here.path, here.schema, error["input"]
     if kind.startswith("union_tag_"):
@@ -177,7 +183,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     text = _authors_text(error, resolve(schema, root))
     if text is not None:
         return f"{subject}; {text}"
-    return f"{subject}; send {expectation(schema, root)}{_hint(value, schema, root)}."
+    return f"{subject}; send {describe_schema(schema, root)}{_hint(value, schema, root)}."
 
 
 def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
@@ -194,13 +200,13 @@ def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
 def _key_line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     here = _locate(error["loc"], root)
     keys = resolve(here.schema, root).get("propertyNames", {})
-    wanted = expectation({"type": "string", **keys}, root)
+    wanted = describe_schema({"type": "string", **keys}, root)
     return f"`{here.path}` has the name {show(error['input'])}; send {wanted}."
 
 
 def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     text = schema.get("description")
-    return f"`{path}` is missing; add {expectation(schema, root)}{f': {text}' if text else '.'}"
+    return f"`{path}` is missing; add {describe_schema(schema, root)}{f': {text}' if text else '.'}"
 
 
 def _tag_line(
@@ -210,12 +216,12 @@ def _tag_line(
     value, name = error["input"], error["ctx"]["discriminator"].strip("'")
     tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
     if not isinstance(value, Mapping) or not tags:
-        return f"`{path}` is {show(value)}; send {expectation(schema, root)}."
+        return f"`{path}` is {show(value)}; send {describe_schema(schema, root)}."
     choices: dict[str, Any] = {"enum": tags}
     if name not in value:
         return _missing_line(_join(path, name), choices, root)
-    hint = _hint(value[name], choices, root)
-    return f"`{_join(path, name)}` is {show(value[name])}; send {expectation(choices, root)}{hint}."
+    wanted = describe_schema(choices, root) + _hint(value[name], choices, root)
+    return f"`{_join(path, name)}` is {show(value[name])}; send {wanted}."
 
 
 def _tags(branch: Mapping[str, Any], name: str) -> list[Any]:
@@ -285,3 +291,70 @@ def _join(path: str, key: int | str) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
+
+
+MOST = 5
+"""Lines at most."""
+
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "array": (list, tuple),
+    "boolean": (bool,),
+    "integer": (int, float),
+    "null": (type(None),),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
+
+
+def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """What is wrong, a line each: what is missing, unknown, or of another type.
+
+    Args:
+        schema: JSON Schema of the arguments.
+        arguments: As they were sent.
+    """
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    lines = [*_missing(schema, arguments), *_unknown(schema, known, arguments)]
+    lines += _of_other_types(known, arguments)
+    return lines[:MOST]
+
+
+def _missing(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
+    required = schema.get("required")
+    for name in required if isinstance(required, list | tuple) else ():
+        if isinstance(name, str) and name not in arguments:
+            yield f"`{name}` is missing."
+
+
+def _unknown(
+    schema: Mapping[str, Any], known: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> Iterator[str]:
+    names = [name for name in known if isinstance(name, str)]
+    closed = schema.get("additionalProperties") is False
+    for name in arguments:
+        if name not in known and (closed or nearest(name, names)):
+            yield unknown_name("", name, names)
+
+
+def _of_other_types(known: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in arguments.items():
+        kinds = _kinds(known.get(name))
+        if kinds and not any(_is(value, kind) for kind in kinds):
+            yield f"`{name}` must be of type {' or '.join(kinds)}, not {show(value)}."
+
+
+def _kinds(schema: object) -> list[str]:
+    """The types that a value may have; none where the schema does not tell all of them."""
+    said = schema.get("type") if isinstance(schema, Mapping) else None
+    kinds = said if isinstance(said, list | tuple) else [said]
+    return [*kinds] if all(isinstance(kind, str) and kind in TYPES for kind in kinds) else []
+
+
+def _is(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, TYPES[kind])

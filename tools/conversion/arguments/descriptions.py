@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.conversion.schema import branches
 
-__all__ = ["FORMATS", "LONGEST", "expectation", "listed", "show"]
+__all__ = ["FORMATS", "LONGEST", "describe_schema", "enumerate_some", "show"]
 
 FORMATS = {
     "date": "a date such as '2026-03-31'",
@@ -57,7 +57,7 @@ def show(value: object) -> str:
     return _Shortener().repr(value)
 
 
-def expectation(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """What a schema accepts, in words: "an integer from 1 to 100".
 
     Args:
@@ -74,13 +74,13 @@ def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
         return show(schema["const"])
     if "enum" in schema:
         choices = [show(value) for value in schema["enum"]]
-        return f"one of {listed(choices)}" if len(choices) > 1 else choices[0]
+        return f"one of {enumerate_some(choices)}" if len(choices) > 1 else choices[0]
     kind = schema.get("type")
     if kind == "array":
         return _expected_list(schema, root, depth)
     if kind == "object":
         names = [f"`{name}`" for name in schema.get("properties", ())]
-        return f"an object with {listed(names)}" if names else "an object"
+        return f"an object with {enumerate_some(names)}" if names else "an object"
     if kind == "string":
         return _expected_string(schema)
     return PLAIN.get(str(kind), "a value") + _number_bounds(schema)
@@ -93,7 +93,7 @@ def _expected_list(schema: Mapping[str, Any], root: Mapping[str, Any], depth: in
     text = f"a list{count or ' of'}{different} items" if count or different else "a list"
     if not items or depth >= DEEPEST or any(each is schema for each in branches(items, root)):
         return text
-    return f"{text}, each item {expectation(items, root, depth + 1)}"
+    return f"{text}, each item {describe_schema(items, root, depth + 1)}"
 
 
 def _expected_string(schema: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def _span(low: float | None, high: float | None, word: str) -> str:
     return f" of {low}" if low == high else f" {word} {low} to {high}"
 
 
-def listed(texts: list[str]) -> str:
+def enumerate_some(texts: list[str]) -> str:
     """Texts with commas between them; of many the first, and how many more there are."""
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
     return ", ".join(texts[:LISTED]) + more

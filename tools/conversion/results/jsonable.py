@@ -1,7 +1,8 @@
-"""The plain JSON form of any Python value."""
+"""The JSON form of any Python value."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from base64 import b64encode
@@ -15,7 +16,7 @@ from enum import Enum
 from functools import cache, partial
 from inspect import isawaitable, iscoroutine
 from io import BytesIO, IOBase, StringIO
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -23,12 +24,21 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tools.conversion.errors import UnsendableError
+from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
-from tools.conversion.results.foreign import is_foreign, json_form, native
-from tools.conversion.results.opaque import attributes, is_mute, label, own_text
 from tools.core.result import Media
 
-__all__ = ["MOST_ITEMS", "bounded", "ordered", "plain"]
+__all__ = [
+    "MOST_ITEMS",
+    "attributes",
+    "bounded",
+    "error_text",
+    "is_mute",
+    "label",
+    "ordered",
+    "own_text",
+    "to_jsonable",
+]
 
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
@@ -38,7 +48,7 @@ SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
 
 
-def plain(value: Any, shown: list[Media] | None = None) -> Any:
+def to_jsonable(value: Any, media: list[Media] | None = None) -> Any:
     """A value as JSON can say it, with nothing that an encoder or a client would stumble over.
 
     NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
@@ -48,13 +58,13 @@ def plain(value: Any, shown: list[Media] | None = None) -> Any:
 
     Args:
         value: Any value; models and dataclasses become objects.
-        shown: Images and sounds are added to it in their order.
+        media: Images and sounds are added to it in their order.
 
     Raises:
         UnsendableError: If it, or something in it, has no form that could be sent.
         RecursionError: If it contains itself or is nested too deeply.
     """
-    return _plain(value, [] if shown is None else shown)
+    return _plain(value, [] if media is None else media)
 
 
 def ordered(items: list[Any]) -> list[Any]:
@@ -82,7 +92,7 @@ def bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _plain(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     if kind in READY:
         return value
@@ -91,70 +101,70 @@ def _plain(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line 
     if kind is float:
         return value if math.isfinite(value) else None
     if kind is dict:
-        return _object(value, shown)
+        return _object(value, media)
     if kind is list or kind is tuple:
-        return _list(value, shown)
+        return _list(value, media)
     if kind in SIMPLE:
         return to_jsonable_python(value)
-    return _other(value, shown)
+    return _other(value, media)
 
 
-def _other(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _other(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     match value:
         case str():
             return _sound(value)
         case int():
             return int(value)
         case float():
-            return _plain(float(value), shown)
+            return _plain(float(value), media)
         case bytes() | bytearray() | memoryview():
             return b64encode(bytes(value)).decode()
         case Mapping():
-            return _object(value, shown)
+            return _object(value, media)
         case type():
             return label(value)
         case Enum():
-            return _plain(value.value, shown)
-    return _instance(value, shown)
+            return _plain(value.value, media)
+    return _instance(value, media)
 
 
-def _instance(value: Any, shown: list[Media]) -> Any:
+def _instance(value: Any, media: list[Media]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
-        return _plain(_taken_apart(without_data(value, shown)), shown)
-    media = media_of(value)
-    if media is not None:
-        shown.append(media)
-        return note(media, len(shown) - 1)
+        return _plain(_taken_apart(without_data(value, media)), media)
+    found = media_of(value)
+    if found is not None:
+        media.append(found)
+        return note(found, len(media) - 1)
     if is_foreign(type(value)):
-        form = json_form(value, partial(_plain, shown=shown))
-        return _opaque(value, shown) if form is NotImplemented else form
+        form = json_form(value, partial(_plain, media=media))
+        return _opaque(value, media) if form is NotImplemented else form
     if is_dataclass(value):
-        return _plain(_taken_apart(without_data(value, shown)), shown)
-    return _collection(value, shown)
+        return _plain(_taken_apart(without_data(value, media)), media)
+    return _collection(value, media)
 
 
-def _collection(value: Any, shown: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _collection(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     match value:
         case AbstractSet():
-            return ordered(_list(list(value), shown))
+            return ordered(_list(list(value), media))
         case list() | tuple() | deque() | range():
-            return _list(list(bounded(value)), shown)
+            return _list(list(bounded(value)), media)
         case BytesIO() | StringIO():
-            return _plain(value.getvalue(), shown)
+            return _plain(value.getvalue(), media)
         case IOBase():
             raise UnsendableError("an open file; return what is in it, or its path")
         case re.Match():
-            return _plain(_match(value), shown)
+            return _plain(_match(value), media)
     _refuse_waiting(value)
     if hasattr(kind, "tolist"):
-        return _plain(value.tolist(), shown)
+        return _plain(value.tolist(), media)
     if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
-        return _object({key: value[key] for key in value.keys()}, shown)  # noqa: SIM118  # a sqlite3.Row iterates over its values
+        return _object({key: value[key] for key in value.keys()}, media)  # noqa: SIM118  # a sqlite3.Row iterates over its values
     if hasattr(kind, "__next__") or (is_mute(kind) and isinstance(value, Collection)):
-        return _list(list(bounded(value)), shown)
-    return _opaque(value, shown)
+        return _list(list(bounded(value)), media)
+    return _opaque(value, media)
 
 
 def _refuse_waiting(value: object) -> None:
@@ -165,7 +175,7 @@ def _refuse_waiting(value: object) -> None:
         raise UnsendableError(f"a {kind} inside its result; await it before it returns")
 
 
-def _opaque(value: Any, shown: list[Media]) -> Any:
+def _opaque(value: Any, media: list[Media]) -> Any:
     try:
         return to_jsonable_python(value)
     except PydanticSerializationError:
@@ -173,37 +183,37 @@ def _opaque(value: Any, shown: list[Media]) -> Any:
     return (
         _sound(text)
         if text is not None
-        else _object(attributes(value), shown) or label(type(value))
+        else _object(attributes(value), media) or label(type(value))
     )
 
 
-def _list(values: Any, shown: list[Media]) -> list[Any]:
+def _list(values: Any, media: list[Media]) -> list[Any]:
     kinds = set(map(type, values))
     alike = (
         kinds <= READY
         or (kinds == {float} and all(map(math.isfinite, values)))
         or (kinds == {str} and all(map(str.isascii, values)))
     )
-    return list(values) if alike else [_plain(value, shown) for value in values]
+    return list(values) if alike else [_plain(value, media) for value in values]
 
 
-def _object(values: Mapping[Any, Any], shown: list[Media]) -> dict[str, Any]:
-    plain = {
-        key if type(key) is str and key.isascii() else _key(key, shown): _plain(value, shown)
+def _object(values: Mapping[Any, Any], media: list[Media]) -> dict[str, Any]:
+    jsonable = {
+        key if type(key) is str and key.isascii() else _key(key, media): _plain(value, media)
         for key, value in values.items()
     }
-    if len(plain) < len(values):
+    if len(jsonable) < len(values):
         raise UnsendableError(f"a {type(values).__name__} in which two keys have the same text")
-    return plain
+    return jsonable
 
 
-def _key(key: Any, shown: list[Media]) -> str:
+def _key(key: Any, media: list[Media]) -> str:
     if isinstance(key, str):
         return _sound(key)
     try:
-        (text,) = to_jsonable_python({native(key): None}, bytes_mode="base64")
+        (text,) = to_jsonable_python({to_builtin(key): None}, bytes_mode="base64")
     except (PydanticSerializationError, TypeError):
-        form = _plain(key, shown)
+        form = _plain(key, media)
         text = form if isinstance(form, str) else to_json(form).decode()
     return _sound(text)
 
@@ -224,3 +234,59 @@ def _anything() -> TypeAdapter[Any]:
 
 def _taken_apart(value: Any) -> Any:
     return _anything().dump_python(value, by_alias=True)
+
+
+ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
+
+
+def own_text(value: object) -> str | None:
+    """The text that an object's class or the object itself has for it; None where it has none.
+
+    An address in it is left out: it means nothing to a reader and differs in every run.
+    """
+    kind = type(value)
+    if inspect.isroutine(value) or inspect.ismodule(value):
+        return label(value)
+    if isinstance(value, BaseException):
+        return f"{kind.__name__}: {error_text(value)}".removesuffix(": ")
+    if isinstance(value, SimpleNamespace) or hasattr(kind, "__attrs_attrs__"):
+        return None  # their text is only a list of their attributes
+    if is_mute(kind) and getattr(kind, "__repr__", None) is object.__repr__:
+        return None
+    return ADDRESS.sub("", error_text(value)) or label(kind)
+
+
+def attributes(value: object) -> dict[str, Any]:
+    """The public attributes of an object, in their order."""
+    kind = type(value)
+    names = [*_slots(kind), *getattr(value, "__dict__", ())]
+    public = dict.fromkeys(name for name in names if not name.startswith("_"))
+    return {name: getattr(value, name) for name in public if hasattr(value, name)}
+
+
+def label(value: object) -> str:
+    """The name of a class, function or module, with that of its module."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    module = getattr(value, "__module__", None)
+    return f"{module}.{name}" if module not in {None, "builtins"} else str(name)
+
+
+def is_mute(kind: type) -> bool:
+    """Whether a class says nothing of how its objects are to be shown to people."""
+    return getattr(kind, "__str__", None) is object.__str__
+
+
+def error_text(value: object) -> str:
+    """The text of an object, empty where its own method for it fails."""
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  # an author's method may raise anything
+        return ""
+
+
+def _slots(kind: type) -> list[str]:
+    found: list[str] = []
+    for base in reversed(kind.__mro__):
+        slots = base.__dict__.get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else slots
+    return found

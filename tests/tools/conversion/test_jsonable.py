@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from tools.conversion.errors import UnsendableError
-from tools.conversion.results.plain import plain
+from tools.conversion.results.jsonable import to_jsonable
 
 
 class Colour(Enum):
@@ -152,25 +152,25 @@ FORMS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=lambda each: type(each).__name__)
 def test_every_value_has_a_form(value: object, form: object) -> None:
-    assert plain(value) == form
+    assert to_jsonable(value) == form
 
 
 @pytest.mark.parametrize(
     "value", [threading.Lock(), lambda: 1, Addressed(), object(), [Mute()], iter, sqlite3.Row]
 )
 def test_no_form_has_an_address(value: object) -> None:
-    assert "0x" not in json.dumps(plain(value))
+    assert "0x" not in json.dumps(to_jsonable(value))
 
 
 def test_the_order_of_a_set_does_not_depend_on_the_order_of_adding() -> None:
     items = [f"{n}é" for n in range(50)]
     backwards = items[::-1]
-    assert plain(set(items)) == plain(set(backwards)) == sorted(items)
+    assert to_jsonable(set(items)) == to_jsonable(set(backwards)) == sorted(items)
 
 
 def test_a_copy_comes_out_and_the_value_is_not_changed() -> None:
     value = {"a": [1, float("nan")], "b": {1, 2}}
-    form = plain(value)
+    form = to_jsonable(value)
     form["a"].append(3)
     assert len(value["a"]) == 2
     assert value["b"] == {1, 2}
@@ -191,7 +191,7 @@ def test_what_only_an_event_loop_can_read_is_refused(
     make: Callable[[], object], reason: str
 ) -> None:
     with pytest.raises(UnsendableError, match=reason):
-        plain([make()])
+        to_jsonable([make()])
 
 
 LEAVES = (
@@ -226,9 +226,9 @@ KEYS = st.text(max_size=3) | st.integers() | st.none() | st.tuples(st.integers()
 )
 def test_any_value_becomes_json_that_every_encoder_takes(value: object) -> None:
     try:
-        form = plain(value)
+        form = to_jsonable(value)
     except UnsendableError as error:
         assert "two keys have the same text" in str(error)  # noqa: PT017  # the one good reason
         return
     json.dumps(form, allow_nan=False, ensure_ascii=False).encode()
-    assert plain(form) == form
+    assert to_jsonable(form) == form

@@ -1,4 +1,4 @@
-"""What is forgiven: values that are not what a schema says, and still can mean one thing only.
+"""Coercion of values that are not what a schema says, and still can mean one thing only.
 
 Models send a list as the JSON of it, null for what they leave out, and 5.0 for 5.
 """
@@ -12,13 +12,13 @@ from pydantic_core import ErrorDetails, from_json
 
 from tools.conversion.schema import branches, child, types
 
-__all__ = ["false_numbers", "forgiven"]
+__all__ = ["coerce", "false_numbers"]
 
 STRUCTURES = {"array", "object"}
 ENDLESS = {"inf", "infinity", "nan"}
 
 
-def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def coerce(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """A value as its schema wants it, where it can mean nothing else; else as it is.
 
     Args:
@@ -31,18 +31,18 @@ def forgiven(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) 
         if "string" in kinds or kinds.isdisjoint(STRUCTURES):
             return value
         decoded = _decoded(value)
-        return value if decoded is None else forgiven(decoded, schema, root)
+        return value if decoded is None else coerce(decoded, schema, root)
     if isinstance(value, float):
         kinds = types(schema, root)
         whole = "integer" in kinds and "number" not in kinds and value.is_integer()
         return int(value) if whole else value
     if isinstance(value, list):
         return [
-            item if (part := child(schema, place, root)) is None else forgiven(item, part, root)
+            item if (part := child(schema, place, root)) is None else coerce(item, part, root)
             for place, item in enumerate(value)
         ]
     if isinstance(value, dict):
-        return dict(_forgiven_items(value, schema, root))
+        return dict(_coerced_items(value, schema, root))
     return value
 
 
@@ -67,7 +67,7 @@ def false_numbers(
                 yield from false_numbers(part, inner, root, *place, key)
 
 
-def _forgiven_items(
+def _coerced_items(
     value: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     required = {name for branch in branches(schema, root) for name in branch.get("required", ())}
@@ -76,7 +76,7 @@ def _forgiven_items(
         if part is None:
             yield name, item
         elif item is not None:
-            yield name, forgiven(item, part, root)
+            yield name, coerce(item, part, root)
         elif name in required or _takes_null(part, root):
             yield name, None
 

@@ -1,0 +1,305 @@
+"""What callers get of a return type, and the JSON Schema of it as `jsonable` sends it."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections import abc
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future
+from dataclasses import fields
+from enum import Flag
+from io import BytesIO, IOBase, StringIO
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
+
+import typing_extensions
+from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
+
+from tools.conversion.callables.annotations import bare, is_library, with_arguments
+from tools.conversion.callables.signature import NOTHING
+from tools.conversion.errors import UnsendableError
+from tools.conversion.results.arrays import is_foreign, schema_of
+from tools.conversion.results.attachments import NOTE, is_attachment
+from tools.conversion.results.jsonable import is_mute, to_jsonable
+from tools.conversion.schema import SchemaGenerator
+from tools.conversion.simple_schema import simple_schema
+from tools.core.result import ToolResult
+
+__all__ = [
+    "ResultSchemaGenerator",
+    "core_types",
+    "has_return_value",
+    "is_untyped",
+    "result_adapter",
+    "result_schema",
+    "result_type",
+]
+
+UNTYPED = (
+    NOTHING,
+    Any,
+    object,
+    ToolResult,
+    typing.NoReturn,
+    typing.Never,
+    typing_extensions.NoReturn,
+    typing_extensions.Never,
+)
+"""Return types that say nothing of the structured result."""
+ASIDE = {
+    typing.Self: Any,
+    typing.TypeGuard: bool,
+    typing_extensions.Self: Any,
+    typing_extensions.TypeGuard: bool,
+    typing_extensions.TypeIs: bool,
+}
+"""Types for type checkers, and what they are when the program runs."""
+
+
+def is_untyped(returns: Any) -> bool:
+    """Whether a return type says nothing of the structured result."""
+    return any(returns is untyped for untyped in UNTYPED)
+
+
+def result_type(annotation: Any) -> Any:
+    """The type of what a caller gets.
+
+    An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
+    returns something besides an object of `items` and `returned`.
+
+    Raises:
+        UnsendableError: If it is an open file.
+    """
+    origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if isinstance(origin, type):
+        if getattr(origin, "_is_protocol", False):
+            return Any  # whatever has what it asks for is of that type
+        if _is_file(origin):
+            raise UnsendableError("an open file, which cannot be sent; return what is in it")
+        if _is_awaitable(origin):
+            return result_type(arguments[-1]) if arguments else Any
+        if _is_stream(origin):
+            items = list[result_type(arguments[0])] if arguments else list  # type: ignore[misc]  # a type of any form
+            return _with_returned(items, arguments[2]) if has_return_value(annotation) else items
+    else:
+        for kind, meaning in ASIDE.items():
+            if origin is kind:
+                return meaning
+    return with_arguments(annotation, result_type)
+
+
+def has_return_value(annotation: Any) -> bool:
+    """Whether it is a generator that returns something besides what it yields."""
+    annotation = bare(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if isinstance(origin, type) and _is_awaitable(origin):
+        return has_return_value(arguments[-1])
+    if origin is not abc.Generator or len(arguments) < 3:  # noqa: PLR2004  # yields, takes, returns
+        return False
+    return arguments[2] not in (None, NoneType)
+
+
+def _with_returned(items: Any, returned: Any) -> Any:
+    make: Any = typing_extensions.TypedDict
+    return make("Yielded", {"items": items, "returned": result_type(returned)})
+
+
+def _is_awaitable(kind: type) -> bool:
+    return hasattr(kind, "__await__") or issubclass(kind, Future)
+
+
+def _is_stream(kind: type) -> bool:
+    """Whether it is an iterator of any kind; the ABC of iterables mostly means one as well."""
+    if issubclass(kind, IOBase):
+        return False
+    return kind is abc.Iterable or hasattr(kind, "__next__") or hasattr(kind, "__aiter__")
+
+
+def _is_file(kind: type) -> bool:
+    if issubclass(kind, BytesIO | StringIO):
+        return False
+    return issubclass(kind, IOBase | typing.IO)
+
+
+CONFIG = ConfigDict(allow_inf_nan=True, arbitrary_types_allowed=True, ser_json_bytes="base64")
+BESIDES = frozenset({"default", "expected", "metadata", "serialization"})
+"""What a core schema says of a type besides the types inside it."""
+BASE64 = {"type": "string", "contentEncoding": "base64"}
+MATCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "start": {"type": "integer"},
+        "end": {"type": "integer"},
+        "groups": {"type": "array"},
+        "named": {"type": "object"},
+    },
+    "required": ["text", "start", "end", "groups", "named"],
+}
+FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
+    ((BytesIO, bytearray, memoryview), BASE64),
+    ((BaseException, StringIO, type), {"type": "string"}),
+    ((re.Match,), MATCH),
+    ((range,), {"type": "array", "items": {"type": "integer"}}),
+    ((Mapping,), {"type": "object"}),
+)
+"""What instances of classes become that pydantic knows nothing of, the first that fits."""
+
+
+class ResultSchemaGenerator(SchemaGenerator):
+    """Pydantic's generator, for results: true to what they look like, open where they are."""
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """Bytes are Base64."""
+        return dict(BASE64)
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        """A float may be null, for NaN and the infinities, if its type has these."""
+        generated = super().float_schema(schema)
+        if schema.get("allow_inf_nan", True):
+            generated["type"] = ["number", "null"]
+        return generated
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """A type or null; a float says null already."""
+        generated = super().nullable_schema(schema)
+        inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
+        return inner if "null" in inner.get("type", ()) else generated
+
+    def encode_default(self, dft: Any) -> Any:
+        """A default looks like any other value of a result."""
+        try:
+            return to_jsonable(dft)
+        except (RecursionError, ValueError) as error:
+            raise PydanticSerializationError(str(error)) from error  # pydantic leaves it out
+
+    def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
+        """A class that only Python knows: what its instances become, if that can be told."""
+        kind = schema["cls"]
+        if not isinstance(kind, type):
+            return {}
+        if is_attachment(kind):
+            return dict(NOTE)
+        if is_foreign(kind):
+            return dict(schema_of(kind))
+        found = next((form for kinds, form in FORMS if issubclass(kind, kinds)), None)
+        if found is None and hasattr(kind, "keys"):
+            found = {"type": "object"}
+        if found is None and issubclass(kind, Collection) and is_mute(kind):
+            return {"type": "array"}
+        return dict(found or {})
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Keys are texts, whatever they were; pydantic says of others what they were."""
+        generated = super().dict_schema(schema)
+        if generated.get("propertyNames", {}).get("type") != "string":
+            generated.pop("propertyNames", None)
+        return generated
+
+    def ser_schema(
+        self, schema: core_schema.SerSchema | core_schema.IncExSeqOrElseSerSchema
+    ) -> JsonSchemaValue | None:
+        """What an author's serializer makes can be anything, unless it says its return type."""
+        generated = super().ser_schema(schema)
+        function = schema.get("function")
+        if generated is None and function is not None and not is_library(function):
+            return {}
+        return generated
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """An enum is one of its values; flags can be several, as their sum."""
+        if issubclass(schema["cls"], Flag):
+            return {"type": "integer"}
+        return super().enum_schema(schema)
+
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """A class becomes its name."""
+        return {"type": "string"}
+
+    def callable_schema(self, schema: core_schema.CallableSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
+        """A function becomes its name, another callable whatever it is."""
+        return {}
+
+    def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
+        """A type with a message of its own is described like any other."""
+        return self.generate_inner(schema["schema"])
+
+
+def result_adapter(kind: Any) -> TypeAdapter[Any]:
+    """Returns pydantic's adapter of a return type, as read by `result_type`.
+
+    Raises:
+        PydanticUserError: If it cannot be read.
+        PydanticUndefinedAnnotation: If it names something that is not defined.
+    """
+    return TypeAdapter(Annotated[Any, _Exactly(kind)], config=CONFIG)
+
+
+class _Exactly:
+    """Stands for a type in an adapter whose options hold for it, whatever type it is."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __get_pydantic_core_schema__(
+        self, _source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler.generate_schema(self._kind)
+        _add_late_fields(schema, handler, set())
+        return schema
+
+
+def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str]) -> None:
+    """Adds the fields that dataclasses set themselves; pydantic leaves them out.
+
+    What is inside a class of pydantic's stays as it is: its core schema is the class's own.
+    """
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            _add_late_fields(part, handler, seen)
+    if not isinstance(schema, dict) or hasattr(schema.get("cls"), "__pydantic_fields__"):
+        return
+    if schema.get("type") == "definition-ref" and schema["schema_ref"] not in seen:
+        seen.add(schema["schema_ref"])
+        _add_late_fields(handler.resolve_ref_schema(schema), handler, seen)
+    if schema.get("type") == "dataclass" and schema["schema"]["type"] == "dataclass-args":
+        made = schema["schema"]
+        known = {each["name"] for each in made["fields"]}
+        made["computed_fields"] += [
+            core_schema.computed_field(each.name, core_schema.any_schema())
+            for each in fields(schema["cls"])
+            if each.name not in known and not each.init
+        ]
+    for part in schema.values():
+        _add_late_fields(part, handler, seen)
+
+
+def result_schema(adapter: TypeAdapter[Any], kinds: AbstractSet[str]) -> dict[str, Any] | None:
+    """Returns the JSON Schema of an adapter's type, or None where JSON Schema cannot say it."""
+    # A float is null in a result where it is no number.
+    simple = None if "float" in kinds else simple_schema(adapter.core_schema)
+    if simple is not None:
+        return simple
+    try:
+        return adapter.json_schema(mode="serialization", schema_generator=ResultSchemaGenerator)
+    except PydanticInvalidForJsonSchema:
+        return None
+
+
+def core_types(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yields the types inside a core schema, itself included."""
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            yield from core_types(part)
+    elif isinstance(schema, dict):
+        is_node = isinstance(schema.get("type"), str)
+        if is_node:
+            yield schema
+        for key, part in schema.items():
+            if not (is_node and key in BESIDES):
+                yield from core_types(part)

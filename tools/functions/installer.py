@@ -1,0 +1,224 @@
+"""Makes a virtual environment with uv, and says in plain words why it could not be made."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from os import killpg
+from pathlib import Path
+from signal import SIGKILL
+from subprocess import PIPE, STDOUT
+from typing import cast
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.text import TextReceiveStream
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from uv import find_uv_bin
+
+from tools.functions import guard
+
+__all__ = [
+    "CommandFailedError",
+    "EnvironmentFailedError",
+    "Report",
+    "Requirements",
+    "install",
+    "python_of",
+    "run_command",
+    "server_satisfies",
+]
+
+Report = Callable[[str], Awaitable[None]]
+"""Shows a person one short line; must not raise."""
+
+OUTPUT_LINES = 200
+"""Lines from the end of uv's output that are kept for an error."""
+ERROR_LINES = 12
+"""How many of them an error quotes at most."""
+ERROR_CHARACTERS = 2000
+LISTED_NAMES = 5
+"""Dependencies that are listed by name."""
+
+_PROGRESS = re.compile(r"\s*((?:Downloading|Building|Resolved|Install(?:ing|ed)) .*)")
+_FIRST_OF_ERROR = re.compile(r"\s*(error\b|\u00d7)", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"dns error|error sending request|failed to (?:fetch|resolve)|network is unreachable",
+    re.IGNORECASE,
+)
+_IN_THE_FILE = "in the file's '# /// script' block"
+
+
+class EnvironmentFailedError(Exception):
+    """An environment could not be made; the text says what failed, and what to do."""
+
+
+class CommandFailedError(Exception):
+    """A command ended with another status than 0; its arguments are the lines it printed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What an environment has to contain.
+
+    Attributes:
+        dependencies: The requirements of the function file.
+        ours: The requirements of the worker that runs it.
+        python: The Python versions that will do.
+        own_python: Those that Toolcrib, and so the worker, runs on; part of `python`.
+    """
+
+    dependencies: tuple[str, ...]
+    ours: tuple[str, ...]
+    python: SpecifierSet
+    own_python: SpecifierSet
+
+    @property
+    def names(self) -> str:
+        """What the file's author asked for, in a few words."""
+        names = [Requirement(text).name for text in self.dependencies]
+        if len(names) > LISTED_NAMES:
+            names[LISTED_NAMES:] = [f"{len(names) - LISTED_NAMES} more"]
+        return ", ".join(names) or f"Python {self.python}"
+
+
+def server_satisfies(python: SpecifierSet) -> bool:
+    """Returns whether the server's own interpreter is one of these versions."""
+    return python.contains("{}.{}.{}".format(*sys.version_info[:3]), prereleases=True)
+
+
+def python_of(directory: Path) -> Path:
+    """Returns the interpreter of a virtual environment."""
+    return directory / "bin" / "python"
+
+
+async def install(
+    directory: Path, needed: Requirements, environ: Mapping[str, str], report: Report
+) -> None:
+    """Makes a virtual environment with all requirements, which are resolved together.
+
+    Args:
+        directory: Where; what is there is replaced. It may be moved afterwards.
+        needed: What it has to contain. uv fetches a Python where none on the machine will do.
+        environ: uv's environment variables.
+        report: Called with the lines that say how far it is.
+
+    Raises:
+        EnvironmentFailedError: If a Python or a requirement cannot be had.
+        OSError: If uv cannot be started.
+    """
+    uv = (find_uv_bin(), "--color", "never", "--no-progress")
+    environ = {**_certificates(), **environ}
+    run = partial(run_command, cwd=directory.parent, environ=environ, report=report)
+    python = sys.executable if server_satisfies(needed.python) else str(needed.python)
+    make = ("venv", "--no-project", "--clear", "--relocatable", "--python", python, directory)
+    add = ("pip", "install", "--python", python_of(directory))
+    packages = (*needed.dependencies, *needed.ours)
+    try:
+        await run((*uv, *make))
+    except CommandFailedError as error:
+        raise EnvironmentFailedError(_no_python(needed, error.args)) from error
+    try:
+        await run((*uv, *add, *packages))
+    except CommandFailedError as error:
+        raise EnvironmentFailedError(_not_installed(needed, error.args)) from error
+
+
+async def run_command(
+    command: Sequence[str | Path], *, cwd: Path, environ: Mapping[str, str], report: Report
+) -> None:
+    """Runs a command to its end; cancelled, or when the server dies, no process of it is left.
+
+    Raises:
+        CommandFailedError: If it ends with another status than 0.
+        OSError: If no process can be started.
+    """
+    process = await anyio.open_process(
+        [sys.executable, "-I", "-S", guard.__file__, *map(str, command)],
+        stdin=PIPE,
+        stderr=STDOUT,
+        cwd=cwd,  # not a project whose settings uv would take
+        env=environ,
+        start_new_session=True,
+    )
+    try:
+        output = await _read(process, report)
+        status = await process.wait()
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):  # it ended by itself just now
+                    killpg(process.pid, SIGKILL)
+            await process.aclose()
+    if status != 0:
+        raise CommandFailedError(*output)
+
+
+async def _read(process: Process, report: Report) -> Iterable[str]:
+    """Reports the lines that say how far it is, and returns the last of all lines."""
+    output: deque[str] = deque(maxlen=OUTPUT_LINES)
+    rest = ""
+    async for text in TextReceiveStream(
+        cast("ByteReceiveStream", process.stdout),  # a pipe was asked for
+        errors="replace",
+    ):
+        *lines, rest = (rest + text).split("\n")
+        output.extend(filter(str.strip, lines))
+        for line in lines:
+            if progress := _PROGRESS.match(line):
+                await report(progress[1])
+    return [*output, rest]
+
+
+def _certificates() -> Mapping[str, str]:
+    """Lets uv trust whom the machine trusts: companies have certificate authorities of their own.
+
+    Clients start servers with few variables, so that those that say it otherwise are missing.
+    """
+    paths = ssl.get_default_verify_paths()
+    known = sys.platform == "darwin" or paths.cafile or paths.capath
+    return {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true"} if known else {}
+
+
+def _no_python(needed: Requirements, output: Sequence[str]) -> str:
+    network = "Check the network, or install" if _is_unreachable(output) else "Install"
+    return (
+        f"There is no Python {needed.python}, of which {needed.own_python} is Toolcrib's own "
+        f"condition.\n{_quote(output)}\n"
+        f"{network} one on PATH, or change 'requires-python' {_IN_THE_FILE}."
+    )
+
+
+def _not_installed(needed: Requirements, output: Sequence[str]) -> str:
+    quoted = _quote(output)
+    ours = [text for text in needed.ours if re.search(rf"\b{Requirement(text).name}\b", quoted)]
+    if _is_unreachable(output):
+        remedy = "Check the network, the proxy and the index that uv is set to (UV_DEFAULT_INDEX)."
+    elif ours:
+        remedy = (
+            f"Toolcrib needs {' and '.join(ours)} in the same environment to run the file: change "
+            f"the dependencies {_IN_THE_FILE} so that both can be had."
+        )
+    else:
+        remedy = f"Correct the dependencies {_IN_THE_FILE}."
+    return f"uv could not install {needed.names}.\n{quoted}\n{remedy}"
+
+
+def _is_unreachable(output: Sequence[str]) -> bool:
+    return any(map(_UNREACHABLE.search, output))
+
+
+def _quote(output: Sequence[str]) -> str:
+    """What is printed from the first error on, else all, without the middle if it is long."""
+    start = next((at for at, line in enumerate(output) if _FIRST_OF_ERROR.match(line)), 0)
+    quoted = [line.rstrip() for line in output[start:] if line.strip()]
+    if len(quoted) > ERROR_LINES:
+        quoted = [quoted[0], "…", *quoted[2 - ERROR_LINES :]]
+    return "\n".join(quoted)[-ERROR_CHARACTERS:]
