@@ -53,10 +53,10 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) -> ToolResult:
-    from server.cli.terminal.asking import terminal_approver
+    from server.cli.terminal.asking import TerminalApprover
     from tools.retrieval.catalogue import REACHING
 
-    context = replace(app.context, approver=terminal_approver())
+    context = replace(app.context, approver=TerminalApprover() if sys.stdin.isatty() else None)
     async with (
         app.machine.running(),
         app.functions.running(watch=False),

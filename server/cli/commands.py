@@ -13,29 +13,29 @@ from typer.core import TyperGroup
 __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
-    "serve": "serve",
-    "demo": "demo",
-    "call": "call",
-    "tools": "tools",
-    "convert": "convert",
-    "import": "data.import_",
-    "watch": "data.watch",
-    "query": "query",
-    "index": "index",
-    "search": "search",
-    "delete": "data.delete",
-    "servers": "gateway.servers",
-    "approvals": "safety.approvals",
-    "policy": "safety.policy",
-    "log": "safety.log",
-    "export": "data.export",
-    "backup": "data.backup",
-    "restore": "data.restore",
-    "rebuild": "data.rebuild",
-    "doctor": "checks.doctor",
-    "config": "config",
+    "serve": "serve.serve",
+    "demo": "demo.demo",
+    "call": "call.call",
+    "tools": "tools.tools",
+    "convert": "convert.convert",
+    "import": "data.import_.import_",
+    "watch": "data.watch.watch",
+    "query": "query.query",
+    "index": "search.index",
+    "search": "search.search",
+    "delete": "data.delete.delete",
+    "servers": "gateway.servers.servers",
+    "approvals": "safety.approvals.approvals",
+    "policy": "safety.policy.policy",
+    "log": "safety.log.log",
+    "export": "data.keeping.export",
+    "backup": "data.keeping.backup",
+    "restore": "data.keeping.restore",
+    "rebuild": "data.keeping.rebuild",
+    "doctor": "checks.doctor.doctor",
+    "config": "config.config",
 }
-"""In the order of the help: where each is below `server.cli`, in a function of that name."""
+"""In the order of the help: the function of each, below `server.cli`."""
 
 ALIASES = {"add": "import"}
 """Other names of commands, which the help does not list."""
@@ -48,10 +48,9 @@ class _Commands(Mapping[str, Any]):
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             raise KeyError(name)
-        place = COMMANDS[name]
-        module = importlib.import_module(f"server.cli.{place}")
+        module, _, function = COMMANDS[name].rpartition(".")
         single = typer.Typer(add_completion=False)
-        single.command(name)(getattr(module, place.rpartition(".")[2]))
+        single.command(name)(getattr(importlib.import_module(f"server.cli.{module}"), function))
         return typer.main.get_command(single)
 
     def __iter__(self) -> Iterator[str]:

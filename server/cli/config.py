@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import print_json, say
+from server.mcp.visible import visible
 from server.settings.settings import DEFAULT_SOURCE
 from server.settings.sources import SettingRow, explain, load
 
@@ -24,7 +26,7 @@ def config(
     """Show the effective settings and where each comes from."""
     rows = explain(load({"root": root, "data_dir": data_dir}, config_file=config_file))
     if as_json:
-        typer.echo(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        print_json([dataclasses.asdict(row) for row in rows])
     else:
         for row in rows:
             _print(row)
@@ -32,9 +34,6 @@ def config(
 
 def _print(row: SettingRow) -> None:
     """A setting as the file has it, where it comes from, and below that its meaning."""
-    from server.cli.terminal.screen import say  # `--json` needs none
-    from server.mcp.visible import visible
-
     value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
     origin = "dim" if row.source == DEFAULT_SOURCE else "green"
     say((row.key, "bold"), f" = {visible(value)}", (f"  ({visible(row.source)})", origin))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import print_json
 
 if TYPE_CHECKING:
     from tools.core.registry import ToolRegistry
@@ -49,7 +49,7 @@ def convert(
     files = function_files(load(flags, config_file=config), registry)
     anyio.run(files.load_once)
     if name is not None:
-        _print(_definition(_found(registry, name, path), form))
+        print_json(_definition(_found(registry, name, path), form))
         return
     shown = [_definition(spec, form) for spec in registry.specs()]
     if not shown and not files.problems:
@@ -57,7 +57,7 @@ def convert(
             f"{path} has no public function of its own, so nothing becomes a tool.", err=True
         )
     if shown:
-        _print(shown)
+        print_json(shown)
     if files.problems or not shown:
         sys.exit(1)
 
@@ -76,10 +76,6 @@ def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
         raise UnknownToolError(
             f"{path} has no tool called {name!r}.", suggestions=error.suggestions
         ) from error
-
-
-def _print(shown: object) -> None:
-    typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:

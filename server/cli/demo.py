@@ -12,6 +12,8 @@ import anyio
 import anyio.to_thread
 import typer
 
+from server.mcp.visible import visible
+
 if TYPE_CHECKING:
     from mcp import Client
     from rich.progress import Progress
@@ -130,15 +132,14 @@ def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
 async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
     from server.cli.data.walk import Folder
     from server.cli.terminal.progress import bars
-    from server.cli.terminal.text import console, say
-    from server.mcp.visible import visible
+    from server.cli.terminal.screen import console, print_line
     from tools.core.errors import InvalidArgumentsError
 
     files = list(Folder(folder).files())
     added = []
     with bars(console()) as progress:
         if len(files) > MOST_FILES:
-            say(
+            print_line(
                 progress.console,
                 f"The first {MOST_FILES} of {len(files)} files; `import` takes all.",
             )
@@ -148,7 +149,7 @@ async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
             try:
                 added.append(await _add(client, file.relative_to(folder)))
             except InvalidArgumentsError as error:
-                say(progress.console, f"Skipped: {error.message}")
+                print_line(progress.console, f"Skipped: {error.message}")
             progress.advance(task)
         progress.update(task, detail="")
         if added:
@@ -191,7 +192,6 @@ async def _ask(client: Client, question: str) -> None:
     from rich.text import Text
 
     from server.cli.terminal.hits import print_hits
-    from server.mcp.visible import visible
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")

@@ -1,4 +1,4 @@
-"""The product, put together for one command and closed after it."""
+"""What a command works with: the product, its record alone, or its tools alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from server.app import App, build
-from server.cli.invocation import invocation_elsewhere
+import anyio
+import typer
+
+from server.app import App, build, discover_tools, function_files
+from server.cli.invocation import invocation, invocation_elsewhere
+from server.settings import Settings
+from server.settings.collections import collections_of
 from server.settings.sources import load
 from storage.database import RECORD, Database
 from storage.errors import BackupError
+from tools.core.registry import ToolRegistry
 
-__all__ = ["opened", "record"]
+if TYPE_CHECKING:
+    from server.upstream.absent import NoGateway
+    from server.upstream.gateway import Gateway
+
+__all__ = ["opened", "record", "tell_unlisted", "tools_of"]
 
 
 @contextmanager
@@ -68,3 +79,52 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
         )
     with closing(Database(directory / RECORD)) as database:
         yield database
+
+
+def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
+    """Every tool that there is, to be looked at, not called.
+
+    Those of other servers are as these told when they were last connected to.
+
+    Args:
+        settings: Which function files and other servers there are.
+        name: A tool whose server is asked for it, if that never was.
+    """
+    return _with_servers(settings, name) if settings.servers else _of_this_machine(settings)
+
+
+def tell_unlisted(gateway: Gateway | NoGateway) -> None:
+    """Says on the standard error which servers never told what they offer."""
+    names = [name for name, each in gateway.upstreams.items() if each.listing is None]
+    if names:
+        typer.echo(
+            f"What tools {', '.join(names)} may have is not known yet:"
+            f" `{invocation()} servers` asks.",
+            err=True,
+        )
+
+
+def _of_this_machine(settings: Settings) -> ToolRegistry:
+    """Without a data directory, which is made for none of these."""
+    registry = discover_tools(collections_of(settings.sources, settings.directories, settings.root))
+    anyio.run(function_files(settings, registry).load_once)
+    return registry
+
+
+def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
+    app = build(settings)
+
+    async def load() -> None:
+        await app.functions.load_once()
+        async with app.gateway.running(eager=False):
+            await app.gateway.ready()
+            if name is not None:
+                await app.gateway.find(name)
+            else:
+                tell_unlisted(app.gateway)
+
+    try:
+        anyio.run(load)
+    finally:
+        app.library.close()
+    return app.registry

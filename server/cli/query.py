@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import print_json
 
 __all__ = ["query"]
 
@@ -57,7 +57,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.echo(result.text, err=True)
         sys.exit(1)
     if as_json:
-        typer.echo(json.dumps(result.structured, indent=2, ensure_ascii=False))
+        print_json(result.structured)
     else:
         print_hits(result.structured)
 

@@ -1,10 +1,12 @@
-"""`toolcrib search`: which tools fit a need."""
+"""`toolcrib search` and `toolcrib index`: tools by what they do, and tools that files describe."""
 
 from __future__ import annotations
 
-import json
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -12,15 +14,21 @@ import anyio.to_thread
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.screen import console, print_json, print_line, say
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.retrieval import SearchQuery
-    from tools.retrieval.catalogue import Found
+    from storage.catalog.records import Records
+    from tools.retrieval import SearchQuery, ToolIndex
+    from tools.retrieval.catalogue import Catalogue, Found
 
-__all__ = ["search"]
+__all__ = ["index", "search"]
 
-PATIENCE = 5.0
+SHOWN_EVERY = 0.2
+"""Seconds between two updates of the progress bar."""
+
+FILL_TIMEOUT = 5.0
 """Seconds that a search waits for what was never embedded before; then it goes by what there is."""
 
 DESCRIPTION_CHARACTERS = 300
@@ -48,8 +56,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Find tools by what they do: all there are, and those that `index` has read."""
-    from server.cli.known_tools import tell_unlisted  # `--help` needs no SDK
-    from server.cli.opened import opened
+    from server.cli.opened import opened, tell_unlisted  # `--help` needs no SDK
     from tools.retrieval import SearchQuery
 
     asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
@@ -58,7 +65,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
         tell_unlisted(app.gateway)
     if output_format == "json":
         shown = [_described(rank, each) for rank, each in enumerate(found, start=1)]
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
     else:
         _print(found)
 
@@ -89,6 +96,14 @@ async def _found(app: App, asked: SearchQuery) -> list[Found]:
 
 def _search(app: App, asked: SearchQuery) -> list[Found]:
     """Searches when the index has all its parts, or goes by what it has after some seconds."""
+    with _filling(app) as (catalogue, _, filling):
+        filling.join(FILL_TIMEOUT)
+        return catalogue.search(asked, app.context.identity)
+
+
+@contextmanager
+def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]]:
+    """The catalogue and its index, with the thread that fills the index and keeps what it makes."""
     from tools.retrieval import ToolIndex
     from tools.retrieval.catalogue import Catalogue
 
@@ -97,9 +112,8 @@ def _search(app: App, asked: SearchQuery) -> list[Found]:
     catalogue.refresh()
     filling = threading.Thread(target=index.build_index)
     filling.start()
-    filling.join(PATIENCE)
     try:
-        return catalogue.search(asked, app.context.identity)
+        yield catalogue, index, filling
     finally:
         index.close()
         filling.join()
@@ -118,8 +132,6 @@ def _described(rank: int, found: Found) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Found]) -> None:
-    from server.cli.terminal.screen import say
-    from server.mcp.visible import visible
     from tools.answers.tool_cards import clipped_line
 
     if not found:
@@ -130,3 +142,77 @@ def _print(found: Sequence[Found]) -> None:
         said = visible(each.record.description.partition("\n")[0])
         if said:
             say(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")
+
+
+def index(
+    tools_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory of JSON files that describe tools."),
+    ] = None,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Drop what was indexed from the directory instead."),
+    ] = False,
+    forget_uses: Annotated[
+        bool,
+        typer.Option("--forget-uses", help="Forget which tools served which questions."),
+    ] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Index the tools that the files of a directory describe, or index them anew."""
+    from server.cli.opened import opened
+
+    if tools_dir is None and not forget_uses:
+        raise typer.BadParameter("give --tools-dir, --forget-uses or both")
+    if remove and tools_dir is None:
+        raise typer.BadParameter("--remove needs --tools-dir: say what is to be dropped")
+    if tools_dir is not None and not remove and not tools_dir.is_dir():
+        raise typer.BadParameter(f"{str(tools_dir)!r} is no directory", param_hint="--tools-dir")
+    with opened(data_dir=data_dir, config_file=config) as app:
+        if tools_dir is not None and remove:
+            _remove(app.library.catalog.records, tools_dir)
+        elif tools_dir is not None:
+            _index(app.library.catalog.records, tools_dir)
+            _analyse(app)
+        if forget_uses:
+            typer.echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
+
+
+def _index(records: Records, given: Path) -> None:
+    from server.cli.record_files import read_records
+
+    directory = Path(os.path.realpath(given))
+    found = read_records(directory)
+    gone = records.replace(directory, found.records)
+    for each in found.skipped:
+        print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
+    typer.echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
+    if gone:
+        typer.echo(f"Dropped {gone} that its files no longer describe.")
+
+
+def _remove(records: Records, given: Path) -> None:
+    gone = records.replace(Path(os.path.realpath(given)), [])
+    typer.echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
+
+
+def _analyse(app: App) -> None:
+    """Embeds and keeps what tools are found by, so that no search waits for it."""
+    with _filling(app) as (_, index, filling):
+        _show(index, filling)
+        filling.join()
+
+
+def _show(index: ToolIndex, filling: threading.Thread) -> None:
+    """Shows on a terminal how far the index is, until it is complete."""
+    from server.cli.terminal.progress import bars, counter
+
+    where = console()
+    if not where.is_terminal:
+        return
+    with bars(where) as progress:
+        show = counter(progress, "Embedding")
+        while filling.is_alive():
+            filling.join(SHOWN_EVERY)
+            show(round(min(index.coverage.values()) * len(index)), len(index))

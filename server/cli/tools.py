@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -10,6 +9,8 @@ from typing import Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.screen import print_json, say
+from server.mcp.visible import visible
 from tools.core.spec import ToolSpec
 
 __all__ = ["tools"]
@@ -32,7 +33,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     named has its server asked, if that never was.
     """
     from server import logs
-    from server.cli.known_tools import tools_of
+    from server.cli.opened import tools_of
     from server.settings.sources import load
 
     logs.show()
@@ -43,7 +44,7 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
     if as_json or name is not None:
         shown = [_described(spec) for spec in specs]
-        typer.echo(json.dumps(shown if name is None else shown[0], indent=2, ensure_ascii=False))
+        print_json(shown if name is None else shown[0])
     else:
         _print(specs)
 
@@ -64,8 +65,6 @@ def _described(spec: ToolSpec) -> dict[str, object]:
 
 
 def _print(specs: Sequence[ToolSpec]) -> None:
-    from server.cli.terminal.screen import say
-    from server.mcp.visible import visible
     from tools.answers.tool_cards import clipped_line, summary
 
     for spec in specs:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from server.clients.files import Named
 from server.clients.placeholders import Placeholders
-from server.clients.tables import Named
-from server.clients.vocabulary import APPROVALS, OF_NO_MEANING, SIGN_IN, TRANSPORTS
 
-__all__ = ["ForeignEntryError", "Translation", "translated"]
+__all__ = ["InvalidEntryError", "Translation", "translated"]
 
 LONGEST_TIMEOUT = 3_600.0
 """Seconds that the settings take for one call."""
@@ -19,10 +18,56 @@ LONGEST_TIMEOUT = 3_600.0
 LONGEST_START = 600.0
 """Seconds that they take until the first answer."""
 
+TRANSPORTS = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "https": "http",
+    "remote": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
+"""What clients call how a server speaks, without case, blanks and separators."""
+
+OF_NO_MEANING = frozenset(
+    {
+        "$schema",
+        "description",
+        "dev",
+        "gallery",
+        "icon",
+        "name",
+        "required",
+        "source",
+        "supports_parallel_tool_calls",
+        "title",
+        "version",
+    }
+)
+"""Keys that change nothing for a server, or only for the client."""
+
+APPROVALS = frozenset(
+    {"alwaysAllow", "autoApprove", "default_tools_approval_mode", "tools", "trust"}
+)
+"""Keys that say what runs there without asking."""
+
+SIGN_IN = frozenset(
+    {
+        "auth",
+        "authProviderType",
+        "authorization",
+        "headersHelper",
+        "oauth",
+        "oauth_resource",
+        "scopes",
+    }
+)
+"""Keys that say how the client gets a token."""
+
 _HTTP = re.compile(r"https?://\S+$")
 
 
-class ForeignEntryError(ValueError):
+class InvalidEntryError(ValueError):
     """An entry that cannot become a server; its text says why."""
 
 
@@ -45,10 +90,10 @@ def translated(named: Named) -> Translation:
     """What an entry of a client's file is in our settings.
 
     Raises:
-        ForeignEntryError: If it cannot be taken over; it says why.
+        InvalidEntryError: If it cannot be taken over; it says why.
     """
     if not isinstance(named.entry, Mapping):
-        raise ForeignEntryError("no table of a command or a url stands there")
+        raise InvalidEntryError("no table of a command or a url stands there")
     return _Entry(named, named.entry).translation()
 
 
@@ -83,10 +128,10 @@ class _Entry:
         url = next(filter(None, map(self._take_text, ("httpUrl", "url", "serverUrl"))), "")
         if kind == "stdio" or (command and not url):
             if not command:
-                raise ForeignEntryError(self._without("it has no command"))
+                raise InvalidEntryError(self._without("it has no command"))
             return self._started(command)
         if not url:
-            raise ForeignEntryError(self._without("it has neither a command nor a url"))
+            raise InvalidEntryError(self._without("it has neither a command nor a url"))
         if command:
             self.notes.append(f"its command {command!r} was left out, as it has a url")
         return self._reached(url, kind)
@@ -98,7 +143,7 @@ class _Entry:
             return ""
         known = TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
         if known is None:
-            raise ForeignEntryError(
+            raise InvalidEntryError(
                 f"it speaks {kind!r}; Toolcrib speaks stdio, Streamable HTTP and sse"
             )
         return known
@@ -112,7 +157,7 @@ class _Entry:
         fields: dict[str, Any] = {"command": self._replaced(command, "command")}
         given = self.left.pop("args", None) or []
         if not isinstance(given, list):
-            raise ForeignEntryError("its args are no list")
+            raise InvalidEntryError("its args are no list")
         args = [self._replaced(_plain(each, "args"), "args") for each in given]
         if args:
             fields["args"] = args
@@ -146,7 +191,7 @@ class _Entry:
         if not _HTTP.match(address):  # the settings want to see it, so defaults are written out
             address = self.placeholders.replaced(url, "url", variables=False)
         if not _HTTP.match(address):
-            raise ForeignEntryError(f"its url {url!r} is no http or https address")
+            raise InvalidEntryError(f"its url {url!r} is no http or https address")
         fields: dict[str, Any] = {"url": address}
         if kind == "sse":
             fields["transport"] = "sse"
@@ -246,7 +291,7 @@ class _Entry:
 
     def _texts(self, given: object) -> Iterator[tuple[str, str]]:
         if given is not None and not isinstance(given, Mapping):
-            raise ForeignEntryError("its env or headers are no table")
+            raise InvalidEntryError("its env or headers are no table")
         for name, value in (given or {}).items():
             if value is not None:  # VS Code takes a variable away so
                 yield name, _plain(value, name)
@@ -265,4 +310,4 @@ def _plain(value: object, key: str) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise ForeignEntryError(f"its {key} holds something that is no text")
+    raise InvalidEntryError(f"its {key} holds something that is no text")

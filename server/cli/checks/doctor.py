@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,6 +13,7 @@ import typer
 
 from server.cli.checks.findings import Finding, judged, show
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import print_json
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -38,19 +38,14 @@ def doctor(
         if not as_json:
             show(finding)
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        print_json([asdict(finding) for finding in findings])
     if any(finding.ok is False for finding in findings):
         sys.exit(1)
 
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
-    from server.cli.checks.confinement import confinement
     from server.cli.checks.data import check_data, data_directory
-    from server.cli.checks.installation import (
-        chroma,
-        embedder,
-        functions,
-    )
+    from server.cli.checks.installation import chroma, confinement, embedder, functions
     from server.cli.checks.servers import check_servers
     from server.clients.locations import CLIENTS, command_path
     from server.settings.index import EmbedderSettings

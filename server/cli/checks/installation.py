@@ -1,15 +1,17 @@
-"""What is looked at of the installation: functions, the embedder and Chroma themselves."""
+"""Checks of the installation: function files, confinement, the embedder and Chroma."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
+    from tools.sandbox.processes.confinement.levels import LevelFinding
 
-__all__ = ["chroma", "embedder", "functions"]
+__all__ = ["chroma", "confinement", "embedder", "functions"]
 
 PROBE = "Is anybody there?"
 
@@ -35,6 +37,36 @@ def functions(settings: Settings) -> str:
         raise RuntimeError("\n".join(files.problems))
     named = ", ".join(map(str, settings.functions.paths))
     return f"{counted(len(registry.specs()), 'tool')} from {named}"
+
+
+def confinement(settings: Settings) -> str:
+    """Tries every level of confinement.
+
+    Raises:
+        RuntimeError: If the settings require one and none works, with what to do.
+    """
+    import anyio
+
+    from tools.sandbox.processes.models import SandboxMode
+
+    mode = settings.system.sandbox
+    if mode is SandboxMode.OFF:
+        return "none: the setting system.sandbox is off, programs run unconfined"
+    findings = anyio.run(_findings, settings)
+    working = [finding for finding in findings if finding.works]
+    failing = [finding for finding in findings if not finding.works]
+    if not working:
+        reasons = _told(failing)
+        if mode is SandboxMode.REQUIRED:
+            raise RuntimeError(
+                f"The setting system.sandbox is required, and no confinement works: {reasons}"
+            )
+        return f"none, programs run unconfined: {reasons}"
+    parts = [working[0].detail, *(f"{each.detail} works too" for each in working[1:])]
+    better = [each for each in failing if findings.index(each) < findings.index(working[0])]
+    parts += [_told(better)] if better else []
+    network = settings.system.network
+    return "; ".join([*parts, f"network: {', '.join(network) if network else 'none'}"])
 
 
 def embedder(settings: EmbedderSettings) -> str:
@@ -74,3 +106,17 @@ def chroma() -> str:
     if found != [1]:
         raise RuntimeError("It does not find the vector that it was given: reinstall chromadb.")
     return f"{version('chromadb')} at {Path(chromadb.__file__).parent}"
+
+
+async def _findings(settings: Settings) -> list[LevelFinding]:
+    from server.safety import make_processes
+
+    processes = make_processes(settings, os.environ)
+    try:
+        return await processes.findings()
+    finally:
+        await processes.aclose()
+
+
+def _told(findings: list[LevelFinding]) -> str:
+    return "; ".join(" ".join([f"{each.level}: {each.detail}", *each.advice]) for each in findings)

@@ -72,7 +72,7 @@ def _empty(rebuild: Callable[[], None], index: str) -> str:
 def _finish(app: App) -> str:
     """Does what waits in the queues, and says what that was."""
     from server.cli.terminal.progress import bars, drain
-    from server.cli.terminal.text import console
+    from server.cli.terminal.screen import console
 
     with bars(console()) as progress:
         done = drain(app.library, progress)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from storage.library import Shelf
@@ -90,7 +91,6 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
 
 def _shown(document: Context) -> str:
     from server.cli.terminal.hits import source_of
-    from server.mcp.visible import visible
 
     chunks = "1 chunk" if document.chunk_count == 1 else f"{document.chunk_count} chunks"
     source = source_of(document.raw_type, document.raw_id)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from server.cli.terminal.progress import counter
-from server.cli.terminal.text import say
+from server.cli.terminal.screen import print_line
 from storage.directory.models import Directory, Record
 from storage.directory.reading import Skipped, read_records
 from storage.directory.results import Added
@@ -126,7 +126,7 @@ class DirectoryImporter:
             self._tally.skipped[skipped.reason] += 1
             if self._tally.skipped.total() <= MOST_SAID:
                 place = f"record {skipped.number} of {file.name}"
-                say(self._console, f"Skipped: {place}. {skipped.reason}")
+                print_line(self._console, f"Skipped: {place}. {skipped.reason}")
 
         try:
             yield from read_records(file, self._directory, on_skipped=skip)

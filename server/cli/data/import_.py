@@ -15,6 +15,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -135,7 +136,7 @@ def _check_servers(names: list[str], source: str | None) -> None:
 
 def _no_source() -> typer.Exit:
     """Says which clients servers could be imported from, none of which was named."""
-    from server.cli.gateway.importable import importable
+    from server.cli.gateway.import_servers import importable
 
     typer.echo("Error: --from is missing: which client has the servers?", err=True)
     for line in importable():
@@ -202,15 +203,17 @@ def _no_file(name: str) -> typer.BadParameter:
 @contextmanager
 def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Progress]:
     """Shows how far an import is, has embedded what it stored, and sums it up."""
-    from server.cli.terminal.progress import bars, embed_all
-    from server.cli.terminal.text import console, say
+    from server.cli.terminal.progress import bars, drain
+    from server.cli.terminal.screen import console, print_line
 
     try:
         with bars(console()) as progress:
             yield progress
-            embed_all(app.library, app.library.shelf(app.identity), progress)
+            drain(app.library, progress)
     except KeyboardInterrupt:
-        say(console(), "Stopped. What was stored is kept; the same command goes on from there.")
+        print_line(
+            console(), "Stopped. What was stored is kept; the same command goes on from there."
+        )
         sys.exit(INTERRUPTED)
     finally:
         if as_json:
@@ -227,10 +230,10 @@ def _import_records(
         DirectoryImporter,
         RecordTally,
     )
-    from server.cli.terminal.text import console, say
+    from server.cli.terminal.screen import console, print_line
 
     if files == [SAMPLE]:
-        say(console(), f"Nobody in {SAMPLE} exists: they are made up.")
+        print_line(console(), f"Nobody in {SAMPLE} exists: they are made up.")
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
@@ -242,7 +245,7 @@ def _take_exports(
     app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
 ) -> list[Path]:
     """Stores what is in the exports of Toolcrib among the paths, and answers with the others."""
-    from server.cli.data.arrival import is_export, take_export
+    from server.cli.data.exports import is_export, take_export
 
     exports = [path for path in paths if is_export(path)]
     if as_me and not exports:
@@ -256,13 +259,15 @@ def _take_exports(
 
 def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
     """Counts outcomes, and says why something is skipped."""
-    from server.cli.terminal.text import say
+    from server.cli.terminal.screen import print_line
 
     def note(outcome: Outcome) -> None:
         tally.note(outcome)
         if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
             more = "More like it are counted below."
-            say(progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}")
+            print_line(
+                progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}"
+            )
 
     return note
 
@@ -279,7 +284,6 @@ async def _import_all(
     """
     from server.cli.data.importer import Importer
     from server.cli.data.walk import Folder
-    from server.mcp.visible import visible
 
     def leave_out(reason: str, count: int) -> None:
         tally.left_out[reason] += count

@@ -15,7 +15,7 @@ from typing import Any, cast
 import anyio.to_thread
 
 from server.app import App
-from server.cli.data.arrival import is_export
+from server.cli.data.exports import is_export
 from server.cli.data.tally import Outcome, Result
 from server.cli.data.walk import Folder, check_name
 from server.cli.invocation import invocation

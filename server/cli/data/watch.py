@@ -10,6 +10,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.app import App
@@ -69,6 +70,4 @@ async def _follow(app: App, paths: list[Path]) -> None:
 
 
 def _say(line: str) -> None:
-    from server.mcp.visible import visible
-
     typer.echo(visible(line))

@@ -1,4 +1,4 @@
-"""`toolcrib import servers`: what other clients start, into the settings of this one."""
+"""`toolcrib import servers`: the servers of other clients, into the settings."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from server.cli.gateway.reached import reached_by
 from server.cli.invocation import invocation
+from server.cli.terminal.screen import print_json
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
-from server.clients.entries import ForeignEntryError, Translation, translated
+from server.clients.entries import InvalidEntryError, Translation, translated
+from server.clients.files import Named, named_servers, parse
 from server.clients.names import fitted
 from server.clients.own import OwnAddress, is_toolcrib
-from server.clients.parsing import parse
-from server.clients.tables import Named, named_servers
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import ServerTable, SettingsFile
 from server.settings.gateway import ServerSettings
 from server.settings.sources import load
-from tools.core.audit.redact import redacted_text
+from tools.answers.directory import counted
 
-__all__ = ["Wanted", "import_servers"]
-
-LONGEST_SHOWN = 100
-"""Characters of a command or url that are shown."""
+__all__ = ["Wanted", "import_servers", "importable"]
 
 KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
 """What a person may have set of a server that is replaced; `trusted` was said of another."""
@@ -41,6 +39,7 @@ class _Taken:
     name: str
     named: Named
     translation: Translation
+    settings: ServerSettings
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -115,7 +114,7 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
     if found.taken and not wanted.dry_run:
         file.put([_table(taken, file.servers) for taken in found.taken])
     if as_json:
-        typer.echo(json.dumps(_as_json(found, file.path, written=not wanted.dry_run), indent=2))
+        print_json(_as_json(found, file.path, written=not wanted.dry_run))
     else:
         for line in _told(found, files, file.path, dry_run=wanted.dry_run):
             typer.echo(line)
@@ -124,6 +123,25 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
             typer.echo(f"None of them counts while servers come from the {origin}.")
     if not found.taken and not any(each.fine for each in found.left_out):
         sys.exit(1)
+
+
+def importable() -> Iterator[str]:
+    """Returns lines that name each client with a configuration here, and what imports from it."""
+    project = Path.cwd()
+    command = f"{invocation()} import servers --from"
+    found = {name: files_of(each, project, os.environ)[0] for name, each in DIALECTS.items()}
+    if any(found.values()):
+        yield "Clients found on this machine, and the command that imports their servers:"
+    else:
+        titles = ", ".join(each.title for each in DIALECTS.values())
+        yield f"No configuration of a client was found on this machine (known are {titles})."
+    for name, files in found.items():
+        for file in files:
+            yield visible(f"  {file.dialect.title}: {_held(file, project)}")
+        if files:
+            yield f"      {command} {name}"
+    yield "A configuration file that is elsewhere is named by its path:"
+    yield f"      {command} FILE"
 
 
 def _files(source: str) -> list[ClientFile]:
@@ -144,6 +162,14 @@ def _files(source: str) -> list[ClientFile]:
         )
     path = path.absolute()
     return [ClientFile(path, dialect_of(path, parse(path)), _project_of(path))]
+
+
+def _held(file: ClientFile, project: Path) -> str:
+    try:
+        count = len(named_servers([file], project))
+    except SettingsError as error:
+        return str(error)
+    return f"{counted(count, 'server')} in {file.path}"
 
 
 def _project_of(path: Path) -> Path | None:
@@ -184,8 +210,8 @@ def _sort(
             continue
         try:
             translation = translated(each)
-            _check(translation.fields)
-        except ForeignEntryError as error:
+            settings = _validated(translation.fields)
+        except InvalidEntryError as error:
             found.left_out.append(_LeftOut(each, str(error)))
             continue
         name = fitted(each.name, [taken.name for taken in found.taken])
@@ -194,26 +220,26 @@ def _sort(
             reason = "it is there already" if same else f"{name!r} is there already; see --replace"
             found.left_out.append(_LeftOut(each, reason, fine=same))
             continue
-        found.taken.append(_Taken(name, each, translation))
+        found.taken.append(_Taken(name, each, translation, settings))
     return found
 
 
-def _check(fields: Mapping[str, Any]) -> None:
-    """Whether the settings would take a server.
+def _validated(fields: Mapping[str, Any]) -> ServerSettings:
+    """A server's settings.
 
     Raises:
-        ForeignEntryError: If not; it says why.
+        InvalidEntryError: What the settings would refuse.
     """
     try:
-        TypeAdapter(ServerSettings).validate_python(fields)
         json.dumps(fields, ensure_ascii=False).encode()
+        return ServerSettings.model_validate(fields)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, wrong["loc"]))
         reason = wrong["msg"].removeprefix("Value error, ")
-        raise ForeignEntryError(f"its {key}: {reason}" if key else f"it {reason}") from error
+        raise InvalidEntryError(f"its {key}: {reason}" if key else f"it {reason}") from error
     except UnicodeEncodeError as error:
-        raise ForeignEntryError("it has half a character in it") from error
+        raise InvalidEntryError("it has half a character in it") from error
 
 
 def _same(there: object, fields: Mapping[str, Any]) -> bool:
@@ -245,7 +271,7 @@ def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool)
         return
     origin = next(iter(origins)) if len(origins) == 1 else ""
     if found.taken:
-        number = f"{len(found.taken)} server{'s' * (len(found.taken) > 1)}"
+        number = counted(len(found.taken), "server")
         done = "Would import" if dry_run else "Imported"
         yield visible(f"{done} {number}{f' from {origin}' * bool(origin)} into {path}:")
     for taken in found.taken:
@@ -260,11 +286,8 @@ def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool)
 
 
 def _told_of(taken: _Taken, *, with_file: bool) -> Iterator[str]:
-    fields = taken.translation.fields
-    address = fields.get("url", "").partition("?")[0]
-    started = " ".join((fields.get("command", ""), *fields.get("args", ())))
-    off = "" if fields.get("enabled", True) else " (not enabled)"
-    yield f"  {taken.name}{off}: {redacted_text(address or started, LONGEST_SHOWN)}"
+    off = "" if taken.settings.enabled else " (not enabled)"
+    yield f"  {taken.name}{off}: {reached_by(taken.settings)}"
     if taken.name != taken.named.name:
         yield f"    was called {taken.named.name!r}"
     if with_file:

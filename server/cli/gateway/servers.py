@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,8 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import print_json, say
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from server.cli.gateway.inspection import Inspected
@@ -74,7 +75,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
                 seen = anyio.run(inspect.all)
                 shown = [_facts(each, settings.servers[each.server]) for each in seen]
                 if as_json:
-                    typer.echo(_as_json(shown))
+                    print_json({"servers": shown})
                 elif shown:
                     _print(shown)
                 else:
@@ -108,14 +109,7 @@ def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     }
 
 
-def _as_json(shown: list[dict[str, Any]]) -> str:
-    return json.dumps({"servers": shown}, indent=2, ensure_ascii=False)
-
-
 def _print(shown: list[dict[str, Any]]) -> None:
-    from server.cli.terminal.screen import say
-    from server.mcp.visible import visible
-
     for facts in shown:
         state = facts["state"]
         reached = visible(facts["reached_by"])
@@ -126,8 +120,7 @@ def _print(shown: list[dict[str, Any]]) -> None:
 
 def _print_none(settings: Settings) -> None:
     """What there is to do where the settings name no other server."""
-    from server.cli.gateway.importable import importable
-    from server.mcp.visible import visible
+    from server.cli.gateway.import_servers import importable
 
     typer.echo("No other MCP server is set up yet. Import those of a client, or name one in")
     typer.echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
@@ -137,7 +130,6 @@ def _print_none(settings: Settings) -> None:
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """What is told of a server beneath its name."""
-    from server.mcp.visible import visible
     from tools.answers.directory import counted
 
     if facts["problem"]:

@@ -17,6 +17,7 @@ import typer
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import forget_typed, wrapped
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from storage.approvals import Approval, ApprovalStore
@@ -235,6 +236,4 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
 
 
 def _line(text: str) -> str:
-    from server.mcp.visible import visible
-
     return visible(text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,6 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Show the audit log: every tool call, whose it was and what came of it."""
     from rich.console import Console
 
-    from server.mcp.visible import visible
     from server.settings.sources import load
     from tools.core.audit.trail import AuditTrail
 
@@ -150,8 +150,6 @@ def _call(entry: dict[str, Any]) -> Text:
     """When what was called, and what came of it."""
     from rich.text import Text
 
-    from server.mcp.visible import visible
-
     outcome = _told(entry, "outcome")
     moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
     return Text.assemble(
@@ -163,8 +161,6 @@ def _call(entry: dict[str, Any]) -> Text:
 
 
 def _told(entry: dict[str, Any], key: str) -> str:
-    from server.mcp.visible import visible
-
     value = entry.get(key)
     return "" if value is None else visible(str(value))
 

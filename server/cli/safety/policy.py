@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
 from tools.policy.verdict import Verdict
 
@@ -46,7 +47,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Nothing is called: toolcrib policy test bash '{"command": "git status"}'
     """
-    from server.cli.known_tools import tools_of
+    from server.cli.opened import tools_of
     from server.safety import make_policy
     from server.settings.sources import load
 
@@ -61,7 +62,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     else:
         shown = _rules(made, settings)
     if as_json:
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
     else:
         typer.echo("\n".join(_lines(shown)))
 

@@ -1,8 +1,7 @@
-"""The person at the keyboard, asked about a call that they made themselves."""
+"""Asks the person at the keyboard about a call that they made themselves."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import anyio.to_thread
@@ -12,12 +11,7 @@ from server.cli.terminal.screen import forget_typed
 from server.mcp.asking.elicitation import asking_text
 from tools.core.client import Consent, Question
 
-__all__ = ["TerminalApprover", "terminal_approver"]
-
-
-def terminal_approver() -> TerminalApprover | None:
-    """The way to the person at the keyboard; None where there is none."""
-    return TerminalApprover() if sys.stdin.isatty() else None
+__all__ = ["TerminalApprover"]
 
 
 class TerminalApprover:

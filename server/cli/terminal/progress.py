@@ -1,4 +1,4 @@
-"""How long work looks on a terminal."""
+"""Progress bars, and the indexing that they show."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rich.table import Column
 
 from storage.errors import VectorIndexError
 from storage.index.indexer import Backlog, read_backlog
-from storage.library import Library, Shelf
+from storage.library import Library
 
-__all__ = ["bars", "counter", "drain", "embed_all", "work"]
+__all__ = ["bars", "counter", "drain", "work"]
 
 WAIT_SECONDS = 0.2
 """How often to look when another process does the embedding."""
@@ -59,53 +59,27 @@ def drain(library: Library, progress: Progress) -> Backlog:
     Raises:
         StorageError: If the embedder, the vector index or the disk fails.
     """
-    bars_of = {
-        name: counter(progress, description)
-        for name, description in (
-            ("words", "Words"),
-            ("embeddings", "Embedding"),
-            ("vectors", "Vectors"),
-        )
+    titles = {"words": "Words", "embeddings": "Embedding", "vectors": "Vectors"}
+    tasks = {
+        name: progress.add_task(title, total=None, detail="", visible=False)
+        for name, title in titles.items()
     }
-    most = dict.fromkeys(bars_of, 0)
+    most = dict.fromkeys(tasks, 0)
+    elsewhere = False
     while True:
         with library.database.read() as connection:
             backlog = read_backlog(connection)
-        for name, show in bars_of.items():
+        for name, task in tasks.items():
             waiting = getattr(backlog, name)
-            most[name] = max(most[name], waiting)
-            if most[name]:
-                show(most[name] - waiting, most[name])
-        if not work(library):
-            if not backlog:
-                return Backlog(**most)
-            time.sleep(WAIT_SECONDS)
-
-
-def embed_all(library: Library, shelf: Shelf, progress: Progress) -> None:
-    """Embeds whatever waits, or waits for the process that does.
-
-    Raises:
-        StorageError: If the embedder, the vector index or the disk fails.
-    """
-    status = shelf.index_status()
-    task = progress.add_task(
-        "Embedding", total=status.total, completed=status.embedded, detail="", visible=False
-    )
-    while True:
-        progress.update(task, visible=not status.complete or progress.tasks[task].visible)
-        worked = work(library)
-        status = shelf.index_status()
-        if not worked and status.complete:
-            progress.update(task, total=status.total, completed=status.embedded, detail="")
-            return
-        progress.update(
-            task,
-            total=status.total,
-            completed=status.embedded,
-            detail="" if worked else ELSEWHERE,
-        )
-        if not worked:
+            total = most[name] = max(most[name], waiting)
+            detail = ELSEWHERE if elsewhere and waiting else ""
+            progress.update(
+                task, completed=total - waiting, total=total, detail=detail, visible=bool(total)
+            )
+        elsewhere = not work(library)
+        if elsewhere and not backlog:
+            return Backlog(**most)
+        if elsewhere:
             time.sleep(WAIT_SECONDS)
 
 

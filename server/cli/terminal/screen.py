@@ -1,17 +1,24 @@
-"""The terminal of a person: lines that go on stand deeper, and what was typed too early is gone."""
+"""What commands print, and the terminal of a person that they print it on."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import termios
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-__all__ = ["forget_typed", "say", "wrapped"]
+from server.mcp.visible import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "forget_typed", "print_json", "print_line", "say", "wrapped"]
 
 USUAL_COLUMNS = 80
 CONTINUED = " " * 6
-"""Before what goes on: it stands deeper than any line that is one."""
+"""Before the rest of a long line: deeper than any line of its own."""
 
 
 def say(*parts: str | tuple[str, str]) -> None:
@@ -29,6 +36,25 @@ def say(*parts: str | tuple[str, str]) -> None:
         rows = line.wrap(console, max(console.width - len(CONTINUED), 1))
         line = Text(f"\n{CONTINUED}").join(rows)
     console.print(line, soft_wrap=True)
+
+
+def console() -> Console:
+    """Returns where progress and warnings go: stderr, so that the output can be piped."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def print_line(where: Console, line: str, style: str = "") -> None:
+    """Prints one line, neither wrapped nor read as markup; unseen characters are marked."""
+    from rich.text import Text
+
+    where.print(Text(visible(line), style), soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Prints a result for a program."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def wrapped(line: str) -> str:

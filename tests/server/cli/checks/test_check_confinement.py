@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from server.cli.checks.confinement import confinement
+from server.cli.checks.installation import confinement
 from server.settings import Settings
 from server.settings.sources import load
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from server.cli.data.tally import Outcome
 from server.cli.terminal.progress import counter
-from server.cli.terminal.text import say
+from server.cli.terminal.screen import print_line
 from storage.errors import UnreadableDocumentError
 from storage.keeping import records
 from storage.keeping.arrival import import_jsonl
@@ -63,4 +63,4 @@ def take_export(
     if others:
         names = ", ".join(map(repr, sorted(others)))
         yours = f"you are {app.identity.user_id!r}: with --as-me it is stored as yours."
-        say(progress.console, f"Stored as what it was, of {names}; {yours}")
+        print_line(progress.console, f"Stored as what it was, of {names}; {yours}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from server.clients.parsing import parse
+from server.clients.files import parse
 from server.settings import SettingsError
 
 
