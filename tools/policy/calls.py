@@ -65,7 +65,7 @@ class Call:
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """By what rules that could mean it are found (`Fitted.key`); None where any could."""
+        """By what rules that could mean it are found (`Form.key`); None where any could."""
         match self.kind:
             case SubjectKind.PATH:
                 return () if self.path is None else first_component(self.path)

@@ -1,18 +1,29 @@
-"""Rules fitted to one tool: what a rule says of a call that is not one of a shell."""
+"""Rules fitted to one tool, and found by what they name first."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
 
 from tools.core.spec import Effect, SubjectKind, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
-from tools.policy.paths import PathPattern
-from tools.policy.rules import Rule, compiled
+from tools.policy.forms import EVERY_CALL, FORMS, ArgumentsForm, Form, LineForm, PathForm
+from tools.policy.rules import Rule
 from tools.policy.shell.likeness import Likeness
-from tools.policy.shell.words import LinePattern
-from tools.policy.urls import UrlPattern
+from tools.policy.shell.words import CommandPattern, LinePattern
 
-__all__ = ["Fitted", "fitted"]
+__all__ = [
+    "NO_COMMAND_RULES",
+    "CommandRules",
+    "Fitted",
+    "Index",
+    "fitted",
+    "fitted_grants",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,66 +32,27 @@ class Fitted:
 
     Attributes:
         rule: The rule.
-        pattern: What its specifier stands for; None where it has none, or compares arguments.
+        form: What its specifier says.
         problem: Why it can match no call of this tool, though it names it.
     """
 
     rule: Rule
-    pattern: LinePattern | PathPattern | UrlPattern | None = None
+    form: Form = EVERY_CALL
     problem: str = ""
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it says nothing of what a call is about."""
-        return self.pattern is None
-
-    @property
-    def key(self) -> str | None:
-        """One of the keys of every call that it means (`Call.keys`); None where it may have any."""
-        match self.pattern:
-            case PathPattern() as pattern:
-                return pattern.first
-            case UrlPattern() as pattern:
-                return None if pattern.host.startswith("*") else pattern.host
-            case _:
-                return None
-
     def forbids(self, call: Call) -> Likeness:
-        """How surely a call is one that this rule denies, or asks about."""
+        """Returns how surely a call is one that this rule denies, or asks about."""
         if self.problem:  # nobody writes such a rule to have it ignored
             return Likeness.YES
-        match self.pattern:
-            case PathPattern() as pattern:
-                path = call.path
-                return Likeness(2 * (path is not None and pattern.covers(path)))
-            case UrlPattern() as pattern:
-                if call.address is None:
-                    return Likeness.MAYBE
-                return Likeness(2 * pattern.matches(call.method, call.address, beneath=True))
-            case _:
-                return Likeness(2 * self._fits_arguments(call))
+        return self.form.forbids(call)
 
     def permits(self, call: Call) -> bool:
-        """Whether a call is one that this rule allows."""
-        if self.problem:
-            return False
-        match self.pattern:
-            case PathPattern() as pattern:
-                path = call.path
-                return path is not None and pattern.matches(path)
-            case UrlPattern() as pattern:
-                address = call.address
-                return address is not None and pattern.matches(call.method, address, beneath=False)
-            case _:
-                return self._fits_arguments(call)
-
-    def _fits_arguments(self, call: Call) -> bool:
-        conditions = self.rule.arguments
-        return conditions is None or conditions.match(call.spec.input_schema, call.arguments)
+        """Returns whether a call is one that this rule allows."""
+        return not self.problem and self.form.permits(call)
 
 
 def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -> Fitted | None:
-    """A rule as it is read for a tool; None where it is about other tools.
+    """Returns a rule as it is read for a tool; None where it is about other tools.
 
     Args:
         rule: The rule.
@@ -91,18 +63,103 @@ def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -
     if rule.selector.place_effect is not None:
         if not _is_about_place(rule.selector.place_effect, spec):
             return None
-        return Fitted(rule, PathPattern.parse(rule.specifier, roots))
+        return Fitted(rule, PathForm.parse(rule.specifier, roots))
     if not rule.selector.fits(spec, bare):
         return None
     problem = rule.problem(spec)
     if problem:
         return Fitted(rule, problem=problem) if rule.selector.name else None
     if not rule.specifier or rule.arguments is not None or spec.subject is None:
-        return Fitted(rule)
-    return Fitted(rule, compiled(rule.specifier, spec.subject, roots))
+        return Fitted(rule, ArgumentsForm(rule.arguments))
+    return Fitted(rule, FORMS[spec.subject.kind].parse(rule.specifier, roots))
+
+
+def fitted_grants(
+    grants: Sequence[str], spec: ToolSpec, roots: tuple[str, ...]
+) -> tuple[Fitted, ...]:
+    """Returns the grants, which are rules, as they are read for a tool.
+
+    Raises:
+        ValueError: If one of them is no rule.
+    """
+    return tuple(filter(None, (fitted(_parsed(text), spec, roots) for text in grants)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Rule:
+    return Rule.parse(text)
 
 
 def _is_about_place(effect: Effect, spec: ToolSpec) -> bool:
     if spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
         return False
     return reads_files(spec) if effect is Effect.READ else writes_files(spec)
+
+
+class Index(Generic[T]):
+    """Rules in their order, found by a key.
+
+    Args:
+        rules: The rules.
+        key: What a call has to be about for a rule to mean it; None where any call may be meant.
+
+    Attributes:
+        rules: All of them.
+    """
+
+    def __init__(self, rules: Sequence[T], key: Callable[[T], str | None]) -> None:
+        self.rules = tuple(rules)
+        self._always: list[int] = []
+        self._by_key: dict[str, list[int]] = {}
+        for place, rule in enumerate(self.rules):
+            found = key(rule)
+            places = self._always if found is None else self._by_key.setdefault(found, [])
+            places.append(place)
+
+    def about(self, keys: Collection[str] | None) -> Sequence[T]:
+        """Those that could mean a call, in their order.
+
+        Args:
+            keys: What it is about; None where that cannot be said.
+        """
+        if keys is None:
+            return self.rules
+        places = list(self._always)
+        for key in keys:
+            places += self._by_key.get(key, ())
+        return [self.rules[place] for place in sorted(places)]
+
+
+class CommandRules:
+    """Those of a list of rules that are about commands.
+
+    Args:
+        rules: The rules.
+
+    Attributes:
+        single: Those that name one command, and that.
+        several: Those that name a line of several, and that.
+    """
+
+    def __init__(self, rules: Sequence[Fitted]) -> None:
+        single: list[tuple[Fitted, CommandPattern]] = []
+        self.several: list[tuple[Fitted, LinePattern]] = []
+        for rule in rules:
+            match rule.form:
+                case LineForm(LinePattern(commands=(command,))):
+                    single.append((rule, command))
+                case LineForm(line):
+                    self.several.append((rule, line))
+        self.single = Index(single, lambda each: each[1].name)
+
+    def __bool__(self) -> bool:
+        return bool(self.single.rules or self.several)
+
+    def __add__(self, others: CommandRules) -> CommandRules:
+        if not (self and others):
+            return self or others
+        mine, theirs = ([*each.single.rules, *each.several] for each in (self, others))
+        return CommandRules([rule for rule, _ in (*mine, *theirs)])
+
+
+NO_COMMAND_RULES = CommandRules(())

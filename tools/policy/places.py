@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tools.core.errors import PermissionDeniedError
-from tools.policy.index import Index
+from tools.policy.matching import Index
 from tools.policy.paths import PathPattern, first_component
 from tools.policy.verdict import Decision, Verdict
 

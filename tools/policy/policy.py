@@ -12,18 +12,22 @@ from typing import Any
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
-from tools.policy.grants import fitted_grants, narrowest_rule
-from tools.policy.index import Index
-from tools.policy.matching import Fitted, fitted
+from tools.policy.forms import LineForm, PathForm, narrowest_rule
+from tools.policy.matching import (
+    NO_COMMAND_RULES,
+    CommandRules,
+    Fitted,
+    Index,
+    fitted,
+    fitted_grants,
+)
 from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
 from tools.policy.profiles import PROFILES
 from tools.policy.rules import Rule
-from tools.policy.shell.command_rules import NO_COMMAND_RULES, CommandRules
 from tools.policy.shell.likeness import Likeness
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
-from tools.policy.shell.words import LinePattern
 from tools.policy.specifiers import Arguments
 from tools.policy.verdict import Decision, Verdict
 
@@ -42,9 +46,10 @@ class _FittedRules(Index[Fitted]):
     """
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
-        super().__init__([rule for rule in rules if not _is_of_line(rule)], lambda rule: rule.key)
+        others = [rule for rule in rules if not isinstance(rule.form, LineForm)]
+        super().__init__(others, lambda rule: rule.form.key)
         self.commands = CommandRules(rules)
-        self.whole = tuple(rule for rule in rules if rule.is_whole)
+        self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
 
     def __bool__(self) -> bool:
         return bool(self.rules or self.commands)
@@ -267,7 +272,7 @@ class Policy:
             base={confined: self._said(spec, confined=confined) for confined in (False, True)},
             confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
             closed=self._closed(spec),
-            has_paths=any(isinstance(each.pattern, PathPattern) for each in (*deny, *ask, *allow)),
+            has_paths=any(isinstance(each.form, PathForm) for each in (*deny, *ask, *allow)),
             denying=frozenset(rule.rule.text for rule in deny),
         )
 
@@ -332,10 +337,6 @@ class Policy:
         return named or (Effect.READ, Effect.WRITE)
 
 
-def _is_of_line(rule: Fitted) -> bool:
-    return isinstance(rule.pattern, LinePattern)
-
-
 def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:
     for rule in rules:
         if rule.permits(call):
@@ -356,7 +357,7 @@ def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
     if rule.problem:
         return f"cannot be read, so that it counts for every call: {rule.problem}"
     says = "denies" if verdict is Verdict.DENY else "asks about"
-    return f"{says} it" if rule.pattern is None else f"{says} {call.path or call.subject!r}"
+    return f"{says} {call.path or call.subject!r}" if rule.form.is_about_subject else f"{says} it"
 
 
 def _decision(verdict: Verdict, rule: str, what: str, source: str = SETTINGS) -> Decision:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tools.core.spec import Subject, SubjectKind, ToolSpec
-from tools.policy.paths import PathPattern
+from tools.core.spec import ToolSpec
+from tools.policy.forms import FORMS, PathForm
 from tools.policy.selectors import Selector
-from tools.policy.shell.words import LinePattern
 from tools.policy.specifiers import Arguments
-from tools.policy.urls import UrlPattern
 
 __all__ = ["Rule"]
 
 RULE = re.compile(r"([^()]+?)\s*(?:\((.*)\))?", re.DOTALL)
-URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
 EXAMPLES = "Rules look like bash, bash(git status *), write_file(src/**) or scope:system."
 
 
@@ -65,7 +62,10 @@ class Rule:
             raise ValueError("nothing stands in its parentheses; leave them out for every call")
         if selector.place_effect is None and Arguments.begin(specifier):
             return cls(text, selector, specifier, Arguments.parse(specifier))
-        _check(specifier, selector)
+        if selector.place_effect is not None:
+            PathForm.parse(specifier)
+        elif form := next((each for each in FORMS.values() if each.is_meant(specifier)), None):
+            form.parse(specifier)
         return cls(text, selector, specifier, None)
 
     def problem(self, spec: ToolSpec) -> str:
@@ -78,34 +78,7 @@ class Rule:
         if spec.subject is None:
             return f"calls of {spec.name} are told apart by arguments only, as in (name=value)"
         try:
-            compiled(self.specifier, spec.subject)
+            FORMS[spec.subject.kind].parse(self.specifier)
         except ValueError as error:
             return str(error)
         return ""
-
-
-def compiled(
-    specifier: str, subject: Subject, roots: tuple[str, ...] = ()
-) -> LinePattern | PathPattern | UrlPattern:
-    """A specifier as it is read for tools with such a subject.
-
-    Raises:
-        ValueError: If it can never match.
-    """
-    match subject.kind:
-        case SubjectKind.COMMAND:
-            return LinePattern.parse(specifier)
-        case SubjectKind.PATH:
-            return PathPattern.parse(specifier, roots)
-        case SubjectKind.URL:
-            return UrlPattern.parse(specifier)
-
-
-def _check(specifier: str, selector: Selector) -> None:
-    """Finds out whether any kind of subject can be meant."""
-    if selector.place_effect is not None:
-        PathPattern.parse(specifier)
-    elif URL_LIKE.match(specifier):
-        UrlPattern.parse(specifier)
-    elif " " in specifier:  # a path that has blanks and quotes escapes these
-        LinePattern.parse(specifier)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.policy.matching import Fitted
-from tools.policy.shell.command_rules import CommandRules
+from tools.policy.matching import CommandRules, Fitted
 from tools.policy.shell.likeness import Likeness, likeness
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name

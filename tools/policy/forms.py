@@ -1,0 +1,235 @@
+"""Forms of specifiers: how what stands in the parentheses of a rule is read and compared.
+
+A tool's calls are about a command, a path or a URL (`SubjectKind`), and each kind has its form in
+`FORMS`; any tool's calls can be told apart by their arguments. A new form is one more class here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
+from tools.policy.calls import Call
+from tools.policy.paths import PathPattern, path_rule
+from tools.policy.shell.likeness import Likeness
+from tools.policy.shell.shell_command import ShellCommand
+from tools.policy.shell.words import LinePattern, line_rule
+from tools.policy.specifiers import Arguments
+from tools.policy.urls import UrlPattern, url_rule
+
+__all__ = [
+    "EVERY_CALL",
+    "FORMS",
+    "ArgumentsForm",
+    "Form",
+    "LineForm",
+    "PathForm",
+    "SubjectForm",
+    "narrowest_rule",
+]
+
+
+class Form(Protocol):
+    """What a specifier says of the calls of a tool.
+
+    Attributes:
+        is_about_subject: Whether it says something of what a call is about.
+    """
+
+    is_about_subject: ClassVar[bool]
+
+    @property
+    def key(self) -> str | None:
+        """One of the keys of every call that it means (`Call.keys`); None where it may be any."""
+
+    def forbids(self, call: Call) -> Likeness:
+        """Returns how surely a call is one that such a rule denies, or asks about."""
+
+    def permits(self, call: Call) -> bool:
+        """Returns whether a call is one that such a rule allows."""
+
+
+class SubjectForm(Form, Protocol):
+    """A form for the calls of tools that are about one kind of subject."""
+
+    @classmethod
+    def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
+        """Reads a specifier.
+
+        Args:
+            text: What stands in the parentheses.
+            roots: The root, absolute, in each of its spellings.
+
+        Raises:
+            ValueError: If it can never match.
+        """
+
+    @classmethod
+    def is_meant(cls, text: str) -> bool:
+        """Returns whether a specifier can be of no other form, whatever the tool."""
+
+    @classmethod
+    def narrowest(cls, call: Call) -> str:
+        """Returns the specifier that means little more than a call; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsForm:
+    """Conditions on arguments; without any it means every call."""
+
+    conditions: Arguments | None
+    is_about_subject: ClassVar = False
+    key: ClassVar = None
+
+    def forbids(self, call: Call) -> Likeness:
+        """Returns `YES` for a call that fits, else `NO`."""
+        return Likeness.YES if self.permits(call) else Likeness.NO
+
+    def permits(self, call: Call) -> bool:
+        """Returns whether the arguments of a call fit."""
+        conditions = self.conditions
+        return conditions is None or conditions.match(call.spec.input_schema, call.arguments)
+
+
+EVERY_CALL = ArgumentsForm(None)
+
+
+@dataclass(frozen=True, slots=True)
+class LineForm:
+    """A line of a shell. Calls are judged by each of the commands in them (`LineRules`)."""
+
+    pattern: LinePattern
+    is_about_subject: ClassVar = True
+    key: ClassVar = None
+
+    @classmethod
+    def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
+        """Reads a line such as `git push *`."""
+        return cls(LinePattern.parse(text))
+
+    @classmethod
+    def is_meant(cls, text: str) -> bool:
+        """Returns whether there is a blank in it: a path that has some escapes them."""
+        return " " in text
+
+    @classmethod
+    def narrowest(cls, call: Call) -> str:
+        """Returns the line itself, where all of it can be seen."""
+        plain = ShellCommand.parse(call.subject or "").plain
+        return line_rule(plain.commands, plain.operators) if plain else ""
+
+    def forbids(self, _call: Call) -> Likeness:
+        """Returns `MAYBE`: the line as a whole does not tell."""
+        return Likeness.MAYBE
+
+    def permits(self, _call: Call) -> bool:
+        """Returns False: the line as a whole does not tell."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class PathForm:
+    """Paths beneath the root."""
+
+    pattern: PathPattern
+    is_about_subject: ClassVar = True
+
+    @classmethod
+    def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
+        """Reads a path such as `src/**`."""
+        return cls(PathPattern.parse(text, roots))
+
+    @classmethod
+    def is_meant(cls, _text: str) -> bool:
+        """Returns False: a command may look like a path."""
+        return False
+
+    @classmethod
+    def narrowest(cls, call: Call) -> str:
+        """Returns the path itself."""
+        return "" if call.subject is None or call.path is None else path_rule(call.path)
+
+    @property
+    def key(self) -> str | None:
+        """The first component, where every path that it means has the same."""
+        return self.pattern.first
+
+    def forbids(self, call: Call) -> Likeness:
+        """Returns `YES` also for what is beneath, as forgiving file systems compare names."""
+        is_covered = call.path is not None and self.pattern.covers(call.path)
+        return Likeness.YES if is_covered else Likeness.NO
+
+    def permits(self, call: Call) -> bool:
+        """Returns whether it names the path exactly."""
+        return call.path is not None and self.pattern.matches(call.path)
+
+
+@dataclass(frozen=True, slots=True)
+class UrlForm:
+    """Requests by method and URL."""
+
+    pattern: UrlPattern
+    is_about_subject: ClassVar = True
+
+    @classmethod
+    def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
+        """Reads a URL such as `GET https://example.com/**`."""
+        return cls(UrlPattern.parse(text))
+
+    @classmethod
+    def is_meant(cls, text: str) -> bool:
+        """Returns whether it begins like a URL, perhaps with methods before it."""
+        return _URL_LIKE.match(text) is not None
+
+    @classmethod
+    def narrowest(cls, call: Call) -> str:
+        """Returns the method and the whole of the origin."""
+        return url_rule(call.method, call.subject or "")
+
+    @property
+    def key(self) -> str | None:
+        """The host, where it is one."""
+        return None if self.pattern.host.startswith("*") else self.pattern.host
+
+    def forbids(self, call: Call) -> Likeness:
+        """Returns `YES` also for what is beneath, and `MAYBE` where programs read URLs apart."""
+        if call.address is None:
+            return Likeness.MAYBE
+        is_covered = self.pattern.matches(call.method, call.address, beneath=True)
+        return Likeness.YES if is_covered else Likeness.NO
+
+    def permits(self, call: Call) -> bool:
+        """Returns whether it names the request exactly."""
+        address = call.address
+        return address is not None and self.pattern.matches(call.method, address, beneath=False)
+
+
+_URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
+
+FORMS: Mapping[SubjectKind, type[SubjectForm]] = {
+    SubjectKind.URL: UrlForm,
+    SubjectKind.COMMAND: LineForm,
+    SubjectKind.PATH: PathForm,
+}
+"""The form of each kind of subject, in the order in which a specifier is taken for one of them."""
+
+
+def narrowest_rule(call: Call) -> str:
+    """Returns a rule that means little more than a call; empty where there is none.
+
+    Whether it would allow the call again is not looked at.
+    """
+    spec = call.spec
+    if call.kind is None or (call.kind is SubjectKind.PATH and call.subject is None):
+        return spec.name if _may_be_granted_whole(spec) else ""
+    specifier = FORMS[call.kind].narrowest(call)
+    return f"{spec.name}({specifier})" if specifier else ""
+
+
+def _may_be_granted_whole(spec: ToolSpec) -> bool:
+    runs_anything = Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM
+    is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.passes_on
+    return not is_grave and not runs_anything
