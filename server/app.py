@@ -38,8 +38,8 @@ from server.safety import (
 )
 from server.settings import Settings
 from server.settings.collections import collections_of
-from server.upstream.absent import NoGateway
 from server.upstream.depth import allowed_servers
+from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
@@ -124,7 +124,7 @@ class App:
                 for after in (self.requests, self.catalogue):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
-                    self.catalogue.stir()
+                    self.catalogue.notify()
                 yield
         finally:
             with anyio.CancelScope(shield=True):
@@ -168,7 +168,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         is_down=partial(_is_down, gateway),
         why_unlisted=partial(_why_unlisted, gateway),
     )
-    gateway.on_change(lambda _server, kinds: catalogue.stir() if "tools" in kinds else None)
+    gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
 
     async def find(name: str) -> None:
         await functions.refresh()

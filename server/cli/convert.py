@@ -79,7 +79,7 @@ def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
-    from server.mcp.listed import describe
+    from server.mcp.tool_lists import describe
 
     if form is Form.FUNCTION_CALLING:
         return spec.function_calling()

@@ -21,8 +21,8 @@ from storage.errors import BackupError
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from server.upstream.absent import NoGateway
     from server.upstream.gateway import Gateway
+    from server.upstream.no_gateway import NoGateway
 
 __all__ = ["opened", "record", "tell_unlisted", "tools_of"]
 

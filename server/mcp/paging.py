@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.wire import utf8_text
+from server.mcp.safe_json import utf8_text
 
 __all__ = ["DOCUMENTS", "Section", "cursor_at", "offset_of", "page", "place_of"]
 

@@ -13,9 +13,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.resources import ContextResources, answered
+from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
-from server.mcp.wire import utf8_text
 from storage.library import Shelf
 from storage.models import Identity
 from tools.answers.dates import PHRASES, Period, zone_of

@@ -18,13 +18,13 @@ from server.mcp.asking.elicitation import approver_of
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.sampling import sampler_of
 from server.mcp.capabilities import CribServer
-from server.mcp.listed import ToolLists
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import PromptHandlers
 from server.mcp.resources import ResourceHandlers
+from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
-from server.mcp.wire import utf8_json, utf8_text
+from server.mcp.tool_lists import ToolLists
 from server.transport.auth import Speaker, speaker_of
 from storage.models import Identity
 from tools.core.client import Sampler

@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.addresses import Address, document_uri
+from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
-from server.mcp.shown import media_type_of
+from server.mcp.safe_json import utf8_text
 from server.mcp.views import Relevant, relevant, view
-from server.mcp.wire import utf8_text
 from server.transport.auth import speaker_of
 from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf

@@ -9,14 +9,14 @@ from functools import partial
 from typing import TypeVar
 
 from server.mcp.addresses import Address
-from server.mcp.shown import (
+from server.mcp.context_text import (
     context_line,
     context_text,
     entity_line,
     entity_text,
-    fitted,
     profile_text,
     title_of,
+    truncated,
 )
 from storage.contexts.wholetext import whole_text
 from storage.errors import ContextNotFoundError
@@ -118,7 +118,7 @@ def relevant(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     if topic.strip():
         return _about(shelf, topic, sources)
     standing = "\n\n".join(_standing(shelf))
-    return Relevant(fitted(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
+    return Relevant(truncated(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
 
 
 def happenings(shelf: Shelf, period: Period) -> str:
@@ -136,7 +136,7 @@ def happenings(shelf: Shelf, period: Period) -> str:
     parts = [heading, *(_told(shelf, each) for each in told[:HAPPENINGS])]
     if count > HAPPENINGS:
         parts.insert(1, "[Not all are told here; ask `retrieve_event_context` for the others.]")
-    return fitted("\n\n".join(parts), VIEW_CHARACTERS)
+    return truncated("\n\n".join(parts), VIEW_CHARACTERS)
 
 
 def _is_mostly_in(period: Period, summary: Context) -> bool:
@@ -150,7 +150,7 @@ def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS, sources=sources))
     answer = Answer.of_findings(found, topic)
     parts = [*_section("Entities", entity_line, entities), answer.to_text()]
-    text = fitted("\n\n".join(parts), VIEW_CHARACTERS)
+    text = truncated("\n\n".join(parts), VIEW_CHARACTERS)
     return Relevant(text, tuple(each.id for each in answer.hits))
 
 
@@ -238,7 +238,7 @@ def _line(shelf: Shelf, context: Context) -> str:
 def _told(shelf: Shelf, context: Context) -> str:
     """A context's line, and what it says."""
     text = _text(shelf, context)
-    said = " ".join(fitted(text, SAID_CHARACTERS).split())
+    said = " ".join(truncated(text, SAID_CHARACTERS).split())
     return f"{context_line(context, title_of(context, text))}\n  {said}".rstrip()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from tools.core.unseen import EMOJI_SELECTOR, UNSEEN
+from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
 __all__ = ["visible", "visible_lines"]
 
@@ -19,7 +19,7 @@ _JOINERS = f"\u200c\u200d{EMOJI_SELECTOR}"
 _BLANK = "\u2800"
 """The blank of Braille."""
 
-_UNSEEN = re.compile(f"[{UNSEEN}{_BLANK}]|(?<![^\0-\x7f])[{_JOINERS}]+")
+_UNSEEN = re.compile(f"[{INVISIBLE}{_BLANK}]|(?<![^\0-\x7f])[{_JOINERS}]+")
 
 
 def visible(text: str) -> str:

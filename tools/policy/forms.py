@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, Self
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call
 from tools.policy.paths import PathPattern, path_rule
-from tools.policy.shell.likeness import Likeness
+from tools.policy.shell.command_match import Match
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import LinePattern, line_rule
 from tools.policy.specifiers import Arguments
@@ -45,7 +45,7 @@ class Form(Protocol):
     def key(self) -> str | None:
         """One of the keys of every call that it means (`Call.keys`); None where it may be any."""
 
-    def forbids(self, call: Call) -> Likeness:
+    def forbids(self, call: Call) -> Match:
         """Returns how surely a call is one that such a rule denies, or asks about."""
 
     def permits(self, call: Call) -> bool:
@@ -84,9 +84,9 @@ class ArgumentsForm:
     is_about_subject: ClassVar = False
     key: ClassVar = None
 
-    def forbids(self, call: Call) -> Likeness:
+    def forbids(self, call: Call) -> Match:
         """Returns `YES` for a call that fits, else `NO`."""
-        return Likeness.YES if self.permits(call) else Likeness.NO
+        return Match.YES if self.permits(call) else Match.NO
 
     def permits(self, call: Call) -> bool:
         """Returns whether the arguments of a call fit."""
@@ -121,9 +121,9 @@ class LineForm:
         plain = ShellCommand.parse(call.subject or "").plain
         return line_rule(plain.commands, plain.operators) if plain else ""
 
-    def forbids(self, _call: Call) -> Likeness:
+    def forbids(self, _call: Call) -> Match:
         """Returns `MAYBE`: the line as a whole does not tell."""
-        return Likeness.MAYBE
+        return Match.MAYBE
 
     def permits(self, _call: Call) -> bool:
         """Returns False: the line as a whole does not tell."""
@@ -157,10 +157,10 @@ class PathForm:
         """The first component, where every path that it means has the same."""
         return self.pattern.first
 
-    def forbids(self, call: Call) -> Likeness:
+    def forbids(self, call: Call) -> Match:
         """Returns `YES` also for what is beneath, as forgiving file systems compare names."""
         is_covered = call.path is not None and self.pattern.covers(call.path)
-        return Likeness.YES if is_covered else Likeness.NO
+        return Match.YES if is_covered else Match.NO
 
     def permits(self, call: Call) -> bool:
         """Returns whether it names the path exactly."""
@@ -194,12 +194,12 @@ class UrlForm:
         """The host, where it is one."""
         return None if self.pattern.host.startswith("*") else self.pattern.host
 
-    def forbids(self, call: Call) -> Likeness:
+    def forbids(self, call: Call) -> Match:
         """Returns `YES` also for what is beneath, and `MAYBE` where programs read URLs apart."""
         if call.address is None:
-            return Likeness.MAYBE
+            return Match.MAYBE
         is_covered = self.pattern.matches(call.method, call.address, beneath=True)
-        return Likeness.YES if is_covered else Likeness.NO
+        return Match.YES if is_covered else Match.NO
 
     def permits(self, call: Call) -> bool:
         """Returns whether it names the request exactly."""

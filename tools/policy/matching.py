@@ -11,7 +11,7 @@ from tools.core.spec import Effect, SubjectKind, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
 from tools.policy.forms import EVERY_CALL, FORMS, ArgumentsForm, Form, LineForm, PathForm
 from tools.policy.rules import Rule
-from tools.policy.shell.likeness import Likeness
+from tools.policy.shell.command_match import Match
 from tools.policy.shell.words import CommandPattern, LinePattern
 
 __all__ = [
@@ -40,10 +40,10 @@ class Fitted:
     form: Form = EVERY_CALL
     problem: str = ""
 
-    def forbids(self, call: Call) -> Likeness:
+    def forbids(self, call: Call) -> Match:
         """Returns how surely a call is one that this rule denies, or asks about."""
         if self.problem:  # nobody writes such a rule to have it ignored
-            return Likeness.YES
+            return Match.YES
         return self.form.forbids(call)
 
     def permits(self, call: Call) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tools.policy.wildcards import Wildcard
-from tools.sandbox.files.obeyed import folded
+from tools.sandbox.files.protected_names import folded
 
 __all__ = ["PathPattern", "first_component", "path_rule", "relative_path"]
 

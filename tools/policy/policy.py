@@ -25,7 +25,7 @@ from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
 from tools.policy.profiles import PROFILES
 from tools.policy.rules import Rule
-from tools.policy.shell.likeness import Likeness
+from tools.policy.shell.command_match import Match
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.specifiers import Arguments
@@ -223,10 +223,10 @@ class Policy:
         doubt: Decision | None = None
         for rules, verdict in ((fit.deny, Verdict.DENY), (fit.ask, Verdict.ASK)):
             for rule in rules.about(call.keys):
-                alike = rule.forbids(call)
-                if alike is Likeness.YES and not (doubt and verdict is Verdict.ASK):
+                match = rule.forbids(call)
+                if match is Match.YES and not (doubt and verdict is Verdict.ASK):
                     return _decision(verdict, rule.rule.text, _what(rule, verdict, call))
-                if alike is Likeness.MAYBE and doubt is None:
+                if match is Match.MAYBE and doubt is None:
                     what = f"cannot be ruled out of {call.subject!r}, whose form is odd"
                     doubt = _decision(Verdict.ASK, rule.rule.text, what)
         return doubt

@@ -24,7 +24,7 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval.file_records import FROM_FILE, FileRecords, admits_record
-from tools.retrieval.intake import Intake
+from tools.retrieval.index_updates import IndexUpdater
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -63,7 +63,7 @@ class Found:
 class Catalogue:
     """Finds tools, as they are at the moment of the question.
 
-    Safe to share between threads, but for `stir`. Nothing is loaded before the first search.
+    Safe to share between threads, but for `notify`. Nothing is loaded before the first search.
 
     Args:
         registry: The tools that can be called.
@@ -97,14 +97,14 @@ class Catalogue:
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
         self._records = FileRecords(library)
         make_index = index or partial(_own_index, library)
-        self._intake = Intake(registry, self._records, make_index, self._forget)
+        self._updater = IndexUpdater(registry, self._records, make_index, self._forget)
         self._making = threading.Lock()
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Makes the heavier parts of the index in the background, from the first search on."""
-        self._intake.start()
+        self._updater.start()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._keep_fresh)
@@ -112,11 +112,11 @@ class Catalogue:
                 group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._intake.close)
+                await anyio.to_thread.run_sync(self._updater.close)
 
-    def stir(self) -> None:
+    def notify(self) -> None:
         """Says that many tools may have come: they are indexed before anybody searches."""
-        self._stirred.set()
+        self._changed.set()
 
     def search(
         self,
@@ -134,7 +134,7 @@ class Catalogue:
             session_id: The session in which a tool that is found may be called.
             admitted: The tools that may be found; None means all.
         """
-        index = self._intake.current()
+        index = self._updater.current()
         learning = self._learned()
         asked = query.query_text
         results = index.search(
@@ -210,12 +210,12 @@ class Catalogue:
 
     def refresh(self) -> None:
         """Takes in what has changed; blocks."""
-        self._intake.refresh()
+        self._updater.refresh()
 
     async def _keep_fresh(self) -> None:
         while True:
-            await self._stirred.wait()
-            self._stirred = anyio.Event()
+            await self._changed.wait()
+            self._changed = anyio.Event()
             try:
                 await anyio.to_thread.run_sync(self.refresh)
             except Exception:  # it is tried again by whoever searches, and told then

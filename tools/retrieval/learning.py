@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
-from tools.retrieval.likeness import Likeness
 from tools.retrieval.shown import Shown, kept_question
+from tools.retrieval.similarity import Similarity
 
 if TYPE_CHECKING:
     from storage.catalog.uses import Use, Uses
@@ -67,7 +67,7 @@ class Learning:
     def __init__(self, uses: Uses, embedder: Embedder | None = None) -> None:
         self.shown = Shown()
         self._uses = uses
-        self._likeness = Likeness(embedder)
+        self._similarity = Similarity(embedder)
 
     def remember(self, identity: Identity, question: str, tool_id: str) -> None:
         """Remembers that a tool served a question; it writes to the disk.
@@ -106,8 +106,8 @@ class Learning:
 
     def _weights(self, question: str, queries: Sequence[str]) -> Mapping[str, float]:
         """The past questions that are most like this one, each with how much it counts."""
-        likeness = self._likeness.of(question, queries)
-        nearest = sorted(zip(likeness, queries, strict=True), reverse=True)[:NEIGHBOURS]
+        similarity = self._similarity.of(question, queries)
+        nearest = sorted(zip(similarity, queries, strict=True), reverse=True)[:NEIGHBOURS]
         return {
             query: (like - LEAST_LIKE) / (1 - LEAST_LIKE)
             for like, query in nearest

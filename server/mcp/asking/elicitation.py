@@ -19,8 +19,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from server.mcp.asking.rounds import Round
+from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
-from server.mcp.wire import utf8_text
 from tools.core.client import AnswersAwaitedError, Approver, Consent, Question
 
 __all__ = ["CallApprover", "RoundApprover", "approver_of", "asking_text"]

@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from server.mcp.asking.rounds import Round
-from server.mcp.wire import utf8_text
+from server.mcp.safe_json import utf8_text
 from tools.core.client import AnswersAwaitedError, Prompt, Reply
 
 __all__ = ["RoundSampler", "sampler_of"]

@@ -13,7 +13,7 @@ from server.mcp.asking.channels import BackChannel, Channel, can_ask
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.deadline import PausableDeadline
 from server.mcp.asking.suspended import SuspendedCall
-from server.upstream.calling.presenting import UnshowableError, presented
+from server.upstream.calling.question_text import UnshowableError, presented
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream

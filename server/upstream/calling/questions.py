@@ -15,7 +15,7 @@ from server.mcp.asking.channels import Channel, can_ask, sent
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.asking.known_clients import Abilities, KnownClient
 from server.mcp.logging import MOST_AT_ONCE, hears, is_heard, named
-from server.upstream.calling.presenting import UnshowableError, completed_id, presented
+from server.upstream.calling.question_text import UnshowableError, completed_id, presented
 from server.upstream.connections.connection import Callbacks
 
 __all__ = ["Questions", "questions_of"]

@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
 from server.mcp.asking.channels import can_ask
-from server.mcp.wire import utf8_text
-from server.upstream.calling.presenting import UnshowableError, presented_page
+from server.mcp.safe_json import utf8_text
+from server.upstream.calling.question_text import UnshowableError, presented_page
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 
 __all__ = ["for_client", "no_result", "refusal"]

@@ -6,7 +6,7 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from server.mcp.wire import utf8_text
+from server.mcp.safe_json import utf8_text
 from tools.core.errors import ToolError
 
 __all__ = ["as_mcp_error"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.core.unseen import EMOJI_SELECTOR, UNSEEN
+from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
 __all__ = ["hidden"]
 
@@ -31,7 +31,7 @@ _MARKS = re.compile("[\u200e\u200f\u061c]")
 
 _HIDDEN = re.compile(
     "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"  # control characters, terminals' among them
-    f"|[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb{UNSEEN}"
+    f"|[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb{INVISIBLE}"
     f"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a{EMOJI_SELECTOR}\ud800-\udfff]"
 )
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from server.upstream.safety.confusables import skeleton
+from server.upstream.safety.deception import Finding
 from server.upstream.safety.naming import SEPARATOR, exposed_name
-from server.upstream.safety.scrutiny import Finding
 
 __all__ = ["OURS", "Neighbours"]
 

@@ -10,9 +10,9 @@ from threading import Lock
 import mcp_types as types
 
 from server.upstream.safety.conversion import readable
+from server.upstream.safety.deception import Finding, findings, mentions
 from server.upstream.safety.neighbours import OURS, Neighbours
 from server.upstream.safety.pins import Definition
-from server.upstream.safety.scrutiny import Finding, findings, mentions
 from storage.catalog.pins import Pin, Pins
 from storage.errors import StorageError
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 import tools
 from server.mcp.lean import SELDOM, lean
-from server.mcp.listed import describe
+from server.mcp.tool_lists import describe
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.schema import resolve
 from tools.core.discovery import discover

@@ -224,7 +224,7 @@ async def test_an_index_that_cannot_be_made_yet_ends_no_server(
 
     catalogue = Catalogue(registry, index=make)
     async with catalogue.running():
-        catalogue.stir()
+        catalogue.notify()
         with anyio.fail_after(20):
             while "no memory" not in caplog.text:  # a thread tells no event
                 await anyio.lowlevel.checkpoint()
@@ -359,7 +359,7 @@ async def test_tools_that_come_are_indexed_before_anybody_searches(registry: Too
     index = words_only()
     catalogue = Catalogue(registry, index=lambda: index)
     async with catalogue.running():
-        catalogue.stir()
+        catalogue.notify()
         with anyio.fail_after(20):
             while len(index) < 3:  # a thread tells no event
                 await anyio.lowlevel.checkpoint()

@@ -173,7 +173,7 @@ def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
         value: Decoded JSON, or whatever else a caller had at hand.
         budget: Characters of JSON, at least.
     """
-    return _Purse(budget).mapping(value, LEVELS)
+    return _Budget(budget).mapping(value, LEVELS)
 
 
 def redacted_text(text: str, limit: int) -> str:
@@ -206,7 +206,7 @@ def clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + CUT
 
 
-class _Purse:
+class _Budget:
     """Copies values while there are characters left to pay with."""
 
     def __init__(self, budget: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
-from tools.policy.shell.likeness import Likeness, likeness
+from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
@@ -63,9 +63,7 @@ class LineRules:
         ):
             for rule, pattern in rules.several:
                 if all(_surest(each, everything) for each in pattern.commands):
-                    sure = all(
-                        _surest(each, everything) is Likeness.YES for each in pattern.commands
-                    )
+                    sure = all(_surest(each, everything) is Match.YES for each in pattern.commands)
                     return Decision(
                         verdict if sure else Verdict.ASK,
                         rule.rule.text,
@@ -108,10 +106,10 @@ class LineRules:
         for rules, verdict in ((self.deny, Verdict.DENY), (self.ask, Verdict.ASK)):
             for rule, wanted in rules.single.about(command.names[part]):
                 for found in command.found[part]:
-                    alike = _alike(wanted, found)
-                    if alike is Likeness.YES:
+                    match = _alike(wanted, found)
+                    if match is Match.YES:
                         return _hit_by(rule, verdict, found)
-                    if alike is Likeness.MAYBE and doubt is None:
+                    if match is Match.MAYBE and doubt is None:
                         doubt = _doubt(rule, f"{_line(found.words)!r} may be what it means")
                 if doubt is None:
                     doubt = self._unsure(command, part, rule, wanted)
@@ -180,15 +178,15 @@ def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRule
     )
 
 
-def _alike(wanted: CommandPattern, found: Found) -> Likeness:
+def _alike(wanted: CommandPattern, found: Found) -> Match:
     if found.texts is not None and not wanted.needed <= found.texts:
-        return Likeness.NO
-    alike = likeness(wanted, found.words)
-    return min(alike, Likeness.YES if found.is_certain else Likeness.MAYBE)
+        return Match.NO
+    match = match_command(wanted, found.words)
+    return min(match, Match.YES if found.is_certain else Match.MAYBE)
 
 
-def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Likeness:
-    return max((_alike(wanted, found) for found in everything), default=Likeness.NO)
+def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:
+    return max((_alike(wanted, found) for found in everything), default=Match.NO)
 
 
 def _hit_by(rule: Fitted, verdict: Verdict, found: Found) -> Decision:

@@ -22,7 +22,7 @@ CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.
 
 HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
-UNSEEN = frozenset(
+INVISIBLE = frozenset(
     {
         "parallel",
         "ssh",
@@ -378,7 +378,7 @@ def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
 
 
 LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
-    **dict.fromkeys(UNSEEN, _of_any),
+    **dict.fromkeys(INVISIBLE, _of_any),
     **dict.fromkeys(WRAPPERS, _of_wrapper),
     **dict.fromkeys(AWKS, _of_awk),
     **dict.fromkeys((*SETTING, *RUNNING_OPTIONS), _of_operands),

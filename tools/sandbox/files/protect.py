@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.sandbox.files.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 from tools.sandbox.files.openat import MAX_DEPTH, Root, identity, path_of
+from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
 __all__ = ["CLOSED_TO_WRITES", "Guard", "ProtectedPathError", "StrayDirectoryError"]
 

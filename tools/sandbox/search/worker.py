@@ -43,11 +43,11 @@ def main() -> None:
     """Serves the server at the other end of the socket that is its standard input."""
     _limit_memory()
     with socket.socket(fileno=0) as channel:
-        desk = _Desk()
+        requests = _Requests()
         for message, fds in _messages(channel):
             signal.alarm(message["seconds"])
             try:
-                answer = desk.take(message, fds)
+                answer = requests.take(message, fds)
             except re.error as error:
                 answer = {"malformed": error.msg, "position": error.pos}
             except (OverflowError, RecursionError) as error:
@@ -60,7 +60,7 @@ def main() -> None:
             channel.sendall(json.dumps(answer).encode() + b"\n")
 
 
-class _One:
+class _SingleFile:
     """One open file, as a ladder has many."""
 
     def __init__(self, fd: int) -> None:
@@ -73,12 +73,12 @@ class _One:
         """Its descriptor is closed by whoever has it."""
 
 
-class _Desk:
+class _Requests:
     """Does what the messages ask for, about the place that the last search was given."""
 
     def __init__(self) -> None:
         self._fds: list[int] = []
-        self._files: Ladder | _One = _One(-1)
+        self._files: Ladder | _SingleFile = _SingleFile(-1)
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
         self._large: list[str] = []
@@ -113,7 +113,7 @@ class _Desk:
             self._tree = Tree(
                 [File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)]
             )
-            self._files = _One(fds[0])
+            self._files = _SingleFile(fds[0])
             return
         root, start = fds
         self._closed = frozenset((device, inode) for device, inode in closed)
@@ -234,7 +234,7 @@ class _Desk:
 
     def _forget(self) -> None:
         self._files.close()
-        self._files = _One(-1)
+        self._files = _SingleFile(-1)
         for fd in self._fds:
             os.close(fd)
         self._fds = []

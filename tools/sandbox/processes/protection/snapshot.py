@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tools.sandbox.files.obeyed import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 from tools.sandbox.files.openat import identity
+from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
 __all__ = ["Entry", "Folder", "Scan", "grant_owner", "open_folder", "scan", "take_snapshot"]
 

@@ -14,7 +14,7 @@ import functools
 import re
 import unicodedata
 
-from tools.core.unseen import EMOJI_SELECTOR, UNSEEN
+from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
 __all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
 
@@ -231,7 +231,7 @@ From is_git_directory() in Git's setup.c and gitrepository-layout(5).
 """
 
 
-_UNSEEN = re.compile(f"[{UNSEEN}{EMOJI_SELECTOR}]")
+_UNSEEN = re.compile(f"[{INVISIBLE}{EMOJI_SELECTOR}]")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,13 +11,13 @@ from storage.tokenize import is_spaceless, tokenize
 if TYPE_CHECKING:
     from storage.index.embedders.protocol import Embedder, Vectors
 
-__all__ = ["Likeness"]
+__all__ = ["Similarity"]
 
 VECTORS = 4_000
 """Vectors of questions that are kept in memory."""
 
 
-class Likeness:
+class Similarity:
     """Compares questions by their meaning, or by their words; safe to share between threads.
 
     Args:
@@ -60,9 +60,9 @@ class Likeness:
 def _shared_words(question: str, queries: Sequence[str]) -> list[float]:
     """The cosine of each query's terms and the question's, every term counting the same."""
     asked = set(tokenize(question))
-    likeness = []
+    similarity = []
     for query in queries:
         terms = set(tokenize(query))
         size = (len(asked) * len(terms)) ** 0.5
-        likeness.append(len(asked & terms) / size if size else 0.0)
-    return likeness
+        similarity.append(len(asked & terms) / size if size else 0.0)
+    return similarity

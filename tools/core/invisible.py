@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["EMOJI_SELECTOR", "UNSEEN"]
+__all__ = ["EMOJI_SELECTOR", "INVISIBLE"]
 
-UNSEEN = (
+INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8"
     "\U000e0000-\U000e0fff"
 )

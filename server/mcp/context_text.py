@@ -16,10 +16,10 @@ __all__ = [
     "context_text",
     "entity_line",
     "entity_text",
-    "fitted",
     "media_type_of",
     "profile_text",
     "title_of",
+    "truncated",
 ]
 
 SUMMARY_CHARACTERS = 200
@@ -88,7 +88,7 @@ def profile_text(profile: Profile) -> str:
     return "\n".join(filter(None, (profile.summary, *facts)))
 
 
-def fitted(text: str, characters: int) -> str:
+def truncated(text: str, characters: int) -> str:
     """The text, cut at the last line that fits if it is longer; a last line says so."""
     if len(text) <= characters:
         return text

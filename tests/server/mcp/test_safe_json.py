@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.mcp.wire import utf8_json, utf8_text
+from server.mcp.safe_json import utf8_json, utf8_text
 
 texts = st.text(st.characters())  # lone surrogates included
 values = st.recursive(

@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 
 from server.mcp.asking.deadline import PausableDeadline
-from server.upstream.calling.presenting import UnshowableError, presented
+from server.upstream.calling.question_text import UnshowableError, presented
 
 
 def url(address: str) -> types.ElicitRequest:

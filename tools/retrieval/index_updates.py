@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.models import ToolRecord
 
-__all__ = ["Intake"]
+__all__ = ["IndexUpdater"]
 
-PATIENCE = 2.0
+WAIT_SECONDS = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
 
 QUICK_SECONDS = 0.5
@@ -30,7 +30,7 @@ AT_ONCE = 500
 _logger = logging.getLogger("toolcrib")
 
 
-class Intake:
+class IndexUpdater:
     """Takes in what has changed, and nothing else. Safe to share between threads.
 
     Args:
@@ -81,7 +81,7 @@ class Intake:
         if self._is_behind():
             refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
             refreshing.start()
-            refreshing.join(PATIENCE)
+            refreshing.join(WAIT_SECONDS)
             self._begun.wait()
         index.wait_for_quick(QUICK_SECONDS)
         return index

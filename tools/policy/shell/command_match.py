@@ -8,12 +8,12 @@ from enum import IntEnum
 
 from tools.policy.shell.words import CommandPattern, Word, WordPattern, base_name
 
-__all__ = ["Likeness", "likeness"]
+__all__ = ["Match", "match_command"]
 
 LETTERS = re.compile(r"-[A-Za-z]+")
 
 
-class Likeness(IntEnum):
+class Match(IntEnum):
     """How surely a command is what a rule means."""
 
     NO = 0
@@ -21,7 +21,7 @@ class Likeness(IntEnum):
     YES = 2
 
 
-def likeness(pattern: CommandPattern, words: Sequence[Word]) -> Likeness:
+def match_command(pattern: CommandPattern, words: Sequence[Word]) -> Match:
     """Compares a command with a rule that asks or denies, so that spelling it anew does not help.
 
     The name is compared without its directory and without case. Where the rule ends in a lone `*`,
@@ -33,17 +33,17 @@ def likeness(pattern: CommandPattern, words: Sequence[Word]) -> Likeness:
     """
     name, *rest = words
     if name.text is None or name.is_glob:
-        return Likeness.MAYBE
+        return Match.MAYBE
     if not _is_named(pattern.words[0], name.text):
-        return Likeness.NO
+        return Match.NO
     if pattern.words[0] is None:
         wanted, rest = list(pattern.words), list(words)
     else:
         wanted = list(pattern.words[1:])
     if _fits(wanted, rest, unseen=False):
-        return Likeness.YES
+        return Match.YES
     is_unseen = any(map(_is_vague, rest)) and _fits(wanted, rest, unseen=True)
-    return Likeness.MAYBE if is_unseen else Likeness.NO
+    return Match.MAYBE if is_unseen else Match.NO
 
 
 def _is_named(wanted: WordPattern | None, name: str) -> bool:
