@@ -160,7 +160,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     servers = allowed_servers(settings.servers, os.environ)
     gateway: Gateway | NoGateway = NoGateway()
     if servers:
-        gateway = _gateway(settings, servers, registry, library, sessions, requests)
+        gateway = _gateway(settings, servers, registry, library, sessions, requests, command)
     catalogue = Catalogue(
         registry,
         library=library,
@@ -305,6 +305,7 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
     library: Library,
     sessions: Sessions,
     requests: ClientRequests,
+    command: str,
 ) -> Gateway:
     from server.upstream.calling.questions import questions_of
     from server.upstream.connections.cached import Cached
@@ -321,6 +322,7 @@ def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
         cached=Cached(library.catalog.listings),
         make_callbacks=partial(questions_of, requests),
         before_home=partial(requests.clients.wait_for, sessions.own),
+        command=command,
     )
 
 

@@ -64,6 +64,7 @@ class Gateway:
         cached: What they offered before; None keeps nothing.
         make_callbacks: Makes what is done with what they ask and tell.
         before_home: Awaited before they are connected to for this process itself.
+        command: What the user types for `toolcrib`.
 
     Attributes:
         upstreams: Each server that is enabled, by its name.
@@ -80,9 +81,16 @@ class Gateway:
         cached: Cached | None = None,
         make_callbacks: MakeCallbacks = _no_callbacks,
         before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
+        command: str = "toolcrib",
     ) -> None:
         self.upstreams = {
-            name: Upstream(name, each, Opener(name, each, transports, make_callbacks), home)
+            name: Upstream(
+                name,
+                each,
+                Opener(name, each, transports, make_callbacks),
+                home,
+                command=command,
+            )
             for name, each in servers.items()
             if each.enabled
         }

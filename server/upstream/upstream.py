@@ -61,6 +61,7 @@ class Upstream:
         settings: How it is reached.
         opener: Opens connections to it.
         home: The conversation of this process.
+        command: What the user types for `toolcrib`.
 
     Attributes:
         name: What the settings call it.
@@ -68,13 +69,22 @@ class Upstream:
         listing: What it offered when it was last asked, maybe by an earlier process; None before.
     """
 
-    def __init__(self, name: str, settings: ServerSettings, opener: Opener, home: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: ServerSettings,
+        opener: Opener,
+        home: str,
+        *,
+        command: str = "toolcrib",
+    ) -> None:
         self.name = name
         self.settings = settings
         self.listing: Listing | None = None
         self._headed: tuple[types.Tool, ...] = ()
         self._opener = opener
         self._home = home
+        self._command = command
         self._health = Health()
         self._backoff = Backoff()
         self._group: TaskGroup | None = None
@@ -317,5 +327,7 @@ class Upstream:
             again = f" It is tried again in {math.ceil(wait)} s."
         return UnavailableError(
             f"The server {self.name!r} {problem}.{again}",
-            next_actions=["Ask the user to run `toolcrib servers`, which says how each server is."],
+            next_actions=[
+                f"Ask the user to run `{self._command} servers`, which says how each server is."
+            ],
         )

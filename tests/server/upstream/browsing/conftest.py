@@ -45,7 +45,8 @@ def app_before(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[App]
                 servers={**(more or {}), **named},
                 policy=PolicySettings(allow=("*",)),
                 **others,
-            )
+            ),
+            command="/opt/toolcrib",
         )
         async with app.running():
             yield app

@@ -190,6 +190,7 @@ async def test_a_server_that_went_down_is_listed_as_it_was_and_says_so_when_read
     assert "ann://one" in listed
     assert failure.value.code == types.INTERNAL_ERROR
     assert "The server 'ann' exited" in failure.value.message
+    assert "`/opt/toolcrib servers`" in failure.value.message  # as it works when it is copied
 
 
 @BY_ERA
