@@ -1,4 +1,4 @@
-"""Directories of people or things: find them, list groups of them, find what they have made."""
+"""Directories of people and things: any by its name, and researchers in their own words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 from pydantic import Field
 
-from storage.directory.models import Directory
+from storage.directory.models import RESEARCHERS, Directory
 from storage.models import SearchFilter
 from tools.answers.customization import LONGEST_DESCRIPTION, with_enum
 from tools.answers.directory import SearchedDirectory, counted, in_words
@@ -19,22 +19,17 @@ from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 
-if TYPE_CHECKING:  # loaded on first use
+if TYPE_CHECKING:
     from storage.directory.directories import Directories
 
 __all__ = [
-    "Limit",
-    "Name",
-    "Offset",
-    "Topic",
-    "Value",
-    "Year",
+    "department_filter",
     "directory_filter",
     "directory_items",
     "directory_search",
-    "filter_in",
-    "items_in",
-    "search_in",
+    "program_filter",
+    "publication_search",
+    "researcher_search",
 ]
 
 LIST = "list"
@@ -89,7 +84,7 @@ def directory_search(
 ) -> SearchedDirectory:
     """Finds people or things in an imported directory by a name, a topic or a query."""
     asked = {"name": name, "topic": topic, "query": query}
-    return search_in(context, directory, asked, top_k, identity)
+    return _search_in(context, directory, asked, top_k, identity)
 
 
 @tool(
@@ -113,7 +108,7 @@ def directory_filter(
 ) -> FilteredDirectory:
     """Lists who or what belongs to a group of an imported directory, or which groups there are."""
     page = (limit, offset)
-    return filter_in(context, directory, field, value, page, identity)
+    return _filter_in(context, directory, field, value, page, identity)
 
 
 @tool(
@@ -134,10 +129,10 @@ def directory_items(
 ) -> ListedItems:
     """Finds items of an imported directory, such as publications, by topic and year."""
     asked = (topic, year)
-    return items_in(context, directory, items, asked, top_k, identity)
+    return _items_in(context, directory, items, asked, top_k, identity)
 
 
-def search_in(
+def _search_in(
     context: RequestContext,
     directory: str,
     asked: dict[str, str | None],
@@ -170,7 +165,7 @@ def search_in(
     return SearchedDirectory.of(where, found)
 
 
-def filter_in(
+def _filter_in(
     context: RequestContext,
     directory: str,
     field: str,
@@ -210,7 +205,7 @@ def filter_in(
     return FilteredDirectory.of(where, field, found, page)
 
 
-def items_in(
+def _items_in(
     context: RequestContext,
     directory: str,
     items: str,
@@ -270,3 +265,83 @@ def _not_one(names: list[str], given: list[str]) -> InvalidArgumentsError:
         f"{of}{wrong}.",
         next_actions=[f"Send exactly one of {', '.join(names)}; {names[-1]} if you cannot tell."],
     )
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=(
+        "look up a researcher, a professor, a scientist or an expert by name",
+        "tell who works on a research topic",
+    ),
+)
+def researcher_search(
+    context: RequestContext,
+    researcher_name: Annotated[
+        Name | None, Field(description="A name, in any spelling and order")
+    ] = None,
+    topic: Annotated[Topic | None, Field(description="What they work on")] = None,
+    query: Annotated[Topic | None, Field(description="A name or a topic, if unsure which")] = None,
+    top_k: TopK = 10,
+    **identity: Unpack[IdentityArguments],
+) -> SearchedDirectory:
+    """Finds researchers by exactly one of a name, a research topic or a query."""
+    asked = {"researcher_name": researcher_name, "topic": topic, "query": query}
+    return _search_in(context, RESEARCHERS.name, asked, top_k, identity)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=("tell who works in a department", "list the departments of the researchers"),
+)
+def department_filter(
+    context: RequestContext,
+    department: Annotated[Value, Field(description='In any spelling; "list" lists all of them')],
+    limit: Limit = 50,
+    offset: Offset = 0,
+    **identity: Unpack[IdentityArguments],
+) -> FilteredDirectory:
+    """Lists the researchers who work in a department, or all departments."""
+    page = (limit, offset)
+    return _filter_in(context, RESEARCHERS.name, "department", department, page, identity)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=("tell who belongs to a research program", "list the research programs"),
+)
+def program_filter(
+    context: RequestContext,
+    program: Annotated[Value, Field(description='In any spelling; "list" lists all of them')],
+    limit: Limit = 50,
+    offset: Offset = 0,
+    **identity: Unpack[IdentityArguments],
+) -> FilteredDirectory:
+    """Lists the researchers of a research program, or all programs."""
+    page = (limit, offset)
+    return _filter_in(context, RESEARCHERS.name, "program", program, page, identity)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("directory", "people"),
+    capabilities=(
+        "find papers, articles or publications about a topic",
+        "list the publications of a year",
+    ),
+)
+def publication_search(
+    context: RequestContext,
+    topic: Annotated[Topic | None, Field(description="What they are about")] = None,
+    year: Annotated[Year | None, Field(description="Only of this year; alone, lists them")] = None,
+    top_k: TopK = 10,
+    **identity: Unpack[IdentityArguments],
+) -> ListedItems:
+    """Finds the researchers' publications (papers) by topic and year, and who wrote them."""
+    return _items_in(context, RESEARCHERS.name, "publications", (topic, year), top_k, identity)
