@@ -1,7 +1,7 @@
 """Exported records, read again: what each kind has, and where a file goes wrong.
 
 The form is that of `storage.keeping.export`. A file is read from its beginning to its end before
-anything of it is stored, so that one that is half-written, damaged or of another program changes nothing.
+anything of it is stored, so that one that is damaged or half-written changes nothing.
 """
 
 from __future__ import annotations
