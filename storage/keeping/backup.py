@@ -20,12 +20,12 @@ from pathlib import Path
 
 from storage.database import RECORD, Database, newest_schema
 from storage.errors import BackupError, SchemaTooNewError
-from storage.keeping.replacement import (
-    arriving_file,
-    arriving_folder,
+from storage.keeping.atomic import (
+    atomic_file,
+    atomic_folder,
     is_temporary,
     reason,
-    refusals,
+    write_errors,
 )
 
 __all__ = ["Backup", "OnCopied", "back_up", "restore"]
@@ -71,12 +71,12 @@ def back_up(
         StorageUnavailableError: If the record cannot be read.
     """
     target = target.absolute()
-    with refusals(target):
+    with write_errors(target):
         _check_target(target, database.path.parent, force=force)
-    with refusals(target), arriving_file(target, replace=force) as copy:
+    with write_errors(target), atomic_file(target, replace=force) as copy:
         with database.read() as connection:
             contexts = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
-            with refusals(target):
+            with write_errors(target):
                 _copy(connection, copy, on_copied)
         _check(copy, f"The record in {database.path}")
         size = copy.stat().st_size
@@ -102,21 +102,21 @@ def restore(
         SchemaTooNewError: If a newer version of Toolcrib wrote it.
     """
     directory = Path(os.path.realpath(directory))
-    with refusals(directory):
+    with write_errors(directory):
         taken = directory.exists() and not all(map(is_temporary, directory.iterdir()))
     if taken and not force:
         raise BackupError(
             f"{directory} is not empty.",
             suggestions=("Name another one with --data-dir, or --force: it is moved aside.",),
         )
-    with _opened(backup) as connection, refusals(directory):
+    with _opened(backup) as connection, write_errors(directory):
         if not taken:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _fill(connection, directory, backup, on_copied)
             return None
         aside = _free_name(directory)
         try:
-            with arriving_folder(directory) as folder:
+            with atomic_folder(directory) as folder:
                 _fill(connection, folder, backup, on_copied)
                 directory.rename(aside)
         except BaseException:
@@ -129,7 +129,7 @@ def restore(
 def _fill(
     connection: sqlite3.Connection, folder: Path, backup: Path, on_copied: OnCopied | None
 ) -> None:
-    with arriving_file(folder / RECORD, replace=False) as copy:
+    with atomic_file(folder / RECORD, replace=False) as copy:
         _copy(connection, copy, on_copied)
         _check(copy, str(backup))
         with closing(sqlite3.connect(copy)) as restored:

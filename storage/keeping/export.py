@@ -23,8 +23,8 @@ from storage.contexts.filters import Where, identity_clause
 from storage.contexts.wholetext import places_in_whole, whole_text
 from storage.database import Database
 from storage.errors import BackupError
+from storage.keeping.atomic import atomic_file, atomic_folder, write_errors
 from storage.keeping.notes import write_note
-from storage.keeping.replacement import arriving_file, arriving_folder, refusals
 from storage.models import Chunk, Identity
 
 __all__ = ["FORMAT", "OnExported", "export_jsonl", "export_markdown"]
@@ -154,8 +154,8 @@ def export_jsonl(
     """
     written = -1
     with (
-        refusals(target),
-        arriving_file(target, replace=False) as path,
+        write_errors(target),
+        atomic_file(target, replace=False) as path,
         path.open("w", encoding="utf-8", newline="\n") as file,
     ):
         for record in _records(database, identity, on_exported):
@@ -188,10 +188,10 @@ def export_markdown(
     """
     written = 0
     relations: dict[int, list[dict[str, Any]]] = {}
-    with refusals(target):
+    with write_errors(target):
         if target.exists() and any(target.iterdir()):
             raise BackupError(f"{target} is not empty.", suggestions=("Name another folder.",))
-    with refusals(target), arriving_folder(target) as folder:
+    with write_errors(target), atomic_folder(target) as folder:
         entities = []
         for record in _records(database, identity, on_exported):
             match record["record"]:

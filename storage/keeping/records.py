@@ -1,7 +1,7 @@
 """Exported records, read again: what each kind has, and where a file goes wrong.
 
 The form is that of `storage.keeping.export`. A file is read from its beginning to its end before
-anything of it is stored, so that one that is half-written, damaged or foreign changes nothing.
+anything of it is stored, so that one that is damaged or half-written changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from storage.people.entities import bare_name
 from storage.people.models import EntityType
 
 __all__ = [
-    "Census",
     "ContextRecord",
     "EntityRecord",
     "EntryRecord",
@@ -40,9 +39,10 @@ __all__ = [
     "Record",
     "RelationshipRecord",
     "SessionRecord",
+    "Summary",
+    "check_export",
     "is_export",
     "read_records",
-    "take_census",
 ]
 
 _HEAD_BYTES = 1000
@@ -228,7 +228,7 @@ Record = (
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class Summary:
     """What a sound file holds.
 
     Attributes:
@@ -257,7 +257,7 @@ def is_export(path: Path) -> bool:
     return True
 
 
-def take_census(path: Path) -> Census:
+def check_export(path: Path) -> Summary:
     """Reads a file to its end, and counts what it holds.
 
     Raises:
@@ -280,7 +280,7 @@ def take_census(path: Path) -> Census:
                         raise _wrong(path, number, f"no entity before it has the id {end}")
             case ContextRecord():
                 contexts.add(record.id)
-    return Census(count, frozenset(contexts), frozenset(identities))
+    return Summary(count, frozenset(contexts), frozenset(identities))
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
@@ -315,11 +315,11 @@ def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> 
         return adapter.validate_json(line)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        told = "; ".join(
+        reasons = "; ".join(
             ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), each["msg"])))
             for each in problems[:_MOST_PROBLEMS]
         )
-        raise _wrong(path, number, told) from None
+        raise _wrong(path, number, reasons) from None
 
 
 def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:

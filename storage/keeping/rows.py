@@ -1,4 +1,4 @@
-"""Rows of the record, written as they are told."""
+"""Rows of the record, by the names of their columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 __all__ = ["Outcome", "insert_row", "update_row"]
 
 Outcome = Literal["added", "replaced", "unchanged"]
-"""What became of a record that arrived."""
+"""What became of a record that result."""
 
 
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:

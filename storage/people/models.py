@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from storage.errors import InvalidSourceError
 from storage.models import Identity
 from storage.people.names import How
 
 __all__ = [
+    "MAX_VALUES",
     "Entity",
     "EntityMatch",
     "EntityPath",
@@ -19,7 +22,11 @@ __all__ = [
     "NewRelationship",
     "Profile",
     "Relationship",
+    "merged_values",
 ]
+
+MAX_VALUES = 65_536
+"""Characters of JSON that named values may grow to."""
 
 
 class EntityType(StrEnum):
@@ -185,3 +192,22 @@ class EntityPath:
     through: str
     first: tuple[Relationship, ...]
     second: tuple[Relationship, ...]
+
+
+def merged_values(
+    label: str, stored: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns stored facts or metadata with the given ones in their place; None removes one.
+
+    Raises:
+        InvalidSourceError: If they would grow beyond `MAX_VALUES`.
+    """
+    merged = {key: value for key, value in {**stored, **given}.items() if value is not None}
+    length = len(json.dumps(merged, ensure_ascii=False))
+    if length > MAX_VALUES:
+        raise InvalidSourceError(
+            f"{label}: together with what is stored they have {length} characters of JSON;"
+            f" {MAX_VALUES} are kept.",
+            suggestions=("Remove what is no longer needed by giving it as null.",),
+        )
+    return merged

@@ -10,8 +10,7 @@ from typing import Any
 
 from storage.contexts.filters import exactly, identity_clause
 from storage.models import Identity
-from storage.people.models import Profile
-from storage.people.named_values import merged_values
+from storage.people.models import Profile, merged_values
 
 __all__ = ["find_profile", "save_profile"]
 

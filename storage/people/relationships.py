@@ -16,8 +16,8 @@ from storage.people.models import (
     EntityType,
     NewRelationship,
     Relationship,
+    merged_values,
 )
-from storage.people.named_values import merged_values
 from storage.people.names import fold
 
 __all__ = ["delete_relationships", "find_paths", "find_relationships", "save_relationship"]

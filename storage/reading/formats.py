@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
+from typing import TypeAlias
 
 from storage.errors import UnreadableDocumentError
-from storage.reading import docxtext, htmltext, pdftext
-from storage.reading.decode import decode
 
 __all__ = [
     "FORMATS",
@@ -23,6 +23,9 @@ __all__ = [
 MAX_BYTES = 50_000_000
 """Bytes that a file has at most."""
 
+Reader: TypeAlias = Callable[[bytes], tuple[str, str, str | None]]
+"""From bytes to title (or nothing), text and encoding (None where bytes are not text)."""
+
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
@@ -35,7 +38,7 @@ class DocumentFormat:
     Attributes:
         media_type: Its MIME type.
         suffixes: Endings of its files' names, the usual one first.
-        read: From bytes to title (or nothing), text and encoding (None where bytes are not text).
+        read: Its reader.
         begins: Whether bytes are of this format; None where only the name says so.
         by_name: Whether a suffix is enough, whatever the bytes.
         markdown: Whether the text is Markdown, and so has headings.
@@ -44,7 +47,7 @@ class DocumentFormat:
 
     media_type: str
     suffixes: tuple[str, ...]
-    read: Callable[[bytes], tuple[str, str, str | None]]
+    read: Reader
     begins: Callable[[bytes, str], bool] | None = None
     by_name: bool = True
     markdown: bool = False
@@ -57,7 +60,19 @@ class DocumentFormat:
         return self.begins is not None and self.begins(data, suffix)
 
 
+def _reader(module: str) -> Reader:
+    """The `read` of a module, which is loaded when the first file of its format comes."""
+
+    def read(data: bytes) -> tuple[str, str, str | None]:
+        result: tuple[str, str, str | None] = import_module(module).read(data)
+        return result
+
+    return read
+
+
 def _read_text(data: bytes) -> tuple[str, str, str]:
+    from storage.reading.decode import decode
+
     try:
         decoded = decode(data)
     except UnreadableDocumentError as error:
@@ -98,12 +113,17 @@ _PLAIN = _text("text/plain", ".txt")
 
 FORMATS = (
     DocumentFormat(
-        "application/pdf", (".pdf",), pdftext.read, _begins_pdf, by_name=False, isolated=True
+        "application/pdf",
+        (".pdf",),
+        _reader("storage.reading.pdftext"),
+        _begins_pdf,
+        by_name=False,
+        isolated=True,
     ),
     DocumentFormat(
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         (".docx",),
-        docxtext.read,
+        _reader("storage.reading.docxtext"),
         _begins_archive,
         by_name=False,
         markdown=True,
@@ -113,7 +133,7 @@ FORMATS = (
     DocumentFormat(
         "text/html",
         (".html", ".htm", ".xhtml"),
-        htmltext.read,
+        _reader("storage.reading.htmltext"),
         _begins_html,
         markdown=True,
         isolated=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from server.cli.checks.data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
 from server.cli.checks.findings import Finding, judged
 from server.cli.invocation import invocation
-from storage.keeping.replacement import remove_stale
+from storage.keeping.atomic import remove_stale
 
 if TYPE_CHECKING:
     from server.app import App

@@ -11,7 +11,7 @@ from server.cli.terminal.progress import counter
 from server.cli.terminal.screen import print_line
 from storage.errors import UnreadableDocumentError
 from storage.keeping import records
-from storage.keeping.arrival import import_jsonl
+from storage.keeping.importing import import_jsonl
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -46,7 +46,7 @@ def take_export(
     """
     identity = app.identity if as_me else None
     try:
-        arrived = import_jsonl(
+        imported = import_jsonl(
             app.library.database, file, identity, counter(progress, "Storing records")
         )
     except UnreadableDocumentError as error:
@@ -56,10 +56,10 @@ def take_export(
         message = f"{str(file)!r} cannot be read. {error.strerror}."
         note(Outcome(file, str(file), "skipped", message))
         return
-    for result, count in arrived.outcomes.items():
+    for result, count in imported.outcomes.items():
         for _ in range(count):
             note(Outcome(file, str(file), result))
-    others = {each.user_id for each in arrived.identities} - {app.identity.user_id}
+    others = {each.user_id for each in imported.identities} - {app.identity.user_id}
     if others:
         names = ", ".join(map(repr, sorted(others)))
         yours = f"you are {app.identity.user_id!r}: with --as-me it is stored as yours."

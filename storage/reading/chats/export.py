@@ -18,8 +18,7 @@ from typing import IO, TextIO
 from storage.errors import UnreadableDocumentError
 from storage.reading.chats.chatgpt import read_chatgpt
 from storage.reading.chats.claude import read_claude
-from storage.reading.chats.conversation import Conversation
-from storage.reading.chats.plain import read_plain
+from storage.reading.chats.conversation import Conversation, read_plain
 
 __all__ = ["MAX_CONVERSATION_CHARS", "MAX_UNPACKED_BYTES", "SUFFIXES", "read_export"]
 

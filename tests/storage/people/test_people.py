@@ -20,8 +20,7 @@ from storage.errors import (
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES
 from storage.people.mentions import mentioned_names
-from storage.people.models import EntityMatch, EntityType, NewEntity, NewRelationship
-from storage.people.named_values import MAX_VALUES
+from storage.people.models import MAX_VALUES, EntityMatch, EntityType, NewEntity, NewRelationship
 from storage.people.names import fold
 from storage.people.people import MAX_SPELLINGS, People
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from storage.errors import ContextNotFoundError, UnreadableDocumentError
 from storage.events.buckets import DAY, MONTH, WEEK
-from storage.keeping.arrival import import_jsonl
 from storage.keeping.export import export_jsonl
+from storage.keeping.importing import import_jsonl
 from storage.keeping.records import is_export
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
@@ -208,8 +208,8 @@ def moved(library: Library, other: Library, identity: Identity | None = None) ->
     """Takes everything of a library to another."""
     with TemporaryDirectory() as folder:
         export_jsonl(library.database, Path(folder, "out"), None)
-        arrived = import_jsonl(other.database, Path(folder, "out"), identity)
-        return dict(arrived.outcomes.items())
+        result = import_jsonl(other.database, Path(folder, "out"), identity)
+        return dict(result.outcomes.items())
 
 
 def stored_text(library: Library, identity: Identity) -> str:
@@ -389,7 +389,7 @@ def test_an_export_is_known_by_its_first_line_alone(tmp_path: Path) -> None:
 def test_what_was_stored_when_an_import_was_broken_off_is_kept_and_the_next_goes_on(
     library: Library, other: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.keeping.arrival.BATCH", 2)
+    monkeypatch.setattr("storage.keeping.importing.BATCH", 2)
     for number in range(5):
         library.shelf(ANN).add(note(f"no {number}", raw_id=str(number)))
     target = library.directory / "out.jsonl"
@@ -402,10 +402,10 @@ def test_what_was_stored_when_an_import_was_broken_off_is_kept_and_the_next_goes
     with pytest.raises(KeyboardInterrupt):
         import_jsonl(other.database, target, None, give_up)
     reports: list[tuple[int, int]] = []
-    arrived = import_jsonl(
+    result = import_jsonl(
         other.database, target, None, lambda done, total: reports.append((done, total))
     )
-    assert arrived.outcomes == {"unchanged": 4, "added": 1}
+    assert result.outcomes == {"unchanged": 4, "added": 1}
     assert reports == [(2, 5), (4, 5), (5, 5)]
 
 

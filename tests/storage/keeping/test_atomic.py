@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.keeping.replacement import arriving_file, arriving_folder, is_temporary
+from storage.keeping.atomic import atomic_file, atomic_folder, is_temporary
 
 
 def names_in(folder: Path) -> list[str]:
@@ -15,7 +15,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_a_file_is_not_there_before_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "file"
-    with arriving_file(target, replace=False) as temporary:
+    with atomic_file(target, replace=False) as temporary:
         temporary.write_text("whole")
         assert is_temporary(temporary)
         assert not target.exists()
@@ -34,7 +34,7 @@ def test_a_disk_without_links_takes_a_file_where_nothing_is(
     target = tmp_path / "file"
 
     def arrive() -> None:
-        with arriving_file(target, replace=False) as temporary:
+        with atomic_file(target, replace=False) as temporary:
             temporary.write_text("mine")
             if taken:
                 target.write_text("another's")
@@ -51,7 +51,7 @@ def test_a_disk_without_links_takes_a_file_where_nothing_is(
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("another's")
     (tmp_path / "link").symlink_to("other")
-    with arriving_file(tmp_path / "link", replace=True) as temporary:
+    with atomic_file(tmp_path / "link", replace=True) as temporary:
         temporary.write_text("mine")
     assert (tmp_path / "other").read_text() == "another's"
     assert (tmp_path / "link").read_text() == "mine"
@@ -59,7 +59,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_sqlite_puts_beside_a_file_goes_with_it(tmp_path: Path) -> None:
-    with arriving_file(tmp_path / "file", replace=False) as temporary:
+    with atomic_file(tmp_path / "file", replace=False) as temporary:
         for ending in ("-journal", "-wal", "-shm"):
             temporary.with_name(temporary.name + ending).touch()
             assert is_temporary(temporary.with_name(temporary.name + ending))
@@ -74,7 +74,7 @@ def test_a_folder_takes_the_place_of_an_empty_one_alone(tmp_path: Path, full: bo
         (target / "mine").touch()
 
     def arrive() -> None:
-        with arriving_folder(target) as temporary:
+        with atomic_folder(target) as temporary:
             (temporary / "new").touch()
 
     if full:

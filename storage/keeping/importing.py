@@ -1,4 +1,4 @@
-"""Arrival: what an export holds, stored again.
+"""Import: what an export holds, stored again.
 
 Every record finds its place: that which has it already, by its id or by what makes it the same
 thing, or a new one. Where the place is taken, what was changed last stays, so that a second import
@@ -17,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 
 from storage.database import Database
-from storage.keeping.arrived_contexts import ArrivedContexts
-from storage.keeping.arrived_entries import ArrivedEntries
-from storage.keeping.arrived_people import ArrivedPeople
+from storage.keeping.import_contexts import ContextImporter
+from storage.keeping.import_entries import EntryImporter
+from storage.keeping.import_people import PeopleImporter
 from storage.keeping.records import (
     ContextRecord,
     EntityRecord,
@@ -28,13 +28,13 @@ from storage.keeping.records import (
     Record,
     RelationshipRecord,
     SessionRecord,
+    check_export,
     read_records,
-    take_census,
 )
 from storage.keeping.rows import Outcome
 from storage.models import Identity
 
-__all__ = ["Arrived", "OnStored", "import_jsonl"]
+__all__ = ["ImportResult", "OnStored", "import_jsonl"]
 
 BATCH = 200
 """Records of one transaction: less than a second, for which other writers wait."""
@@ -44,7 +44,7 @@ OnStored = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ImportResult:
     """What came of an import.
 
     Attributes:
@@ -61,7 +61,7 @@ def import_jsonl(
     source: Path,
     identity: Identity | None,
     on_stored: OnStored | None = None,
-) -> Arrived:
+) -> ImportResult:
     """Stores what an export holds.
 
     Args:
@@ -76,43 +76,43 @@ def import_jsonl(
         StorageUnavailableError: If the record cannot be written.
         OSError: If the file cannot be read.
     """
-    census = take_census(source)
-    arrivals = _Arrivals(identity, census.context_ids)
+    summary = check_export(source)
+    importer = _Importer(identity, summary.context_ids)
     outcomes: Counter[Outcome] = Counter()
     records = (record for _, record in read_records(source))
     while batch := list(islice(records, BATCH)):
         with database.write() as connection:
-            taken = [arrivals.take(connection, record) for record in batch]
-        outcomes.update(taken)
+            added = [importer.add(connection, record) for record in batch]
+        outcomes.update(added)
         if on_stored is not None:
-            on_stored(outcomes.total(), census.records)
+            on_stored(outcomes.total(), summary.records)
     are_left = True
     while are_left:
         with database.write() as connection:
-            are_left = arrivals.contexts.tie(connection, arrivals.entries.seqs, BATCH)
-    whose = census.identities if identity is None else frozenset({identity})
-    return Arrived(outcomes, whose)
+            are_left = importer.contexts.tie(connection, importer.entries.seqs, BATCH)
+    whose = summary.identities if identity is None else frozenset({identity})
+    return ImportResult(outcomes, whose)
 
 
-class _Arrivals:
+class _Importer:
     """Has each record stored by those who know its kind."""
 
     def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
-        self.people = ArrivedPeople(identity)
-        self.contexts = ArrivedContexts(identity, context_ids)
-        self.entries = ArrivedEntries(identity, self.contexts.seqs)
+        self.people = PeopleImporter(identity)
+        self.contexts = ContextImporter(identity, context_ids)
+        self.entries = EntryImporter(identity, self.contexts.seqs)
 
-    def take(self, connection: sqlite3.Connection, record: Record) -> Outcome:
+    def add(self, connection: sqlite3.Connection, record: Record) -> Outcome:
         match record:
             case ProfileRecord():
-                return self.people.take_profile(connection, record)
+                return self.people.add_profile(connection, record)
             case EntityRecord():
-                return self.people.take_entity(connection, record)
+                return self.people.add_entity(connection, record)
             case RelationshipRecord():
-                return self.people.take_relationship(connection, record)
+                return self.people.add_relationship(connection, record)
             case ContextRecord():
-                return self.contexts.take(connection, record)
+                return self.contexts.add(connection, record)
             case SessionRecord():
-                return self.entries.take_session(connection, record)
+                return self.entries.add_session(connection, record)
             case EntryRecord():
-                return self.entries.take_entry(connection, record)
+                return self.entries.add_entry(connection, record)

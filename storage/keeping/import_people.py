@@ -12,17 +12,17 @@ from storage.keeping.records import EntityRecord, ProfileRecord, RelationshipRec
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES, entity_of, index_entity
-from storage.people.named_values import MAX_VALUES
+from storage.people.models import MAX_VALUES
 from storage.people.names import fold
 
-__all__ = ["ArrivedPeople"]
+__all__ = ["PeopleImporter"]
 
 Values = dict[str, Any]
 
 _JSON = {"facts", "metadata", "aliases"}
 
 
-class ArrivedPeople:
+class PeopleImporter:
     """Stores what one export tells of people.
 
     What is stored already takes in what it lacks; where both say something, the later change holds.
@@ -35,35 +35,35 @@ class ArrivedPeople:
         self._identity = identity
         self._seqs: dict[int, int] = {}  # of the entities, by their ids in the export
 
-    def take_profile(self, connection: sqlite3.Connection, record: ProfileRecord) -> Outcome:
+    def add_profile(self, connection: sqlite3.Connection, record: ProfileRecord) -> Outcome:
         """Stores a profile."""
-        told = record.model_dump(
+        values = record.model_dump(
             include={"summary", "facts", "metadata", "create_time", "update_time"}
         )
-        return _keep(connection, "profiles", self._whose(record), told)
+        return _merge(connection, "profiles", self._whose(record), values)
 
-    def take_entity(self, connection: sqlite3.Connection, record: EntityRecord) -> Outcome:
+    def add_entity(self, connection: sqlite3.Connection, record: EntityRecord) -> Outcome:
         """Stores an entity, under its id where that is free."""
         key = {
             **self._whose(record),
             "folded": fold(record.name),
             "entity_type": record.entity_type,
         }
-        told = {
+        values = {
             **record.model_dump(
                 include={"summary", "metadata", "importance", "create_time", "update_time"}
             ),
             "aliases": list(record.aliases),
         }
         first = {"seq": _free_seq(connection, record.id), "name": record.name}
-        outcome = _keep(connection, "entities", key, told, first)
+        outcome = _merge(connection, "entities", key, values, first)
         row = _find(connection, "entities", key)
         self._seqs[record.id] = row["seq"]
         if outcome != "unchanged":
             index_entity(connection, entity_of(row))
         return outcome
 
-    def take_relationship(
+    def add_relationship(
         self, connection: sqlite3.Connection, record: RelationshipRecord
     ) -> Outcome:
         """Stores a relationship between two entities that were taken before it."""
@@ -73,18 +73,20 @@ class ArrivedPeople:
             "target_seq": self._seqs[record.target_id],
             "folded": fold(record.relation),
         }
-        told = record.model_dump(include={"description", "metadata", "create_time", "update_time"})
-        return _keep(connection, "relationships", key, told, {"relation": record.relation})
+        values = record.model_dump(
+            include={"description", "metadata", "create_time", "update_time"}
+        )
+        return _merge(connection, "relationships", key, values, {"relation": record.relation})
 
     def _whose(self, record: ProfileRecord | EntityRecord | RelationshipRecord) -> Values:
         return asdict(self._identity or record.identity)
 
 
-def _keep(
+def _merge(
     connection: sqlite3.Connection,
     table: str,
     key: Values,
-    told: Values,
+    values: Values,
     first: Mapping[str, object] = {},
 ) -> Outcome:
     """Stores what a record tells in the row with a key, or in a new one.
@@ -93,15 +95,15 @@ def _keep(
         connection: The record.
         table: The table.
         key: What makes it the same thing.
-        told: What may change of it.
+        values: What may change of it.
         first: What a new row has beside that.
     """
     row = _find(connection, table, key)
     if row is None:
-        insert_row(connection, table, {**first, **key, **_encoded(told)})
+        insert_row(connection, table, {**first, **key, **_encoded(values)})
         return "added"
-    stored = {name: json.loads(row[name]) if name in _JSON else row[name] for name in told}
-    joined = _joined(stored, told)
+    stored = {name: json.loads(row[name]) if name in _JSON else row[name] for name in values}
+    joined = _joined(stored, values)
     if joined == stored:
         return "unchanged"
     update_row(connection, table, _encoded(joined), key)
@@ -120,11 +122,11 @@ def _free_seq(connection: sqlite3.Connection, seq: int) -> int | None:
     return None if taken else seq
 
 
-def _joined(stored: Values, told: Values) -> Values:
+def _joined(stored: Values, values: Values) -> Values:
     """Both together; where both say something, what was changed last, else what is stored."""
-    older, newer = sorted((told, stored), key=lambda each: float(each["update_time"]))
+    older, newer = sorted((values, stored), key=lambda each: float(each["update_time"]))
     joined = {name: _both(older[name], newer[name]) for name in newer}
-    return {**joined, "create_time": min(stored["create_time"], told["create_time"])}
+    return {**joined, "create_time": min(stored["create_time"], values["create_time"])}
 
 
 def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # whatever a column holds

@@ -12,13 +12,13 @@ from storage.keeping.records import EntryRecord, SessionRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
 
-__all__ = ["ArrivedEntries"]
+__all__ = ["EntryImporter"]
 
 Moment = tuple[float, str, str]
 """When an entry was, its kind and its action: what makes it the same in its session."""
 
 
-class ArrivedEntries:
+class EntryImporter:
     """Stores the sessions and entries of one export.
 
     Args:
@@ -33,31 +33,26 @@ class ArrivedEntries:
         self._last = 0
         self.seqs: dict[int, int] = {}
 
-    def take_session(self, connection: sqlite3.Connection, record: SessionRecord) -> Outcome:
+    def add_session(self, connection: sqlite3.Connection, record: SessionRecord) -> Outcome:
         """Stores a session; of one that went on the later end."""
         identity = self._identity or record.identity
         key = {"id": record.id, **asdict(identity)}
-        told = {
-            "client": record.client,
-            "start_time": record.start_time,
-            "last_time": record.last_time,
-            "told_until": record.told_until,
-        }
+        values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
         whose = exactly(identity, "s")
         row = connection.execute(
             f"SELECT s.start_time, s.last_time FROM sessions s WHERE {whose.sql} AND s.id = ?",
             (*whose.values, record.id),
         ).fetchone()
         if row is None:
-            insert_row(connection, "sessions", key | told)
+            insert_row(connection, "sessions", key | values)
             return "added"
         if row["last_time"] >= record.last_time:
             return "unchanged"
-        told["start_time"] = min(row["start_time"], record.start_time)
-        update_row(connection, "sessions", told, key)
+        values["start_time"] = min(row["start_time"], record.start_time)
+        update_row(connection, "sessions", values, key)
         return "replaced"
 
-    def take_entry(self, connection: sqlite3.Connection, record: EntryRecord) -> Outcome:
+    def add_entry(self, connection: sqlite3.Connection, record: EntryRecord) -> Outcome:
         """Stores an entry, under its id where that is free; one that is stored stays as it is."""
         identity = self._identity or record.identity
         outcome: Outcome = "unchanged"
@@ -108,17 +103,5 @@ def _moments(
 
 
 def _row(identity: Identity, record: EntryRecord) -> dict[str, object]:
-    return {
-        **asdict(identity),
-        "session_id": record.session_id,
-        "kind": record.kind,
-        "time": record.time,
-        "action": record.action,
-        "target": record.target,
-        "arguments": as_json(record.arguments),
-        "outcome": record.outcome,
-        "said": record.said,
-        "milliseconds": record.milliseconds,
-        "importance": record.importance,
-        "is_recall": record.is_recall,
-    }
+    values = record.model_dump(exclude={"record", "id", "context_ids"})
+    return {**values, **asdict(identity), "arguments": as_json(record.arguments)}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from storage.errors import BackupError
 
-__all__ = ["arriving_file", "arriving_folder", "is_temporary", "reason", "refusals", "remove_stale"]
+__all__ = ["atomic_file", "atomic_folder", "is_temporary", "reason", "remove_stale", "write_errors"]
 
 STALE_SECONDS = 3600
 """Age from which a temporary file was left by a writer that was killed: none works so long."""
@@ -31,7 +31,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 @contextmanager
-def arriving_file(target: Path, *, replace: bool) -> Iterator[Path]:
+def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
     """A new private file beside the target, which takes the target's name when the block ends.
 
     Args:
@@ -58,7 +58,7 @@ def arriving_file(target: Path, *, replace: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def arriving_folder(target: Path) -> Iterator[Path]:
+def atomic_folder(target: Path) -> Iterator[Path]:
     """A new private folder beside the target, which takes its name when the block ends.
 
     Args:
@@ -79,7 +79,7 @@ def arriving_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def refusals(target: Path) -> Iterator[None]:
+def write_errors(target: Path) -> Iterator[None]:
     """Turns what the disk of a target refuses into an error with advice.
 
     Raises:

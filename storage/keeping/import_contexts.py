@@ -24,15 +24,21 @@ from storage.memory.derived import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 from storage.reading.formats import MARKDOWN_MEDIA_TYPES
 
-__all__ = ["ArrivedContexts"]
+__all__ = ["ContextImporter"]
 
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
+
+_COLUMNS = {
+    *("title", "summary", "confidence", "importance", "create_time", "update_time", "event_time"),
+    *("media_type", "file_path", "sha256", "merge_count"),
+}
+"""The columns that hold what the export says, as it says it."""
 
 _LAYER = "coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0)"
 _NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)"
 
 
-class ArrivedContexts:
+class ContextImporter:
     """Stores the contexts of one export, and how they hang together.
 
     Args:
@@ -48,7 +54,7 @@ class ArrivedContexts:
         self._summaries: list[tuple[int, Identity, Bucket]] = []
         self._parts: list[tuple[int, int, bool]] = []
 
-    def take(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
+    def add(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
         """Stores a context: a document by its source, a summary by its bucket, the rest by its id.
 
         One that is stored is rewritten if it was changed before the export's was. Knowledge with
@@ -158,11 +164,8 @@ def _insert(connection: sqlite3.Connection, identity: Identity, record: ContextR
     taken = connection.execute("SELECT 1 FROM contexts WHERE id = ?", (record.id,)).fetchone()
     row = {
         "id": _other_id(identity, record) if taken else record.id,
-        "context_type": record.context_type,
         **asdict(identity),
-        "raw_type": record.raw_type,
-        "raw_id": record.raw_id,
-        "hierarchy_level": record.hierarchy_level,
+        **record.model_dump(include={"context_type", "raw_type", "raw_id", "hierarchy_level"}),
     }
     return insert_row(connection, "contexts", row | _row(record))
 
@@ -181,20 +184,10 @@ def _row(record: ContextRecord) -> dict[str, object]:
         Bucket.parse(record.time_bucket) if is_summary else Bucket.of(SECOND, record.event_time)
     )
     return {
-        "title": record.title,
-        "summary": record.summary,
+        **record.model_dump(include=_COLUMNS),
         "keywords": as_json(record.keywords),
         "entities": as_json(record.entities),
         "metadata": as_json(record.metadata),
-        "confidence": record.confidence,
-        "importance": record.importance,
-        "create_time": record.create_time,
-        "update_time": record.update_time,
-        "event_time": record.event_time,
-        "media_type": record.media_type,
-        "file_path": record.file_path,
-        "sha256": record.sha256,
-        "merge_count": record.merge_count,
         "of_turns": bool(record.turns),
         "time_bucket": bucket.label if is_event else "",
         "bucket_end": bucket.end if is_summary else None,
@@ -238,8 +231,6 @@ def _remember(
             "context_seq": seq,
             "user_id": user_id,
             "layer": record.memory_layer,
-            "session_id": record.session_id,
-            "uses": record.uses,
-            "last_used": record.last_used,
+            **record.model_dump(include={"session_id", "uses", "last_used"}),
         }
         insert_row(connection, "memories", row)
