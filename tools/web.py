@@ -1,0 +1,371 @@
+"""The web: requests, pages as text, and search."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import anyio.to_thread
+from pydantic import ConfigDict, Field
+
+from storage.errors import UnreadableDocumentError
+from tools.core.context import RequestContext
+from tools.core.errors import (
+    InvalidArgumentsError,
+    NotFoundError,
+    RateLimitedError,
+    UpstreamError,
+)
+from tools.core.model import ToolModel
+from tools.core.result import Media
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.sandbox.web.form import Form
+from tools.sandbox.web.site import followed_by
+
+if TYPE_CHECKING:
+    from tools.sandbox.web.client import WebResponse
+    from tools.sandbox.web.page import Page
+    from tools.sandbox.web.reading import Body
+
+__all__ = ["HttpAnswer", "WebPage", "http_request", "read_web_page", "web_search"]
+
+MAX_BODY = 2_000_000
+"""Characters that one request sends."""
+
+MAX_HEADER_VALUE = 1_000
+"""Characters of an answer's header that are shown."""
+
+TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
+"""Headers that tell what to do next."""
+
+
+class HttpAnswer(ToolModel):
+    """An answer.
+
+    Attributes:
+        status: Its status code; 404 is an answer too.
+        url: Where it came from, after redirects.
+        redirect_to: Where it leads on to, where that was not followed.
+        content_type: What it says that it is.
+        headers: Its headers, in lower case; repeated ones joined by commas.
+        form: The form that its content is in; empty where it has none.
+        content: Text, Markdown or Base64.
+        parsed: The value, of JSON.
+        media: The image or sound.
+        bytes: Bytes of its body that were read, unpacked.
+        truncated: Whether less is shown than there is.
+        elapsed: Seconds that it took.
+        note: What to know besides; empty if nothing.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    status: int
+    url: str
+    redirect_to: str | None
+    content_type: str
+    headers: dict[str, str]
+    form: Literal["text", "markdown", "json", "base64", "media", ""]
+    content: str
+    parsed: Any
+    media: Media | None
+    bytes: int
+    truncated: bool
+    elapsed: float
+    note: str
+
+    def to_text(self) -> str:
+        """A line about the answer, the headers that tell what to do, and the content."""
+        about = [str(self.status), self.content_type or "no type", f"{self.bytes} bytes", self.form]
+        lines = [f"[{self.url}: {', '.join(filter(None, about))}]"]
+        names = (
+            self.headers if not self.bytes else (each for each in TELLING if each in self.headers)
+        )
+        lines += [f"{name}: {self.headers[name]}" for name in names]
+        lines += [f"[{self.note}]"] if self.note else []
+        if self.form == "json":
+            lines.append(json.dumps(self.parsed, ensure_ascii=False))
+        elif self.content:
+            lines.append(self.content)
+        return "\n".join(lines)
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    # No write, although POST may be one: it changes nothing here, and needs no turn among writes.
+    effects={Effect.EXTERNAL},
+    destructive=True,
+    tags=("system", "web"),
+    capabilities=("make an HTTP request", "call a web API", "download from a URL"),
+    subject=Subject(SubjectKind.URL, "url"),
+    timeout=620.0,  # the setting requests.timeout ends a request before
+)
+async def http_request(
+    context: RequestContext,
+    url: Annotated[str, Field(max_length=8_000, description="http or https")],
+    method: Annotated[
+        Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"],
+        Field(description="What is done to it"),
+    ] = "GET",
+    headers: Annotated[
+        dict[str, str] | None, Field(max_length=64, description='Such as {"Accept": "text/csv"}')
+    ] = None,
+    body: Annotated[
+        str | None, Field(max_length=MAX_BODY, description="Sent in UTF-8; set Content-Type")
+    ] = None,
+    form: Annotated[
+        Form, Field(alias="as", description="Form of the content; auto goes by its type")
+    ] = "auto",
+) -> HttpAnswer:
+    """Makes an HTTP request to a public address; redirects to other sites are answers."""
+    from tools.sandbox.web.reading import read_body
+
+    content = None if body is None else body.encode("utf-8", "surrogatepass")
+    response = await context.machine.web.request(
+        method, url, headers=headers, body=content, follows=followed_by(context)
+    )
+    return _http_answer(response, await read_body(response, form))
+
+
+def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
+    onward = response.redirect_to
+    notes = [body.note]
+    if onward:
+        notes.append(f"The redirect was not followed; to go there, ask for {onward}.")
+    return HttpAnswer(
+        status=response.status,
+        url=response.url,
+        redirect_to=onward,
+        content_type=response.header("content-type")[:MAX_HEADER_VALUE],
+        headers={
+            name.lower(): response.header(name)[:MAX_HEADER_VALUE] for name, _ in response.headers
+        },
+        form=body.form,
+        content=body.content,
+        parsed=body.parsed,
+        media=body.media,
+        bytes=len(response.content),
+        truncated=body.is_cut or response.truncated,
+        elapsed=round(response.elapsed, 3),
+        note=" ".join(filter(None, notes)),
+    )
+
+
+ACCEPT = "text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"
+SHOWN = 20_000
+"""Characters that one call returns unless it asks for another number."""
+
+
+class WebPage(ToolModel):
+    """A page or document, or a part of it.
+
+    Attributes:
+        url: Where it is, after redirects.
+        title: Its title; empty if it has none.
+        site: Name of the site, empty if the page says none; so are the next two.
+        author: Who wrote it.
+        date: When it was published, YYYY-MM-DD.
+        text: The text as Markdown, from `offset` on.
+        offset: Where in the whole text it begins, in characters.
+        total: Characters of the whole text.
+        next_offset: Where the rest begins; absent if there is none.
+        truncated: Whether the page was too large to be read whole.
+    """
+
+    url: str
+    title: str
+    site: str
+    author: str
+    date: str
+    text: str
+    offset: int
+    total: int
+    next_offset: int | None
+    truncated: bool
+
+    def to_text(self) -> str:
+        """What it is, its text, and how to have the rest."""
+        about = [self.title, self.site, self.author, self.date, self.url]
+        lines = [f"[{' | '.join(filter(None, about))}]", self.text]
+        if self.next_offset is not None:
+            lines.append(
+                f"[Characters {self.offset}-{self.next_offset} of {self.total}; for the rest, call "
+                f"again with offset {self.next_offset}.]"
+            )
+        if self.truncated:
+            lines.append("[The page is too large; only its beginning was read.]")
+        return "\n".join(lines)
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ, Effect.EXTERNAL},
+    idempotent=True,
+    tags=("system", "web"),
+    capabilities=("read a web page or article", "read a PDF from the web"),
+    subject=Subject(SubjectKind.URL, "url"),
+    timeout=660.0,  # the setting requests.timeout ends the request before
+)
+async def read_web_page(
+    context: RequestContext,
+    url: Annotated[str, Field(max_length=8_000, description="http or https")],
+    offset: Annotated[int, Field(ge=0, description="Characters to skip")] = 0,
+    max_characters: Annotated[
+        int, Field(ge=500, le=100_000, description="Characters to return")
+    ] = SHOWN,
+) -> WebPage:
+    """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
+    from tools.sandbox.web.pages import page_of
+
+    response = await context.machine.web.request(
+        "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)
+    )
+    _check_page(url, response)
+    try:
+        page = await page_of(response)
+    except UnreadableDocumentError as error:
+        raise UpstreamError(
+            f"What {response.url} answered cannot be read as text: {error.message}",
+            next_actions=["Use http_request with as text or base64 to see it as it is."],
+        ) from error
+    return _page_part(page, response, offset, max_characters)
+
+
+def _check_page(url: str, response: WebResponse) -> None:
+    """Sees that an answer is a page."""
+    status = response.status
+    if response.redirect_to:
+        raise UpstreamError(
+            f"{url} leads on to another site.",
+            suggestions=[response.redirect_to],
+            next_actions=[f"To go there, call read_web_page with {response.redirect_to}."],
+        )
+    if 200 <= status < 300:  # noqa: PLR2004  # the protocol's successes
+        return
+    answered = f"{response.url} answered {status}"
+    if status in {404, 410}:
+        raise NotFoundError(f"{answered}: there is no such page.", next_actions=["Check the URL."])
+    if status == 429:  # noqa: PLR2004  # RFC 6585
+        wait = response.header("retry-after")[:50]
+        raise RateLimitedError(
+            f"{answered}: too many requests.",
+            next_actions=[f"Wait{f' ({wait})' if wait else ''} before the next."],
+        )
+    raise UpstreamError(
+        f"{answered}.", next_actions=["Use http_request to see what it says, or try later."]
+    )
+
+
+def _page_part(page: Page, response: WebResponse, offset: int, size: int) -> WebPage:
+    total = len(page.text)
+    if offset > total:
+        raise InvalidArgumentsError(
+            f"offset {offset} is beyond the text, which has {total} characters.",
+            next_actions=[f"Give an offset from 0 to {total}."],
+        )
+    end = min(offset + size, total)
+    return WebPage(
+        url=response.url,
+        title=page.title,
+        site=page.site,
+        author=page.author,
+        date=page.date,
+        text=page.text[offset:end],
+        offset=offset,
+        total=total,
+        next_offset=end if end < total else None,
+        truncated=response.truncated,
+    )
+
+
+QUERY_CHARACTERS = 500
+MOST_PAGES = 50
+
+
+class FoundPage(ToolModel):
+    """A page of the web.
+
+    Attributes:
+        title: Its title.
+        snippet: What it says of the query.
+        url: Where it is.
+        source: The engine that found it.
+    """
+
+    title: str
+    snippet: str
+    url: str
+    source: str
+
+    def to_text(self, number: int) -> str:
+        """Two or three lines."""
+        return "\n".join(filter(None, [f"{number}. {self.title}", self.url, self.snippet]))
+
+
+class FoundPages(ToolModel):
+    """What a search found.
+
+    Attributes:
+        query: What was searched for.
+        results: Best first, each page once; empty where nothing was found.
+        engine: Which engine answered.
+    """
+
+    query: str
+    results: list[FoundPage]
+    engine: str
+
+    def to_text(self) -> str:
+        """The results in their order, or that there are none."""
+        if not self.results:
+            return (
+                f"{self.engine} found nothing for {self.query!r}."
+                " Ask in other words, or without timelimit and lang."
+            )
+        shown = [each.to_text(number) for number, each in enumerate(self.results, start=1)]
+        return "\n\n".join(shown)
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ, Effect.EXTERNAL},
+    tags=("system", "web"),
+    capabilities=("search the web", "find current information and documentation on the internet"),
+)
+async def web_search(
+    context: RequestContext,
+    query: Annotated[
+        str, Field(max_length=QUERY_CHARACTERS, pattern=r"\S", description="What to look for")
+    ],
+    max_results: Annotated[int, Field(ge=1, le=20, description="Most results")] = 5,
+    lang: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z]{2}([-_][A-Za-z]{2})?$",
+            description="Language, with a country if it matters: de, pt-BR",
+        ),
+    ] = None,
+    timelimit: Annotated[
+        Literal["d", "w", "m", "y"] | None,
+        Field(description="Only what is at most a day, week, month or year old"),
+    ] = None,
+    page: Annotated[int, Field(ge=1, le=MOST_PAGES, description="Further results: 2, 3 …")] = 1,
+) -> FoundPages:
+    """Searches the web: the query leaves this machine. read_web_page reads what it finds."""
+    query = " ".join(query.split())
+    search = await anyio.to_thread.run_sync(getattr, context.machine, "search")  # loads it
+    found = await search.search(
+        query,
+        max_results=max_results,
+        lang=lang or "",
+        timelimit=timelimit,
+        page=page,
+    )
+    return FoundPages(
+        query=query,
+        results=[
+            FoundPage(title=each.title, snippet=each.snippet, url=each.url, source=each.source)
+            for each in found.results
+        ],
+        engine=found.engine,
+    )
