@@ -15,7 +15,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.model import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import unicode_name
-from tools.sandbox.search.scope import Scope
+from tools.sandbox.search.place import Scope
 
 if TYPE_CHECKING:
     from tools.sandbox.search.conversation import Found

@@ -1,4 +1,4 @@
-"""The web: requests, pages as text, and search engines."""
+"""The web: requests, pages as text, and search."""
 
 from __future__ import annotations
 
@@ -124,10 +124,10 @@ async def http_request(
     response = await context.machine.web.request(
         method, url, headers=headers, body=content, follows=followed_by(context)
     )
-    return _answer(response, await read_body(response, form))
+    return _http_answer(response, await read_body(response, form))
 
 
-def _answer(response: WebResponse, body: Body) -> HttpAnswer:
+def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
     onward = response.redirect_to
     notes = [body.note]
     if onward:
@@ -220,7 +220,7 @@ async def read_web_page(
     response = await context.machine.web.request(
         "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)
     )
-    _check(url, response)
+    _check_page(url, response)
     try:
         page = await page_of(response)
     except UnreadableDocumentError as error:
@@ -228,10 +228,10 @@ async def read_web_page(
             f"What {response.url} answered cannot be read as text: {error.message}",
             next_actions=["Use http_request with as text or base64 to see it as it is."],
         ) from error
-    return _part(page, response, offset, max_characters)
+    return _page_part(page, response, offset, max_characters)
 
 
-def _check(url: str, response: WebResponse) -> None:
+def _check_page(url: str, response: WebResponse) -> None:
     """Sees that an answer is a page."""
     status = response.status
     if response.redirect_to:
@@ -256,7 +256,7 @@ def _check(url: str, response: WebResponse) -> None:
     )
 
 
-def _part(page: Page, response: WebResponse, offset: int, size: int) -> WebPage:
+def _page_part(page: Page, response: WebResponse, offset: int, size: int) -> WebPage:
     total = len(page.text)
     if offset > total:
         raise InvalidArgumentsError(

@@ -11,7 +11,7 @@ from anyio import to_thread
 from tools.core.errors import InternalError, UnavailableError
 from tools.sandbox.files.sandbox_errors import explained
 from tools.sandbox.search.place import SearchPlace
-from tools.sandbox.search.worker_process import WorkerEndedError, WorkerProcess
+from tools.sandbox.search.workers import WorkerEndedError, WorkerProcess
 
 __all__ = ["Answer", "Conversation", "Found"]
 

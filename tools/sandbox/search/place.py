@@ -1,4 +1,4 @@
-"""Where a search takes place: open directories, judged by the sandbox, for the worker."""
+"""Which files a search is about, and where: directories that the sandbox opened, for the worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,22 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.files.openat import Root, path_beneath
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["SearchPlace", "open_place"]
+__all__ = ["Scope", "SearchPlace", "open_place"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which files are searched.
+
+    Attributes:
+        path: A directory, or one file, relative to the root.
+        names: Pattern of their paths, relative to that directory; empty for all.
+        include_ignored: Whether those that git leaves out are searched too.
+    """
+
+    path: str = "."
+    names: str = ""
+    include_ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.conversation import Conversation, Found
 from tools.sandbox.search.glob import path_regex
-from tools.sandbox.search.place import open_place
-from tools.sandbox.search.scope import Scope
+from tools.sandbox.search.place import Scope, open_place
 from tools.sandbox.search.workers import Workers
 
 __all__ = ["FileSearch"]

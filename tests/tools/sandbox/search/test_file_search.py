@@ -25,7 +25,7 @@ from tools.core.errors import (
 )
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.content import MAX_FILE_BYTES
-from tools.sandbox.search.scope import Scope
+from tools.sandbox.search.place import Scope
 from tools.sandbox.search.search import FileSearch
 
 pytestmark = pytest.mark.boundary
@@ -334,7 +334,7 @@ def test_a_worker_ends_with_its_server(root: Path) -> None:
     server = f"""
 import anyio, os, signal
 from pathlib import Path
-from tools.sandbox.search.scope import Scope
+from tools.sandbox.search.place import Scope
 from tools.sandbox.search.search import FileSearch
 from tools.sandbox.files.sandbox import Sandbox
 

@@ -21,9 +21,14 @@ from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.plaintext import plain_text
 from tools.sandbox.web.search.ddgs_engines import MAX_PAGE, DdgsEngine, engine_names
-from tools.sandbox.web.search.engine import SearchQuery, SearchResult, distinct, retry_after
+from tools.sandbox.web.search.engine import (
+    SearchQuery,
+    SearchResult,
+    distinct,
+    plain_text,
+    retry_after,
+)
 from tools.sandbox.web.search.language import Language
 from tools.sandbox.web.search.search import Found, SearchPace, WebSearch, make_search
 

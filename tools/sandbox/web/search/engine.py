@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import time
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -12,7 +14,6 @@ from typing import Literal, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tools.core.errors import RateLimitedError, UpstreamError
-from tools.sandbox.web.plaintext import plain_text
 from tools.sandbox.web.search.language import Language
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TimeLimit",
     "distinct",
     "failed",
+    "plain_text",
     "retry_after",
 ]
 
@@ -36,6 +38,13 @@ TimeLimit = Literal["d", "w", "m", "y"]
 _WEB_URL = re.compile(r"https?://[^\s\\@/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|msclkid")
+
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,1000}>|<!--.{0,1000}?-->", re.DOTALL)
+_JOINERS = {"\u200c", "\u200d"}
+"""What scripts and emoji need, of the category that otherwise hides or turns text."""
+
+_SELECTORS = range(0xE0100, 0xE01F0)
+"""Variation selectors that no text needs and that can carry hidden bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +169,18 @@ def _page_of(url: str) -> str:
     query = [pair for pair in parse_qsl(parts.query, True) if not _TRACKING.fullmatch(pair[0])]  # noqa: FBT003  # keep_blank_values
     where = host if port in {None, 80, 443} else f"{host}:{port}"
     return f"{where}{parts.path.rstrip('/')}?{urlencode(query)}"
+
+
+def plain_text(text: str, most: int) -> str:
+    """Returns a text as one line of at most `most` characters, without markup or hidden characters.
+
+    Tags go before character references are read, so that a text about tags keeps them.
+    """
+    read = unicodedata.normalize("NFC", html.unescape(_TAG.sub("", text)))
+    line = " ".join("".join(" " if each.isspace() else _shown(each) for each in read).split())
+    return line if len(line) <= most else f"{line[: most - 2]} …"
+
+
+def _shown(character: str) -> str:
+    is_hidden = unicodedata.category(character)[0] == "C" and character not in _JOINERS
+    return "" if is_hidden or ord(character) in _SELECTORS else character
