@@ -37,7 +37,6 @@ from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS, syscall
 __all__ = ["filter_program", "install", "protecting"]
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_* of linux/audit.h
-_SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
@@ -176,7 +175,7 @@ def install(program: bytes) -> int:
     """
     instructions = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
-    number = _SYS_SECCOMP[os.uname().machine]
+    number = NUMBERS[os.uname().machine]["seccomp"]
     try:  # an asked call is not interrupted but by what ends the program (Linux 5.19)
         flags = _NEW_LISTENER | _WAIT_KILLABLE
         return syscall(number, _SET_MODE_FILTER, flags, described)

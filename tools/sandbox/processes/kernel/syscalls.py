@@ -178,10 +178,9 @@ def syscall(number: int, *arguments: int | bytes) -> int:
     return _checked(_libc().syscall, number, *arguments)
 
 
-def prctl(option: int, *arguments: int | bytes) -> int:
-    """Makes an operation on this process, as prctl has them; otherwise like `syscall`."""
-    padding = (0,) * (4 - len(arguments))
-    return _checked(_libc().prctl, option, *arguments, *padding)
+def prctl(option: int, value: int) -> None:
+    """Sets one option of this process; otherwise like `syscall`."""
+    _checked(_libc().prctl, option, value, 0, 0, 0)
 
 
 def _checked(function: Callable[..., int], *arguments: int | bytes) -> int:

@@ -10,6 +10,7 @@ but its own command line. Windows is not supported.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -23,15 +24,21 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from tools.core.errors import UnavailableError
+from tools.core.errors import (
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    ToolError,
+    UnavailableError,
+)
 from tools.sandbox.processes.launching.messages import (
     Order,
     ReportKind,
+    Step,
     memory_files,
     send_descriptors,
 )
 from tools.sandbox.processes.launching.program import SupervisedProcess
-from tools.sandbox.processes.launching.start_errors import start_error
 from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -45,6 +52,9 @@ _BIG = 1 << 20
 
 _ATTEMPTS = 3
 """Zygotes that are tried for one start, in case something ends them."""
+
+_NOT_THERE = {errno.ENOENT, errno.ENOTDIR}
+_FORBIDDEN = {errno.EACCES, errno.EPERM}
 
 _ROOT = Path(__file__).parents[4]
 # Isolated, without site packages: nothing is loaded but the standard library and our own modules.
@@ -137,7 +147,7 @@ class Launcher:
                 await anyio.to_thread.run_sync(self._discard, confines, zygote)
                 return None
             if report.kind == ReportKind.FAILED:
-                raise start_error(prepared, report.value, report.code)
+                raise _start_error(prepared, report.value, report.code)
             running.pid, running.scratch = report.value, prepared.scratch
             failed.pop_all()
             return running
@@ -252,3 +262,44 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
     ours.callback(os.close, readable)
     theirs.callback(os.close, writable)
     return readable, writable
+
+
+def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
+    """Returns the error of a start that failed at a step, with an error number (errno)."""
+    reason = os.strerror(code)
+    if step == Step.EXECUTE:
+        return _execute_error(prepared.argv[0], code)
+    if step == Step.DIRECTORY:
+        text = f"The program cannot start in {prepared.cwd}: {reason}."
+        if code in _NOT_THERE:
+            return NotFoundError(text)
+        return PermissionDeniedError(text) if code in _FORBIDDEN else UnavailableError(text)
+    if step == Step.LIMITS and code == errno.ENOMEM:
+        text = "The limit on memory leaves no room to start a program: raise system.memory_mb."
+        return UnavailableError(text)
+    doing = {
+        Step.LANDLOCK: "Landlock did not confine the program",
+        Step.FILTER: "The program's system calls could not be filtered",
+        Step.PRIVILEGES: "The program's privileges could not be dropped",
+    }.get(Step(step), "The program could not be started")
+    return UnavailableError(f"{doing}: {reason}. It was not run.")
+
+
+def _execute_error(program: str, code: int) -> ToolError:
+    if code in _NOT_THERE:
+        return NotFoundError(
+            f"There is no program {program}, or the interpreter that its first line names is not"
+            " there."
+        )
+    if code in _FORBIDDEN:
+        return PermissionDeniedError(f"{program} may not be executed here.")
+    if code == errno.E2BIG:
+        return InvalidArgumentsError(
+            "The arguments and the environment are too long for the system: hand large data over"
+            " in a file or on standard input."
+        )
+    if code == errno.ENOEXEC:
+        return InvalidArgumentsError(
+            f"{program} is no program: a script needs a first line that names its interpreter."
+        )
+    return UnavailableError(f"{program} could not be executed: {os.strerror(code)}.")

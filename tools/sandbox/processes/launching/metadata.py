@@ -29,12 +29,10 @@ _QUESTION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=Qqii")
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 
-_SYS_OPENAT2 = 437
 _NO_MAGIC_LINKS = 0x02
 _AT_FDCWD, _AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
 _PATH_MAX = 4096
 _RIGHTS = 0o1777
-_SYS_UTIMENSAT = {"x86_64": 280, "aarch64": 88}
 _KEEP_ID = 0xFFFFFFFF
 
 _OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
@@ -160,7 +158,7 @@ class _Call:
         flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         # Other magic links of /proc would mean the supervisor's own.
         how = struct.pack("=QQQ", flags, 0, _NO_MAGIC_LINKS)
-        target = syscall(_SYS_OPENAT2, start, path, how, len(how))
+        target = syscall(NUMBERS[os.uname().machine]["openat2"], start, path, how, len(how))
         self._opened.callback(os.close, target)
         return target
 
@@ -216,7 +214,8 @@ def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], 
                 struct.pack("=qq", second, fraction * nanoseconds)
                 for second, fraction in zip(seconds, fractions, strict=True)
             )
-        return lambda path: syscall(_SYS_UTIMENSAT[os.uname().machine], _AT_FDCWD, path, times, 0)
+        number = NUMBERS[os.uname().machine]["utimensat"]
+        return lambda path: syscall(number, _AT_FDCWD, path, times, 0)
 
     return change
 
