@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from storage.models import IndexStatus
-from storage.people.names import How
+from storage.people.models import How
 
 __all__ = [
     "Added",

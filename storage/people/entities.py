@@ -12,8 +12,8 @@ from typing import Any
 from storage.contexts.filters import Where, exactly, identity_clause
 from storage.errors import AmbiguousNameError, InvalidSourceError
 from storage.models import Identity
-from storage.people.models import Entity, EntityMatch, EntityType, NewEntity, merged_values
-from storage.people.names import How, fold
+from storage.people.models import Entity, EntityMatch, EntityType, How, NewEntity, merged_values
+from storage.people.names import fold
 from storage.tokenize import tokenize
 
 __all__ = [

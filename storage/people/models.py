@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from storage.errors import InvalidSourceError
 from storage.models import Identity
-from storage.people.names import How
 
 __all__ = [
     "MAX_VALUES",
@@ -18,6 +17,7 @@ __all__ = [
     "EntityMatch",
     "EntityPath",
     "EntityType",
+    "How",
     "NewEntity",
     "NewRelationship",
     "Profile",
@@ -27,6 +27,10 @@ __all__ = [
 
 MAX_VALUES = 65_536
 """Characters of JSON that named values may grow to."""
+
+
+How = Literal["exact", "alias", "folded", "partial", "fuzzy"]
+"""What it took to find a name, from the surest way to the least sure."""
 
 
 class EntityType(StrEnum):

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from storage.people.likeness import abbreviates, letters, plain_name
-from storage.people.names import How, fold
+from storage.people.models import How
+from storage.people.names import fold
 from storage.tokenize import is_spaceless
 
 __all__ = ["IndexedName", "NameIndex"]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from storage.people.likeness import likely
+from storage.people.models import How
 from storage.tokenize import fold_accents
 
-__all__ = ["How", "NameMatch", "fold", "resolve"]
-
-How = Literal["exact", "alias", "folded", "partial", "fuzzy"]
-"""What it took to find a name, from the surest way to the least sure."""
+__all__ = ["NameMatch", "fold", "resolve"]
 
 _APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
 _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")

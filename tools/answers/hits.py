@@ -112,6 +112,7 @@ class Hit(ToolModel):
 
     @classmethod
     def _of_entry(cls, entry: Entry, finding: Finding, asked: str) -> Hit:
+
         title, _, content = entry.text.partition("\n")
         terms = set(tokenize(entry.text))
         matched = [word for term, word in terms_of(asked).items() if term in terms]
