@@ -49,15 +49,15 @@ def approvals(
         ),
     ] = Action.WATCH,
     ticket: Annotated[
-        str, typer.Argument(help="The question or grant: the first characters of its name.")
+        str, typer.Argument(help="Id of the question or grant, or its first characters.")
     ] = "",
     for_a_while: Annotated[
-        bool, typer.Option("--for-a-while", help="Approve calls like it too, for some time.")
+        bool, typer.Option("--for-a-while", help="Also approve similar calls for some time.")
     ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """See what agents ask for, and approve or deny it."""
+    """See what agents ask to do, and approve or deny it."""
     with _opened(data_dir, config) as (store, seconds):
         match action:
             case Action.WATCH if sys.stdin.isatty():
