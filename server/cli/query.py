@@ -26,7 +26,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     layer: Annotated[
         Literal["auto", "l1", "l2", "l3", "l4"],
         typer.Option(
-            help="Only in this layer of memory: l1 session, l2 important, l3 summaries, l4 facts."
+            help="Only in this layer of memory: l1 recent, l2 important, l3 summaries, l4 facts."
         ),
     ] = "auto",
     filters: Annotated[
@@ -76,7 +76,7 @@ def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise typer.BadParameter(f"{pair!r} is no KEY=VALUE.", param_hint="--filter")
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--filter")
         values.setdefault(key.strip(), []).append(value.strip())
     plain = {key: each[0] if len(each) == 1 else each for key, each in values.items()}
     if has_sources:

@@ -170,7 +170,7 @@ def index(
     if remove and tools_dir is None:
         raise typer.BadParameter("--remove needs --tools-dir: say what is to be dropped")
     if tools_dir is not None and not remove and not tools_dir.is_dir():
-        raise typer.BadParameter(f"{str(tools_dir)!r} is no directory", param_hint="--tools-dir")
+        raise typer.BadParameter(f"{str(tools_dir)!r} is not a directory", param_hint="--tools-dir")
     with opened(data_dir=data_dir, config_file=config) as app:
         if tools_dir is not None and remove:
             _remove(app.library.catalog.records, tools_dir)
@@ -191,7 +191,7 @@ def _index(records: Records, given: Path) -> None:
         print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
     typer.echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
     if gone:
-        typer.echo(f"Dropped {gone} that its files no longer describe.")
+        typer.echo(f"Dropped {gone} that the files no longer describe.")
 
 
 def _remove(records: Records, given: Path) -> None:

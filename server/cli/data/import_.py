@@ -217,7 +217,7 @@ def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Pr
             drain(app.library, progress)
     except KeyboardInterrupt:
         print_line(
-            console(), "Stopped. What was stored is kept; the same command goes on from there."
+            console(), "Stopped. What was stored is kept; run the same command again to continue."
         )
         sys.exit(INTERRUPTED)
     finally:
@@ -238,7 +238,7 @@ def _import_records(
     from server.cli.terminal.screen import console, print_line
 
     if files == [SAMPLE]:
-        print_line(console(), f"Nobody in {SAMPLE} exists: they are made up.")
+        print_line(console(), f"The people in {SAMPLE} are made up.")
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
@@ -269,7 +269,7 @@ def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
     def note(outcome: Outcome) -> None:
         tally.note(outcome)
         if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
-            more = "More like it are counted below."
+            more = "The others with this reason are counted below."
             print_line(
                 progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}"
             )

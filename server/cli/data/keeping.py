@@ -102,7 +102,7 @@ def rebuild(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Rebuild both indexes and the database file, even while servers run."""
+    """Rebuild both indexes and rewrite the database file, even while servers run."""
     from server.cli.opened import opened, record
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console

@@ -66,7 +66,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     settings = load({"data_dir": data_dir}, config_file=config)
     if action is not Action.LIST and name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
-        typer.echo(f"{name!r} is no server of the settings; there are: {known}.", err=True)
+        typer.echo(f"{name!r} is not a server in the settings; there are: {known}.", err=True)
         raise typer.Exit(1)
     if action is Action.APPROVE:
         check_person()

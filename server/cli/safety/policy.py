@@ -82,7 +82,7 @@ def _tested(
         given = None
     if not isinstance(given, dict):
         raise InvalidArgumentsError(
-            f"The arguments {arguments!r} are no JSON object.",
+            f"The arguments {arguments!r} are not a JSON object.",
             next_actions=['Write them as in \'{"command": "git status"}\'.'],
         )
     spec = registry.find(tool)

@@ -25,6 +25,6 @@ FunctionsOption = Annotated[
     typer.Option(
         "--functions",
         metavar="FILE_OR_DIR",
-        help="Python file whose functions become tools, or a directory of such files; may be repeated.",
+        help="Python file whose functions become tools, or a directory of them; may be repeated.",
     ),
 ]
