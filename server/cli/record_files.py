@@ -79,7 +79,7 @@ def _add(found: Found, first: dict[str, Path], file: Path, place: str, value: ob
         found.skipped.append(Skipped(file, f"{place}{_problem(error)}."))
         return
     if record.tool_id in first:
-        reason = f"{place}tool_id {record.tool_id!r} is already in {first[record.tool_id]} already."
+        reason = f"{place}tool_id {record.tool_id!r} is already in {first[record.tool_id]}."
         found.skipped.append(Skipped(file, reason))
         return
     first[record.tool_id] = file

@@ -78,8 +78,8 @@ def test_of_two_records_with_one_id_the_first_counts(tmp_path: Path) -> None:
     found = read_records(tmp_path)
     assert [record.fields["name"] for record in found.records] == ["Mail"]
     assert [skipped.reason for skipped in found.skipped] == [
-        f"record 2: tool_id 'mail' stands in {tmp_path / 'a.json'} already.",
-        f"tool_id 'mail' stands in {tmp_path / 'a.json'} already.",
+        f"record 2: tool_id 'mail' is already in {tmp_path / 'a.json'}.",
+        f"tool_id 'mail' is already in {tmp_path / 'a.json'}.",
     ]
 
 
