@@ -27,7 +27,8 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Argument(metavar="[KEY=VALUE]...", help="Arguments; lists and objects as JSON."),
     ] = None,
     as_json: Annotated[
-        str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as JSON instead.")
+        str | None,
+        typer.Option("--json", metavar="OBJECT", help="All arguments as one JSON object instead."),
     ] = None,
     structured: Annotated[
         bool, typer.Option("--structured", help="Print the structured result, as JSON.")

@@ -28,7 +28,9 @@ class Form(StrEnum):
 
 
 def convert(
-    file: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="One tool of it, or all.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE[:NAME]", help="The file, or one function in it.")
+    ],
     form: Annotated[
         Form, typer.Option(help="The definition as MCP lists it, or as model APIs take it.")
     ] = Form.MCP,
@@ -36,7 +38,7 @@ def convert(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print the tools that a Python file's functions become; exits with 1 if one cannot."""
+    """Print the tools that a Python file's functions become; exits with 1 if any cannot."""
     from server import logs
     from server.app import function_files
     from server.settings.sources import load

@@ -40,14 +40,14 @@ def demo(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Documents to ask; by default the project's own.", exists=True, file_okay=False
+            help="Folder of documents; by default the project's own.", exists=True, file_okay=False
         ),
     ] = None,
     ask: Annotated[
-        list[str] | None, typer.Option("--ask", help="A question; can be given several times.")
+        list[str] | None, typer.Option("--ask", help="A question to ask; may be repeated.")
     ] = None,
 ) -> None:
-    """Start the real server, add a folder's documents as a client, and ask three questions."""
+    """Start a server, add the documents of a folder to it, and ask three questions."""
     from server.settings.sources import load
 
     settings = load()  # the server reads them too: what is wrong in them is said once, and here

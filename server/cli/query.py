@@ -18,25 +18,27 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     text: Annotated[str, typer.Argument(help="What to look for.")],
     scope: Annotated[
         Literal["auto", "memory", "knowledge", "all"],
-        typer.Option(help="Where to look; auto goes by the question."),
+        typer.Option(help="Where to look; auto decides by the question."),
     ] = "auto",
     source: Annotated[
         str | None, typer.Option(help="Only in this source of the settings.", metavar="NAME")
     ] = None,
     layer: Annotated[
         Literal["auto", "l1", "l2", "l3", "l4"],
-        typer.Option(help="Only in this layer of memory: important, summaries, facts."),
+        typer.Option(
+            help="Only in this layer of memory: l1 recent, l2 important, l3 summaries, l4 facts."
+        ),
     ] = "auto",
     filters: Annotated[
         list[str] | None,
         typer.Option(
             "--filter",
-            help="Only what has this in its metadata, or is of this entity, kind or source;"
-            " repeat it for further values or keys.",
+            help="Only what has this metadata, entity, kind or source; may be repeated"
+            " for more values or keys.",
             metavar="KEY=VALUE",
         ),
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Most results.", min=1, max=100)] = 5,
+    top_k: Annotated[int, typer.Option(help="Maximum number of results.", min=1, max=100)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -74,7 +76,7 @@ def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise typer.BadParameter(f"{pair!r} is no KEY=VALUE.", param_hint="--filter")
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--filter")
         values.setdefault(key.strip(), []).append(value.strip())
     plain = {key: each[0] if len(each) == 1 else each for key, each in values.items()}
     if has_sources:

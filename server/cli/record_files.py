@@ -71,7 +71,7 @@ def read_records(directory: Path) -> Found:
 
 def _add(found: Found, first: dict[str, Path], file: Path, place: str, value: object) -> None:
     if not isinstance(value, dict):
-        found.skipped.append(Skipped(file, f"{place}is no object."))
+        found.skipped.append(Skipped(file, f"{place}is not an object."))
         return
     try:
         record = ToolRecord.model_validate(value)
@@ -79,7 +79,7 @@ def _add(found: Found, first: dict[str, Path], file: Path, place: str, value: ob
         found.skipped.append(Skipped(file, f"{place}{_problem(error)}."))
         return
     if record.tool_id in first:
-        reason = f"{place}tool_id {record.tool_id!r} stands in {first[record.tool_id]} already."
+        reason = f"{place}tool_id {record.tool_id!r} is already in {first[record.tool_id]}."
         found.skipped.append(Skipped(file, reason))
         return
     first[record.tool_id] = file
@@ -121,7 +121,7 @@ def _content(file: Path) -> str:
     except UnicodeEncodeError as error:
         raise ValueError("has a name that is not valid UTF-8") from error
     if not stat.S_ISREG(file.stat().st_mode):  # reading a pipe would wait for ever
-        raise ValueError("is no regular file")
+        raise ValueError("is not a regular file")
     with file.open("rb") as opened:
         content = opened.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

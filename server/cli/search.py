@@ -37,25 +37,27 @@ DESCRIPTION_CHARACTERS = 300
 
 def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What is needed, in words.")
+        str | None, typer.Argument(metavar="TEXT", help="What you need, in words.")
     ] = None,
     query: Annotated[
         str | None, typer.Option(help="The same, as an option.", metavar="TEXT")
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Most results.", min=1)] = 5,
+    top_k: Annotated[int, typer.Option(help="Maximum number of results.", min=1)] = 5,
     tags: Annotated[
         list[str] | None,
-        typer.Option("--tag", help="Only tools with this tag, or with another that is given."),
+        typer.Option(
+            "--tag", help="Only tools with this tag; may be repeated, for any of several."
+        ),
     ] = None,
     output_format: Annotated[
-        Literal["text", "json"], typer.Option(help="How the results are printed.")
+        Literal["text", "json"], typer.Option(help="How to print the results.")
     ] = "text",
     functions: FunctionsOption = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Find tools by what they do: all there are, and those that `index` has read."""
+    """Find tools by what they do: all tools, and those that `index` has added."""
     from server.cli.opened import opened, tell_unlisted  # `--help` needs no SDK
     from tools.retrieval import SearchQuery
 
@@ -151,16 +153,16 @@ def index(
     ] = None,
     remove: Annotated[
         bool,
-        typer.Option("--remove", help="Drop what was indexed from the directory instead."),
+        typer.Option("--remove", help="Remove what was indexed from the directory instead."),
     ] = False,
     forget_uses: Annotated[
         bool,
-        typer.Option("--forget-uses", help="Forget which tools served which questions."),
+        typer.Option("--forget-uses", help="Forget which tools were used for which questions."),
     ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Index the tools that the files of a directory describe, or index them anew."""
+    """Index, or index again, the tools that the JSON files of a directory describe."""
     from server.cli.opened import opened
 
     if tools_dir is None and not forget_uses:
@@ -168,7 +170,7 @@ def index(
     if remove and tools_dir is None:
         raise typer.BadParameter("--remove needs --tools-dir: say what is to be dropped")
     if tools_dir is not None and not remove and not tools_dir.is_dir():
-        raise typer.BadParameter(f"{str(tools_dir)!r} is no directory", param_hint="--tools-dir")
+        raise typer.BadParameter(f"{str(tools_dir)!r} is not a directory", param_hint="--tools-dir")
     with opened(data_dir=data_dir, config_file=config) as app:
         if tools_dir is not None and remove:
             _remove(app.library.catalog.records, tools_dir)
@@ -189,7 +191,7 @@ def _index(records: Records, given: Path) -> None:
         print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
     typer.echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
     if gone:
-        typer.echo(f"Dropped {gone} that its files no longer describe.")
+        typer.echo(f"Dropped {gone} that the files no longer describe.")
 
 
 def _remove(records: Records, given: Path) -> None:

@@ -16,13 +16,14 @@ __all__ = ["serve"]
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     transport: Annotated[
-        Transport, typer.Option(help="stdio for one client, sse or http for any number.")
+        Transport, typer.Option(help="stdio serves one client; sse and http serve any number.")
     ] = Transport.STDIO,
     host: Annotated[str | None, typer.Option(help="Address to listen on (sse, http).")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on (sse, http).")] = None,
     functions: FunctionsOption = None,
     more_functions: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE_OR_DIR]...", help="More for --functions.")
+        list[Path] | None,
+        typer.Argument(metavar="[FILE_OR_DIR]...", help="More function files or directories."),
     ] = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,

@@ -27,10 +27,9 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """List the tools, or show one; says on stderr what is wrong with function files.
+    """List the tools, or show one; problems with function files go to stderr.
 
-    Those of other servers are listed as these told when they were last connected to; one that is
-    named has its server asked, if that never was.
+    Tools of other servers are listed as they were at the last connection.
     """
     from server import logs
     from server.cli.opened import tools_of

@@ -93,7 +93,7 @@ def translated(named: Named) -> Translation:
         InvalidEntryError: If it cannot be taken over; it says why.
     """
     if not isinstance(named.entry, Mapping):
-        raise InvalidEntryError("no table of a command or a url stands there")
+        raise InvalidEntryError("it is not a table with a command or a url")
     return _Entry(named, named.entry).translation()
 
 
@@ -144,7 +144,7 @@ class _Entry:
         known = TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
         if known is None:
             raise InvalidEntryError(
-                f"it speaks {kind!r}; Toolcrib speaks stdio, Streamable HTTP and sse"
+                f"it uses {kind!r}; Toolcrib supports stdio, Streamable HTTP and sse"
             )
         return known
 
@@ -157,7 +157,7 @@ class _Entry:
         fields: dict[str, Any] = {"command": self._replaced(command, "command")}
         given = self.left.pop("args", None) or []
         if not isinstance(given, list):
-            raise InvalidEntryError("its args are no list")
+            raise InvalidEntryError("its args are not a list")
         args = [self._replaced(_plain(each, "args"), "args") for each in given]
         if args:
             fields["args"] = args
@@ -191,7 +191,7 @@ class _Entry:
         if not _HTTP.match(address):  # the settings want to see it, so defaults are written out
             address = self.placeholders.replaced(url, "url", variables=False)
         if not _HTTP.match(address):
-            raise InvalidEntryError(f"its url {url!r} is no http or https address")
+            raise InvalidEntryError(f"its url {url!r} is not an http or https address")
         fields: dict[str, Any] = {"url": address}
         if kind == "sse":
             fields["transport"] = "sse"
@@ -225,7 +225,7 @@ class _Entry:
         """Seconds, or 0 where nothing can be made of it."""
         given = self.left.pop(key)
         if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
-            self.notes.append(f"its {key} = {given!r} is no time, and was left out")
+            self.notes.append(f"its {key} = {given!r} is not a duration, and was left out")
             return 0.0
         seconds = min(given * unit, longest)
         if seconds < given * unit:
@@ -266,7 +266,7 @@ class _Entry:
             self.to_do.append(f"{title} signs in ({said}), Toolcrib does not: give it a token")
         if left & APPROVALS:
             said = ", ".join(sorted(left & APPROVALS))
-            self.notes.append(f"{said}: what runs without asking is said by [policy] here")
+            self.notes.append(f"{said}: here, [policy] decides what runs without asking")
         others = ", ".join(sorted(left - SIGN_IN - APPROVALS))
         if others:
             self.notes.append(f"not taken over: {others}")
@@ -291,7 +291,7 @@ class _Entry:
 
     def _texts(self, given: object) -> Iterator[tuple[str, str]]:
         if given is not None and not isinstance(given, Mapping):
-            raise InvalidEntryError("its env or headers are no table")
+            raise InvalidEntryError("its env or headers are not a table")
         for name, value in (given or {}).items():
             if value is not None:  # VS Code takes a variable away so
                 yield name, _plain(value, name)
@@ -310,4 +310,4 @@ def _plain(value: object, key: str) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise InvalidEntryError(f"its {key} holds something that is no text")
+    raise InvalidEntryError(f"its {key} holds something that is not text")

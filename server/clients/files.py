@@ -96,9 +96,11 @@ def parse(path: Path) -> dict[str, Any]:
         place = f"line {error.lineno}, column {error.colno}"
         raise SettingsError(f"{path} is not JSON: {error.msg} at {place}.") from error
     except (ValueError, RecursionError):  # a number of thousands of digits, or nested too deeply
-        raise SettingsError(f"{path} cannot be read: its JSON is out of bounds.") from None
+        raise SettingsError(
+            f"{path} cannot be read: its JSON is nested too deeply or holds a number too long."
+        ) from None
     if not isinstance(document, dict):
-        raise SettingsError(f"{path} is no configuration: it holds no JSON object.")
+        raise SettingsError(f"{path} is not a configuration: it does not hold a JSON object.")
     return document
 
 

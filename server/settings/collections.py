@@ -42,7 +42,7 @@ def _listed(value: object) -> object:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list | tuple):
-        raise ValueError("is no list of texts")  # noqa: TRY004  # pydantic passes on ValueError alone
+        raise ValueError("is not a list of texts")  # noqa: TRY004  # pydantic passes on ValueError alone
     return value
 
 
@@ -59,7 +59,7 @@ def _labels(values: object) -> tuple[str, ...]:
     labels = tuple(label for label in map(label_of, listed) if label is not None)
     if not labels or len(labels) < len(listed):
         raise ValueError(
-            f"is no text of at most {LONGEST_LABEL} characters, number or boolean, nor a list"
+            f"is not a text of at most {LONGEST_LABEL} characters, number or boolean, nor a list"
         )
     return labels
 

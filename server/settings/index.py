@@ -24,7 +24,7 @@ def _check_url(url: str) -> str:
     except ValueError:  # a port that is none, half an IPv6 address
         named = False
     if not named or re.search(r"[\s\x00-\x1f]", url):
-        raise ValueError("is no address such as http://127.0.0.1:8000")
+        raise ValueError("is not an address such as http://127.0.0.1:8000")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("may hold neither a user nor a query")
     return url
@@ -47,7 +47,7 @@ def _check_folder(folder: Path | None) -> Path | None:
         return None
     expanded = expand(folder)
     if not expanded.is_dir():
-        raise ValueError(f"names {str(folder)!r}, which is no directory")
+        raise ValueError(f"names {str(folder)!r}, which is not a directory")
     return expanded
 
 

@@ -228,7 +228,7 @@ def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable
             known = _TABLES[key].model_fields
             reason = f"is unknown. {_advice(path[-1], dict(zip(known, known, strict=True)))}"
         if detail["type"] == "model_type":
-            reason = "is no table"
+            reason = "is not a table"
         source = given[key].source
         ended = reason if reason.endswith((".", "?")) else f"{reason}."
         yield f"{name} = {value} (from {source}): {ended} {_FIELDS[key].description}"

@@ -23,7 +23,7 @@ __all__ = ["doctor"]
 
 def doctor(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what can be mended, then check.")
+        bool, typer.Option("--repair", help="Repair what can be repaired, then check.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     root: RootOption = None,

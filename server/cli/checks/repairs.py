@@ -81,7 +81,7 @@ def _finish(app: App) -> str:
         for count, what in (
             (done.words, "chunks indexed by their words"),
             (done.embeddings, "embedded"),
-            (done.vectors, "told to the vector index"),
+            (done.vectors, "delivered to the vector index"),
         )
         if count
     ]

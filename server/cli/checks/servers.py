@@ -125,12 +125,12 @@ def _started(server: ServerSettings) -> str:
     import shutil
 
     if server.cwd is not None and not server.cwd.is_dir():
-        raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is no directory.")
+        raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is not a directory.")
     command = _expanded(server.command)
     if os.sep in command:
         path = Path(server.cwd or "", Path(command).expanduser()).absolute()
         if not os.access(path, os.X_OK) or path.is_dir():
-            raise FileNotFoundError(f"Its command {str(path)!r} is no program.")
+            raise FileNotFoundError(f"Its command {str(path)!r} is not a program.")
         return str(path)
     given = server.env.get("PATH")
     found = shutil.which(command, path=given.get_secret_value() if given else None)

@@ -26,7 +26,7 @@ def delete(
     source: Annotated[
         str, typer.Argument(help="A file, or another source as `query` shows it (KIND: NAME).")
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,

@@ -68,7 +68,7 @@ class RecordTally:
         if self.stored.merged:
             named = ", ".join(self.stored.merged[:MOST_SAID])
             more = len(self.stored.merged) - MOST_SAID
-            yield f"United, for they have one key: {named}{f' and {more} more' * (more > 0)}"
+            yield f"Merged, as they have the same key: {named}{f' and {more} more' * (more > 0)}"
 
     def as_json(self) -> dict[str, Any]:
         """The counts for a program."""

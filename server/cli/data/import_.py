@@ -56,44 +56,49 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         bool,
         typer.Option(
             "--prune",
-            help="Delete what was imported from a folder, or into a directory, and is not there"
-            " now.",
+            help="Delete what was imported from the folder, or into the directory, and is no"
+            " longer there.",
         ),
     ] = False,
     sample: Annotated[
         bool,
-        typer.Option("--sample", help="After researchers: import 40 who are made up, to try it."),
+        typer.Option("--sample", help="With researchers: import 40 made-up ones to try it."),
     ] = False,
     as_me: Annotated[
         bool,
-        typer.Option("--as-me", help="Of an export of Toolcrib: store it as yours, whose it was."),
+        typer.Option(
+            "--as-me",
+            help="With an export of Toolcrib: store it as yours, even if it is someone else's.",
+        ),
     ] = False,
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="CLIENT|FILE",
-            help="After servers: the client whose MCP servers are put into the settings"
+            help="With servers: the client whose MCP servers are added to the settings"
             " (claude-desktop, claude-code, vscode, cursor, codex, windsurf, gemini, zed), or a"
-            " file of its kind.",
+            " configuration file.",
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Of servers: this one; may be repeated."),
+        typer.Option(
+            "--only", metavar="NAME", help="With servers: only this one; may be repeated."
+        ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Of servers: also those of a name that is there.")
+        bool, typer.Option("--replace", help="With servers: replace those of the same name.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Of servers: say what would be done.")
+        bool, typer.Option("--dry-run", help="With servers: show what would be done.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Import folders, notes, chats and directories; what is stored already stays as it is.
+    """Import folders, notes, chats and records; what is already stored is left as it is.
 
     Exits with 1 if nothing or a named file cannot be stored.
     """
@@ -212,7 +217,7 @@ def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Pr
             drain(app.library, progress)
     except KeyboardInterrupt:
         print_line(
-            console(), "Stopped. What was stored is kept; the same command goes on from there."
+            console(), "Stopped. What was stored is kept; run the same command again to continue."
         )
         sys.exit(INTERRUPTED)
     finally:
@@ -233,7 +238,7 @@ def _import_records(
     from server.cli.terminal.screen import console, print_line
 
     if files == [SAMPLE]:
-        print_line(console(), f"Nobody in {SAMPLE} exists: they are made up.")
+        print_line(console(), f"The people in {SAMPLE} are made up.")
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
@@ -264,7 +269,7 @@ def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
     def note(outcome: Outcome) -> None:
         tally.note(outcome)
         if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
-            more = "More like it are counted below."
+            more = "The others with this reason are counted below."
             print_line(
                 progress.console, f"Skipped: {outcome.message if nth <= MOST_SAID else more}"
             )

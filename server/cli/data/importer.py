@@ -179,7 +179,7 @@ class Importer:
         if chat is _END:
             return False
         if not isinstance(chat, Conversation):
-            message = f"A part of {self._name(file)!r} is no conversation."
+            message = f"A part of {self._name(file)!r} is not a conversation."
             outcome = Outcome(file, self._name(file), "skipped", message)
         else:
             name = source_of(chat.source, chat.title or chat.id)
@@ -220,7 +220,7 @@ def _opened(file: Path) -> BufferedReader:
     opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
     if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         opened.close()
-        raise OSError(errno.ENXIO, "it is no regular file")
+        raise OSError(errno.ENXIO, "it is not a regular file")
     return opened
 
 

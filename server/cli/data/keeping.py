@@ -26,11 +26,13 @@ def export(
     form: Annotated[
         Form, typer.Option("--format", help="A file of JSON lines, or a folder of Markdown files.")
     ] = Form.JSONL,
-    everybody: Annotated[bool, typer.Option("--all", help="Everybody's, not only yours.")] = False,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="Everybody's data, not only yours.")
+    ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write contexts, profile, entities and relationships to files."""
+    """Export contexts, profile, entities and relationships to files."""
     from server.cli.opened import record
     from server.cli.terminal.progress import bars, counter
     from server.cli.terminal.screen import console
@@ -51,12 +53,12 @@ def export(
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier FILE.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File for the copy.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing FILE.")] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Copy everything that is stored to one file, also while servers write."""
+    """Copy everything that is stored to one file, even while servers write."""
     from server.cli.opened import record
     from server.cli.terminal.progress import bars, counter
     from server.cli.terminal.screen import console
@@ -69,14 +71,14 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `toolcrib backup` made.")],
-    force: Annotated[
-        bool, typer.Option("--force", help="Move aside what is in the data directory.")
-    ] = False,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that `toolcrib backup` made.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Move existing data aside.")] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Make a data directory of a backup; nothing that is there is ever deleted."""
+    """Restore a data directory from a backup; nothing in it is ever deleted."""
     from server.cli.opened import opened
     from server.cli.terminal.progress import bars, counter, drain
     from server.cli.terminal.screen import console
@@ -100,7 +102,7 @@ def rebuild(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Make both indexes and the file anew, also while servers run; nothing is embedded again."""
+    """Rebuild both indexes and rewrite the database file, even while servers run."""
     from server.cli.opened import opened, record
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console

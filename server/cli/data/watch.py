@@ -22,13 +22,15 @@ __all__ = ["watch"]
 def watch(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="FOLDER", help="Folders or vaults.", exists=True, file_okay=False),
+        typer.Argument(
+            metavar="FOLDER", help="Folders or Markdown vaults.", exists=True, file_okay=False
+        ),
     ],
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Import folders and follow them: what is added, changed or deleted there is so here too."""
+    """Import folders, then follow every file that is added, changed or deleted in them."""
     from server.cli.opened import opened
 
     with opened(root=root, data_dir=data_dir, config_file=config) as app:

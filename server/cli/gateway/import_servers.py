@@ -120,7 +120,7 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
             typer.echo(line)
         if not settings.source_of("servers").startswith((str(file.path), "default")):
             origin = settings.source_of("servers")
-            typer.echo(f"None of them counts while servers come from the {origin}.")
+            typer.echo(f"They have no effect while servers come from the {origin}.")
     if not found.taken and not any(each.fine for each in found.left_out):
         sys.exit(1)
 
@@ -239,7 +239,7 @@ def _validated(fields: Mapping[str, Any]) -> ServerSettings:
         reason = wrong["msg"].removeprefix("Value error, ")
         raise InvalidEntryError(f"its {key}: {reason}" if key else f"it {reason}") from error
     except UnicodeEncodeError as error:
-        raise InvalidEntryError("it has half a character in it") from error
+        raise InvalidEntryError("it contains an unpaired surrogate") from error
 
 
 def _same(there: object, fields: Mapping[str, Any]) -> bool:

@@ -23,7 +23,7 @@ __all__ = ["approve", "check_person", "review"]
 def check_person() -> None:
     """An agent's shell has no terminal; what is accepted is accepted by a person at one."""
     if not sys.stdin.isatty():
-        typer.echo("Tools are approved at a terminal, by a person; this is none.", err=True)
+        typer.echo("Tools are approved by a person at a terminal, and this is not one.", err=True)
         raise typer.Exit(1)
 
 

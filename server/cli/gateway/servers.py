@@ -40,22 +40,23 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     action: Annotated[
         Action,
         typer.Argument(
-            help="list: all servers; review: what is in quarantine, and why; approve: accept the "
-            "definitions that are shown."
+            help="list: all servers; review: which tools are in quarantine, and why; approve: "
+            "show tools in quarantine, and accept them."
         ),
     ] = Action.LIST,
-    name: Annotated[str, typer.Argument(help="The server, as the settings call it.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of the server in the settings.")] = "",
     tools: Annotated[
-        list[str] | None, typer.Argument(help="The tools to approve, by either of their names.")
+        list[str] | None,
+        typer.Argument(help="Tools to approve, by their names here or at the server."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Approve all that is in quarantine there.")
+        bool, typer.Option("--all", help="Approve all of the server's tools in quarantine.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Connect to the other servers of the settings, and look at what they offer."""
+    """Connect to the MCP servers in the settings, and show what they offer."""
     import anyio
 
     from server.cli.gateway.inspection import inspection
@@ -65,7 +66,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     settings = load({"data_dir": data_dir}, config_file=config)
     if action is not Action.LIST and name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
-        typer.echo(f"{name!r} is no server of the settings; there are: {known}.", err=True)
+        typer.echo(f"{name!r} is not a server in the settings; there are: {known}.", err=True)
         raise typer.Exit(1)
     if action is Action.APPROVE:
         check_person()

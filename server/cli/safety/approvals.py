@@ -49,15 +49,15 @@ def approvals(
         ),
     ] = Action.WATCH,
     ticket: Annotated[
-        str, typer.Argument(help="The question or grant: the first characters of its name.")
+        str, typer.Argument(help="Id of the question or grant, or its first characters.")
     ] = "",
     for_a_while: Annotated[
-        bool, typer.Option("--for-a-while", help="Approve calls like it too, for some time.")
+        bool, typer.Option("--for-a-while", help="Also approve similar calls for some time.")
     ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """See what agents ask for, and approve or deny it."""
+    """See what agents ask to do, and approve or deny it."""
     with _opened(data_dir, config) as (store, seconds):
         match action:
             case Action.WATCH if sys.stdin.isatty():
@@ -90,7 +90,7 @@ def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[Approv
 def _check_person() -> None:
     """An agent's shell has no terminal; what is approved is approved by a person at one."""
     if not sys.stdin.isatty():
-        typer.echo("Approvals are given at a terminal, by a person; this is none.", err=True)
+        typer.echo("Approvals are given by a person at a terminal, and this is not one.", err=True)
         raise typer.Exit(1)
 
 
@@ -112,7 +112,7 @@ def _must(succeeded: bool) -> None:
 
 def _watch(store: ApprovalStore, seconds: float) -> None:
     """Shows each question as it comes, until Ctrl-C."""
-    typer.echo("Questions of agents appear here; Ctrl-C ends.")
+    typer.echo("Questions from agents appear here. Press Ctrl-C to stop.")
     with _present(store):
         skipped: set[str] = set()
         while True:
@@ -207,7 +207,7 @@ def _list(store: ApprovalStore) -> None:
         line = f"{grant.grant_id[:8]}  allowed: {_line(grant.rule)}  ({left:.0f} min left)"
         typer.echo(wrapped(line))
     if not waiting and not grants:
-        typer.echo("Nothing is asked, and nothing is allowed for a while.")
+        typer.echo("No questions are waiting, and nothing is allowed for a while.")
 
 
 def _whole(question: Approval) -> str:
@@ -230,7 +230,7 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
     found = store.find(prefix) if prefix else []
     if len(found) == 1:
         return found[0]
-    problem = "is no question" if not found else f"could be {len(found)} questions"
+    problem = "is not a question" if not found else f"could be {len(found)} questions"
     typer.echo(f"{prefix!r} {problem}; see `{invocation()} approvals list`.", err=True)
     raise typer.Exit(1)
 

@@ -38,27 +38,38 @@ Wanted = Callable[[dict[str, Any]], bool]
 
 def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with calls as they come, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep showing new calls, until Ctrl-C.")
     ] = False,
-    tool: Annotated[str | None, typer.Option("--tool", help="Calls of this tool only.")] = None,
+    tool: Annotated[str | None, typer.Option("--tool", help="Only calls of this tool.")] = None,
     outcome: Annotated[
         str | None,
-        typer.Option("--outcome", help="ok, failed, cancelled, awaiting, or an error type."),
+        typer.Option(
+            "--outcome", help="Only these: ok, failed, cancelled, awaiting, or an error type."
+        ),
     ] = None,
     verdict: Annotated[
-        str | None, typer.Option("--verdict", help="What the policy said: allow, ask or deny.")
+        str | None,
+        typer.Option(
+            "--verdict", help="Only calls that the policy decided so: allow, ask or deny."
+        ),
     ] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Calls of this user only.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only calls of this user.")] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="Such as 2h, 3d, or ISO 8601 (local time)."),
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only calls since then, such as 2h, 3d, or ISO 8601 (local time).",
+        ),
     ] = None,
-    last: Annotated[int, typer.Option("--last", min=0, help="How many, at most.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="The lines as they are kept.")] = False,
+    last: Annotated[int, typer.Option("--last", min=0, help="Maximum number of calls.")] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the entries as they are stored.")
+    ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Show the audit log: every tool call, whose it was and what came of it."""
+    """Show the audit log: every tool call, who made it and how it ended."""
     from rich.console import Console
 
     from server.settings.sources import load

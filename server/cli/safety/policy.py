@@ -32,10 +32,11 @@ class Action(StrEnum):
 
 def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     action: Annotated[Action, typer.Argument(help="Show the rules, or test a call.")],
-    tool: Annotated[str | None, typer.Argument(help="The tool that is called.")] = None,
+    tool: Annotated[str | None, typer.Argument(help="Tool to test.")] = None,
     arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
     confined: Annotated[
-        bool, typer.Option("--confined", help="As if what it runs were confined.")
+        bool,
+        typer.Option("--confined", help="Judge it as if the programs that it runs were confined."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     functions: FunctionsOption = None,
@@ -43,9 +44,9 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Show the rules in the order of their force, or say which of them decides about a call.
+    """Show the rules by precedence, or say which of them decides about a call.
 
-    Nothing is called: toolcrib policy test bash '{"command": "git status"}'
+    Without calling it: toolcrib policy test bash '{"command": "git status"}'
     """
     from server.cli.opened import tools_of
     from server.safety import make_policy
@@ -81,7 +82,7 @@ def _tested(
         given = None
     if not isinstance(given, dict):
         raise InvalidArgumentsError(
-            f"The arguments {arguments!r} are no JSON object.",
+            f"The arguments {arguments!r} are not a JSON object.",
             next_actions=['Write them as in \'{"command": "git status"}\'.'],
         )
     spec = registry.find(tool)

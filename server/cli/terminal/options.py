@@ -10,15 +10,15 @@ import typer
 __all__ = ["ConfigOption", "DataDirOption", "FunctionsOption", "RootOption"]
 
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The TOML file with the settings.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")
 ]
 DataDirOption = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Where everything is kept."),
+    typer.Option("--data-dir", metavar="DIR", help="Directory of all stored data."),
 ]
 RootOption = Annotated[
     Path | None,
-    typer.Option("--root", metavar="DIR", help="The directory that file tools see."),
+    typer.Option("--root", metavar="DIR", help="Directory that file tools work in."),
 ]
 FunctionsOption = Annotated[
     list[Path] | None,

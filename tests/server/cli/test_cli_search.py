@@ -162,7 +162,7 @@ def test_files_that_changed_or_went_are_followed(cli: Command, indexed: Path) ->
     (indexed / "db.json").write_text(json.dumps(changed))
     ended = cli("index", "--tools-dir", "my-tools")
     assert ended.out == (
-        "Indexed 2 tool(s) from my-tools.\nDropped 1 that its files no longer describe.\n"
+        "Indexed 2 tool(s) from my-tools.\nDropped 1 that the files no longer describe.\n"
     )
     assert _found(cli, "Ledger")[0]["name"] == "Ledger"
     assert "send_email" not in {each["tool_id"] for each in _found(cli, "send_email")}

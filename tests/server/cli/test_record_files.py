@@ -49,8 +49,8 @@ def test_fields_that_no_record_has_are_left_out(tmp_path: Path) -> None:
         (b"\xff\xfe{}", "is not UTF-8 (byte 0)."),
         (b"[" * 200_000, "is nested too deeply."),
         (b"1" * 5_000, "Exceeds the limit"),
-        (b'"text"', "is no object."),
-        (b"[3]", "record 1: is no object."),
+        (b'"text"', "is not an object."),
+        (b"[3]", "record 1: is not an object."),
         (b'{"name": "Mail"}', "tool_id: field required."),
         (b'[{"tool_id": "a", "name": 3}]', "record 1: name: input should be a valid string."),
         (b'{"tool_id": "", "tags": 1}', "tool_id: string should have at least 1 character, and 2"),
@@ -78,8 +78,8 @@ def test_of_two_records_with_one_id_the_first_counts(tmp_path: Path) -> None:
     found = read_records(tmp_path)
     assert [record.fields["name"] for record in found.records] == ["Mail"]
     assert [skipped.reason for skipped in found.skipped] == [
-        f"record 2: tool_id 'mail' stands in {tmp_path / 'a.json'} already.",
-        f"tool_id 'mail' stands in {tmp_path / 'a.json'} already.",
+        f"record 2: tool_id 'mail' is already in {tmp_path / 'a.json'}.",
+        f"tool_id 'mail' is already in {tmp_path / 'a.json'}.",
     ]
 
 
@@ -100,7 +100,7 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
-    assert _only_reason(read_records(tmp_path)) == "is no regular file."
+    assert _only_reason(read_records(tmp_path)) == "is not a regular file."
 
 
 def test_a_name_that_is_no_text_is_skipped(tmp_path: Path) -> None:

@@ -119,14 +119,14 @@ def test_a_folder_is_named_as_imports_name_files(tmp_path: Path) -> None:
     ("entry", "name", "reason"),
     [
         ("kinds = ['documents']", "sources.s.kinds.0 = 'documents'", "'document', 'knowledge'"),
-        ("kinds = 5", "sources.s.kinds = 5", "no list of texts"),
+        ("kinds = 5", "sources.s.kinds = 5", "not a list of texts"),
         ("description = 5", "sources.s.description = 5", "valid string"),
         ("descripton = 'x'", "sources.s.descripton = 'x'", "Did you mean 'description'?"),
         ("supported_filters = ['kinds']", "= ['kinds']", "'kinds' is a filter that every source"),
         ("supported_filters = ['']", "sources.s.supported_filters.0 = ''", "at least 1 char"),
-        ("labels = { team = { a = 1 } }", "sources.s.labels.team = {'a': 1}", "is no text of"),
-        ("labels = { team = [] }", "sources.s.labels.team = []", "is no text of"),
-        ("labels = { since = 2024-01-01 }", "sources.s.labels.since", "is no text of"),
+        ("labels = { team = { a = 1 } }", "sources.s.labels.team = {'a': 1}", "is not a text of"),
+        ("labels = { team = [] }", "sources.s.labels.team = []", "is not a text of"),
+        ("labels = { since = 2024-01-01 }", "sources.s.labels.since", "is not a text of"),
         ("folder = '.'", "sources = ", "s: folder '.' is the root itself"),
     ],
 )
@@ -188,7 +188,7 @@ def test_directories_are_mappings_after_that_of_researchers(tmp_path: Path) -> N
 def test_an_entry_that_is_no_table_is_refused(tmp_path: Path) -> None:
     message = refused(tmp_path, "[directories]\nparts = 'x'\n")
     assert "directories.parts = 'x'" in message
-    assert "is no table. " in message
+    assert "is not a table. " in message
 
 
 def test_groups_without_associations_are_a_plain_list(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_path_is_taken_from_the_server_s_directory(work: Path, program: Path) 
     assert seen(work, command="./my-server", cwd=program.parent) == (True, str(program))
     assert seen(work, command="./bin") == (
         False,
-        f"Its command {str(work / 'bin')!r} is no program.",
+        f"Its command {str(work / 'bin')!r} is not a program.",
     )
 
 
@@ -63,7 +63,7 @@ def test_a_path_is_taken_from_the_server_s_directory(work: Path, program: Path) 
     ("server", "said"),
     [
         ({"command": "no-such-program"}, "'no-such-program' was not found: install it"),
-        ({"command": "sh", "cwd": "/no/such"}, "'/no/such' is no directory"),
+        ({"command": "sh", "cwd": "/no/such"}, "'/no/such' is not a directory"),
         ({"command": "sh", "env": {"A": "x${NO_SUCH}"}}, "env.A names the variable NO_SUCH"),
         ({"url": "https://h/", "token": "${NO_SUCH}"}, "token names the variable NO_SUCH"),
         ({"url": "https://h/", "headers": {"K": "${NO_SUCH}"}}, "headers.K names the variable"),

@@ -117,7 +117,7 @@ def test_repair_finishes_what_was_left_half_done(cli: Command, data: Path) -> No
     _execute(data, "INSERT INTO embed_queue SELECT 1, seq, 'local' FROM models")
     ended = cli("doctor", "--repair")
     assert ended.code == 0
-    assert "1 embedded, 1 told to the vector index" in " ".join(ended.out.split())
+    assert "1 embedded, 1 delivered to the vector index" in " ".join(ended.out.split())
 
 
 def test_repair_does_not_touch_a_damaged_record(cli: Command, data: Path) -> None:

@@ -350,7 +350,7 @@ def test_chats_without_text_and_damaged_exports_are_skipped(cli: Command, work: 
     assert ended.out.splitlines() == [
         "5 added, 2 unchanged, 5 skipped",
         "  3 skipped: The conversation has no text.",
-        "  1 skipped: A part of it is no conversation.",
+        "  1 skipped: A part of it is not a conversation.",
         "  1 skipped: It is damaged.",
     ]
     assert "Skipped: 'notes/cut.json' cannot be read to its end." in ended.err
@@ -380,4 +380,4 @@ def test_of_many_files_skipped_for_one_reason_the_first_are_named(cli: Command, 
     ended = cli("import", "notes")
     assert "  50 skipped: It is empty.\n" in ended.out
     assert ended.err.count("Skipped: '") == 10
-    assert ended.err.count("Skipped: More like it are counted below.") == 1
+    assert ended.err.count("Skipped: The others with this reason are counted below.") == 1

@@ -30,7 +30,7 @@ from server.cli.data.tally import Outcome, Result, Tally
         ),
         ("The path 'a' is protected (why); tools may not use it.", "The path is protected"),
         ("The conversation 'New chat' has no text.", "The conversation has no text"),
-        ("A part of 'a.json' is no conversation.", "A part of it is no conversation"),
+        ("A part of 'a.json' is not a conversation.", "A part of it is not a conversation"),
         ("", ""),
     ],
 )

@@ -314,7 +314,7 @@ def test_gemini_s_settings_are_understood(cli: Command, home: Path, settings: Pa
         "off": {"command": "o", "allow": ["x"], "deny": ["y"], "enabled": False},
         "unlisted": {"url": "https://h/sse", "enabled": False},
     }
-    assert "trust: what runs without asking is said by [policy]" in ended.out
+    assert "trust: here, [policy] decides what runs without asking" in ended.out
 
 
 def test_windsurf_s_file_is_understood(cli: Command, home: Path, settings: Path) -> None:
@@ -382,14 +382,14 @@ def test_what_cannot_be_taken_over_is_told_and_the_rest_is(
     reasons = {each["from"]: each["reason"] for each in told["left_out"]}
     assert ended.code == 0
     assert servers(settings) == {"fine": {"url": "https://h/mcp"}}
-    assert reasons["socket"] == "it speaks 'ws'; Toolcrib speaks stdio, Streamable HTTP and sse"
+    assert reasons["socket"] == "it uses 'ws'; Toolcrib supports stdio, Streamable HTTP and sse"
     assert reasons["empty"] == "it has neither a command nor a url"
-    assert reasons["list"] == "no table of a command or a url stands there"
-    assert reasons["args"] == "its args are no list"
-    assert reasons["url"] == "its url 'not one' is no http or https address"
-    assert reasons["late"] == "its url '${BASE}/mcp' is no http or https address"
-    assert reasons["half"] == "it has half a character in it"
-    assert reasons["nested"] == "its A holds something that is no text"
+    assert reasons["list"] == "it is not a table with a command or a url"
+    assert reasons["args"] == "its args are not a list"
+    assert reasons["url"] == "its url 'not one' is not an http or https address"
+    assert reasons["late"] == "its url '${BASE}/mcp' is not an http or https address"
+    assert reasons["half"] == "it contains an unpaired surrogate"
+    assert reasons["nested"] == "its A holds something that is not text"
 
 
 def test_names_are_made_to_fit_and_told(cli: Command, work: Path, settings: Path) -> None:
@@ -408,8 +408,8 @@ def test_names_are_made_to_fit_and_told(cli: Command, work: Path, settings: Path
     [
         ('{"mcpServers": {', "is not JSON: Expecting"),
         ('{"mcpServers": {"a": {"command": "x"}} /* open', "is not JSON"),
-        ("[]", "holds no JSON object"),
-        ("[" * 100_000, "out of bounds"),
+        ("[]", "does not hold a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
         (b"\xff\xfe{\x00}", "is not UTF-8 text (byte 0)"),
     ],
 )

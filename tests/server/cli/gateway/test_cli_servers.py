@@ -201,13 +201,13 @@ def test_a_server_that_is_down_is_reviewed_by_what_it_offered_last(
 def test_a_server_that_there_is_not_is_refused(cli: Command, toy: Upstream) -> None:
     ended = cli("servers", "review", "tOy")
     assert ended.code == 1
-    assert "'tOy' is no server of the settings; there are: toy, gone, off." in ended.err
+    assert "'tOy' is not a server in the settings; there are: toy, gone, off." in ended.err
 
 
 def test_without_a_terminal_nothing_is_approved(cli: Command, toy: Upstream) -> None:
     ended = cli("servers", "approve", "toy", "--all")
     assert ended.code == 1
-    assert "at a terminal, by a person" in ended.err
+    assert "by a person at a terminal" in ended.err
     assert not (toy.data_dir / "toolcrib.db").exists()
 
 

@@ -95,7 +95,7 @@ def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalSto
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     ended = cli("approvals", "approve", ticket)
     assert ended.code == 1
-    assert "at a terminal, by a person" in ended.err
+    assert "by a person at a terminal" in ended.err
     assert store.state(ticket) is ApprovalState.PENDING
 
 
@@ -135,7 +135,7 @@ def test_what_was_typed_before_a_question_is_shown_is_no_answer_to_it(
     store: ApprovalStore,
 ) -> None:
     with terminal() as screen:
-        screen.expect("Questions of agents appear here")
+        screen.expect("Questions from agents appear here")
         screen.type("y\n")
         screen.expect("y\r\n")  # the terminal has it
         ticket = store.open(ASKED, ApprovalState.PENDING, 600)
@@ -196,7 +196,7 @@ def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
     store: ApprovalStore,
 ) -> None:
     with terminal() as screen:
-        screen.expect("Questions of agents appear here")
+        screen.expect("Questions from agents appear here")
         while not store.is_watched():  # another process tells no event
             assert screen.process.poll() is None
         ticket = store.open(ASKED, ApprovalState.PENDING, 600)
@@ -217,7 +217,10 @@ def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
 def test_the_list_tells_what_is_asked_and_what_is_allowed(
     cli: Command, store: ApprovalStore
 ) -> None:
-    assert cli("approvals", "list").out == "Nothing is asked, and nothing is allowed for a while.\n"
+    assert (
+        cli("approvals", "list").out
+        == "No questions are waiting, and nothing is allowed for a while.\n"
+    )
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     store.grant(ASKED, by="test", seconds=600)
     shown = cli("approvals").out

@@ -118,8 +118,8 @@ def test_rules_that_can_never_match_are_warned_of(
     ("arguments", "message"),
     [
         (("test",), "Which tool?"),
-        (("test", "bash", "ls"), "no JSON object"),
-        (("test", "bash", "[1]"), "no JSON object"),
+        (("test", "bash", "ls"), "not a JSON object"),
+        (("test", "bash", "[1]"), "not a JSON object"),
         (("test", "bash", "{}"), "command"),
         (("test", "bahs"), "No tool is called 'bahs'"),
     ],
