@@ -30,6 +30,8 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
     Returns:
         What it says; None for any other command line, which is left to the commands.
     """
+    if list(words[:1]) != ["serve"]:
+        return None
     options: dict[str, list[str]] = {
         name: [] for name in ("--config", "--data-dir", "--functions", "--root", "--transport")
     }
@@ -45,7 +47,7 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
             return None
         options[name].append(given)
     is_stdio = options["--transport"][-1:] in ([], ["stdio"])
-    if list(words[:1]) != ["serve"] or not is_stdio or (more and not options["--functions"]):
+    if not is_stdio or (more and not options["--functions"]):
         return None
     last = {name: Path(values[-1]) if values else None for name, values in options.items()}
     functions = [Path(each) for each in options["--functions"] + more]

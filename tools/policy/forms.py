@@ -150,7 +150,7 @@ class PathForm:
     @classmethod
     def narrowest(cls, call: Call) -> str:
         """Returns the path itself."""
-        return "" if call.subject is None or call.path is None else path_rule(call.path)
+        return "" if call.path is None else path_rule(call.path)
 
     @property
     def key(self) -> str | None:

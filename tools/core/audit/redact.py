@@ -191,7 +191,7 @@ def redacted_text(text: str, limit: int) -> str:
 
 @lru_cache(1_000)
 def _redacted_key(key: str) -> str:
-    """Cached, because calls have the same few keys."""
+    """Cached, because calls have the same few keys; for short ones, so that it stays small."""
     return redacted_text(key, KEY_CHARACTERS)
 
 
@@ -219,7 +219,8 @@ class _Budget:
                 kept[CUT] = CUT
                 break
             given = key if isinstance(key, str) else type(key).__name__
-            name = _redacted_key(given)
+            is_short = len(given) <= KEY_CHARACTERS
+            name = _redacted_key(given) if is_short else redacted_text(given, KEY_CHARACTERS)
             self._left -= len(name) + WORTH
             kept[name] = REDACTED if _is_secret(given, inner) else self._value(inner, levels - 1)
         return kept

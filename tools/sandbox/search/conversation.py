@@ -86,8 +86,8 @@ class Conversation:
             "closed": sorted(self.place.sandbox.closed()),
             "include_ignored": include_ignored,
         }
-        page = self._page(limit)
-        return await self.ask(operation, fds=self.place.fds, place=place, page=page, **arguments)
+        count = _page_size(limit)
+        return await self.ask(operation, fds=self.place.fds, place=place, count=count, **arguments)
 
     async def ask(self, operation: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> Answer:  # noqa: ANN401  # JSON of any kind
         """What the worker answers.
@@ -128,7 +128,7 @@ class Conversation:
                     items.append(item)
             if len(items) > limit or characters > MAX_CHARACTERS or page["is_last"]:
                 break
-            page = await self.ask("more", page=self._page(limit - len(items)))
+            page = await self.ask("more", count=_page_size(limit - len(items)))
         is_cut = len(items) > limit or characters > MAX_CHARACTERS
         return Found(
             items[:limit],
@@ -137,10 +137,6 @@ class Conversation:
             await self._told(page["unreadable"]),
             await self._told(page["large"]),
         )
-
-    def _page(self, limit: int) -> Answer:
-        """How much is taken from the worker at once, and after how long at the latest."""
-        return {"count": min(PAGE, limit + 1), "seconds": self._seconds}
 
     async def _shown(self, items: list[Answer]) -> list[Answer]:
         paths = {item["path"] for item in items}
@@ -151,6 +147,11 @@ class Conversation:
     async def _told(self, paths: list[str]) -> list[str]:
         found = await self._shown([{"path": path} for path in paths[:MAX_TOLD]])
         return [each["path"] for each in found]
+
+
+def _page_size(limit: int) -> int:
+    """How many results are taken from the worker at once; one more than wanted tells of others."""
+    return min(PAGE, limit + 1)
 
 
 def _characters(item: Answer) -> int:

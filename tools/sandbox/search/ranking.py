@@ -80,24 +80,23 @@ class WordRanking:
 
     Args:
         words: How each word begins, in lower case or upper.
+
+    Attributes:
+        search: Finds the first of the words in a text.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = [_begins(word) for word in words]
-        self._any = re.compile("|".join(each.pattern for each in self._words), re.IGNORECASE)
+        pattern = "|".join(each.pattern for each in self._words)
+        self.search = re.compile(pattern, re.IGNORECASE).search
         self._seen: list[_Seen] = []
-
-    @staticmethod
-    def pattern(words: Iterable[str]) -> str:
-        """The expression that fits in every line that has one of the words, case ignored."""
-        return "|".join(_begins(word).pattern for word in words)
 
     def see(self, path: str, lines: Iterable[str]) -> None:
         """Takes a file into account."""
         directories, _, name = path.rpartition("/")
         seen = _Seen(path, self._in(name), self._in(directories), [0] * len(self._words))
         for number, line in enumerate(lines, 1):
-            if self._any.search(line):
+            if self.search(line):
                 self._see_line(seen, number, line)
         if seen.name or seen.directories or seen.lines:
             self._seen.append(seen)

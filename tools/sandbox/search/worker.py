@@ -14,9 +14,9 @@ import re
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from tools.sandbox.search.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
@@ -35,7 +35,7 @@ MAX_MEMORY = 2 << 30
 
 CHUNK = 1 << 16
 
-_OF_EVERY = frozenset({"do", "seconds", "place", "page"})
+_OF_EVERY = frozenset({"do", "seconds", "place", "count"})
 """What messages say besides the arguments of what they ask for."""
 
 
@@ -84,16 +84,15 @@ class _Requests:
         self._large: list[str] = []
         self._plain: PlainText | None = None
         self._whole: Search | None = None
-        self._results: Iterator[Message | None] = iter(())
+        self._results: Iterator[Message] = iter(())
 
     def take(self, message: Message, fds: list[int]) -> Message:
         arguments = {name: each for name, each in message.items() if name not in _OF_EVERY}
-        match message["do"]:
-            case "more":
-                return self._more(**message["page"])
+        if message["do"] == "more":
+            return self._more(message["count"])
         self._enter(fds, **message["place"], detailed=message["do"] == "glob")
         search: Callable[..., int] = getattr(self, f"_do_{message['do']}")
-        return {"files": search(**arguments)} | self._more(**message["page"])
+        return {"files": search(**arguments)} | self._more(message["count"])
 
     def _enter(
         self,
@@ -149,24 +148,17 @@ class _Requests:
     def _do_rank(self, words: list[str], names: str) -> int:
         """Files by words in their names and lines."""
         paths = self._fitting(names)
-        self._whole = re.compile(WordRanking.pattern(words), re.IGNORECASE).search
-        self._results = self._ranked(WordRanking(words), paths)
+        ranking = WordRanking(words)
+        self._whole = ranking.search
+        self._results = self._ranked(ranking, paths)
         return len(paths)
 
-    def _more(self, count: int, seconds: float) -> Message:
-        """The next results, as many as there are after some time."""
-        items: list[Message] = []
-        until = time.monotonic() + seconds
-        is_last = True
-        for item in self._results:
-            if item is not None:
-                items.append(item)
-            if len(items) >= count or time.monotonic() > until:
-                is_last = False
-                break
+    def _more(self, count: int) -> Message:
+        """The next results."""
+        items = list(islice(self._results, count))
         return {
             "items": items,
-            "is_last": is_last,
+            "is_last": len(items) < count,
             "unreadable": self._tree.unreadable,
             "large": self._large,
             "truncated": self._tree.truncated,
@@ -176,8 +168,8 @@ class _Requests:
         fits = re.compile(names, re.DOTALL).fullmatch
         return [each.path for each in self._tree.files if not each.is_link and fits(each.path)]
 
-    def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message | None]:
-        """The matches of each file, and None after it."""
+    def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message]:
+        """The matches of each file."""
         for path in paths:
             lines = self._lines(path) or []
             for at, line in enumerate(lines):
@@ -189,13 +181,11 @@ class _Requests:
                         "before": [cut(each, 0, 0) for each in lines[max(at - context, 0) : at]],
                         "after": [cut(each, 0, 0) for each in lines[at + 1 : at + 1 + context]],
                     }
-            yield None
 
-    def _ranked(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message | None]:
-        """None after each file, then the files that fit."""
+    def _ranked(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message]:
+        """The files that fit, the best first."""
         for path in paths:
             ranking.see(path, self._lines(path) or ())
-            yield None
         yield from map(asdict, ranking.best(len(paths)))
 
     def _lines(self, path: str) -> list[str] | None:
