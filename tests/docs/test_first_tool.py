@@ -24,6 +24,8 @@ PAGE = (DOCS / "first-tool.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"^([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w./-]+\.(?:json|md|py|toml))`:$")
 _COMMAND = re.compile(r"^\$ ", re.MULTILINE)
+_SECONDS = re.compile(r"\d+\\\.\d+s")  # as re.escape leaves it
+_SECONDS_OR_MINUTES = r"\d+\.\d+s( \(\d+:\d\d:\d\d\))?"
 _BAR = re.compile(r"^.*━.*\n", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!http)([^)#]+)(?:#([\w-]+))?\)")
 
@@ -46,9 +48,9 @@ class Step:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """What is to be printed: "…" is anything, and fractions are of this machine."""
+        """What is to be printed: "…" is anything, and how long it took is of this machine."""
         anything = re.escape(self.shown.strip()).replace("…", ".*")
-        return re.compile(re.sub(r"\d+\\\.\d+", r"\\d+\\.\\d+", anything), re.DOTALL)
+        return re.compile(_SECONDS.sub(lambda _: _SECONDS_OR_MINUTES, anything), re.DOTALL)
 
 
 def blocks() -> Iterator[Block]:
