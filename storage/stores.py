@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from storage.clients import ClientFactory, plain_client
 from storage.database import Database
 from storage.index.chroma import chroma_home
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 from storage.index.embedding_models import MakeEmbedder, Models
 from storage.index.indexer import Indexer
 from storage.index.vectors import VectorIndex

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from server.settings.group import SettingsGroup, expand
-from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedders.base import DEFAULT_FLOOR
 
 __all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings"]
 

@@ -22,7 +22,7 @@ from storage.contexts.ingestion import (
 )
 from storage.database import Database
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.protocol import scaled_cosine
+from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer

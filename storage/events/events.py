@@ -24,7 +24,7 @@ from storage.events.hierarchy import (
     summaries_of,
     wanted_buckets,
 )
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 from storage.index.indexer import Indexer
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
 from storage.retrieval.search import SearchEngine

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from storage.index.embedders.protocol import Embedder, scaled_cosine
+from storage.index.embedders.base import Embedder, scaled_cosine
 from storage.reading.chunk import sentences
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.loading import CachingEmbedder
-from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = [
     "Embedding",

@@ -18,7 +18,7 @@ from storage.errors import VectorIndexError
 from storage.index.chroma import ChromaHome
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["VectorIndex"]
 

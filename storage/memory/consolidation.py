@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from storage.contexts.filters import Where
 from storage.database import Database
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 from storage.locks import made_once
 from storage.memory.entries import Entries
 from storage.models import Identity

@@ -11,7 +11,7 @@ from storage.contexts.filters import Where, identity_clause
 from storage.contexts.ingestion import normalized, prepare
 from storage.contexts.knowledge import KnowledgeBase
 from storage.database import Database
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 from storage.index.indexer import Indexer
 from storage.memory import browsing
 from storage.memory.browsing import Memory

@@ -16,7 +16,7 @@ from storage.contexts.ingestion import prepare
 from storage.database import Database
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
-from storage.index.embedders.protocol import Embedder
+from storage.index.embedders.base import Embedder
 from storage.memory.derived import TELLING, find_made, place
 from storage.memory.entries import Entries
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer

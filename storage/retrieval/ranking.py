@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
 from storage.memory.models import Entry
 from storage.models import SearchHit
 from storage.retrieval.inquiry import Finding

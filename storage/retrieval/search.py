@@ -16,7 +16,7 @@ from storage.contexts.contexts import load_chunks, newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.index.embedding_models import (
     Embedding,
     Models,

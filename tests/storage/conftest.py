@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from storage.database import Database
+from storage.index.embedders.base import Embedder
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.protocol import Embedder
 from storage.index.embedding_models import Models
 from storage.library import Library
 

@@ -13,7 +13,7 @@ from tools.retrieval.models import ToolRecord
 from tools.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["Filler"]
 

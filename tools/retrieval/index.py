@@ -23,7 +23,7 @@ from tools.retrieval.ranking import Inquiry, score
 from tools.retrieval.vectors import DensePart, bundled_parts
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["ToolIndex"]
 

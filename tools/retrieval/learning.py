@@ -27,7 +27,7 @@ from tools.retrieval.similarity import Similarity
 
 if TYPE_CHECKING:
     from storage.catalog.uses import Use, Uses
-    from storage.index.embedders.protocol import Embedder
+    from storage.index.embedders.base import Embedder
     from storage.models import Identity
 
 __all__ = ["Learning"]

@@ -12,7 +12,7 @@ from tools.retrieval.postings import Postings
 from tools.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
     from tools.retrieval.arrays import Bools, Floats, Ints
 
 __all__ = ["Inquiry", "best_first", "score"]

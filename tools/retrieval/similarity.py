@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from storage.tokenize import is_spaceless, tokenize
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Embedder, Vectors
+    from storage.index.embedders.base import Embedder, Vectors
 
 __all__ = ["Similarity"]
 

@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from storage.index.embedders.base import Embedder
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.protocol import Embedder
 from storage.index.embedders.static import StaticEmbedder
 from tools.retrieval.fields import brief_text, full_text
 from tools.retrieval.models import ToolRecord
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
     from tools.retrieval.arrays import Bools, Ints
 
 __all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.loading import FirstUse
+from storage.index.embedders.base import LazyLoader
 
 if TYPE_CHECKING:
     import httpx2
@@ -63,7 +63,7 @@ class Endpoint:
         self._token = token
         self._timeout = timeout
         self._new_client = client
-        self._client = FirstUse(self._make_client, url)
+        self._client = LazyLoader(self._make_client, url)
 
     def post(self, body: Mapping[str, Any]) -> bytes:
         """The answer to a body, which is sent as JSON.

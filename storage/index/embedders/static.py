@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.loading import FirstUse
-from storage.index.embedders.unit import unit_rows
+from storage.index.embedders.base import LazyLoader, unit_rows
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["StaticEmbedder"]
 
@@ -40,7 +39,7 @@ class StaticEmbedder:
     floor = 0.25
 
     @cached_property
-    def _model(self) -> FirstUse[tuple[Any, Any]]:
+    def _model(self) -> LazyLoader[tuple[Any, Any]]:
         package = find_spec("wordllama")
         if package is None or not package.submodule_search_locations:
             raise StorageUnavailableError("wordllama is not installed.", suggestions=(_REINSTALL,))
@@ -81,8 +80,8 @@ class StaticEmbedder:
 
 
 @cache
-def _model_in(folder: Path) -> FirstUse[tuple[Any, Any]]:
-    return FirstUse(partial(_load, folder), "The static embedder")
+def _model_in(folder: Path) -> LazyLoader[tuple[Any, Any]]:
+    return LazyLoader(partial(_load, folder), "The static embedder")
 
 
 def _load(folder: Path) -> tuple[Any, Any]:

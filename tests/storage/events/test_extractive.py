@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.events.extractive import extract
+from storage.index.embedders.base import Embedder
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.protocol import Embedder
 from storage.reading.chunk import sentences
 
 GARDEN = [

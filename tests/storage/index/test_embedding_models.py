@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.protocol import DEFAULT_FLOOR, Embedder, scaled_cosine
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, scaled_cosine
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, SearchResult
 

@@ -13,7 +13,7 @@ from storage.index.chroma import ChromaDirectory, ChromaServer
 from storage.index.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from storage.index.embedders.protocol import Vectors
+    from storage.index.embedders.base import Vectors
 
 Opener = Callable[[], VectorIndex]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.index.embedders.protocol import DEFAULT_FLOOR
+from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.memory.models import Entry
 from storage.models import Chunk, Context, ContextType, Identity, SearchHit
 from storage.retrieval.inquiry import Finding

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from storage.contexts.filters import Selection, compile_filter
+from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.protocol import DEFAULT_FLOOR
 from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
 from storage.library import Library

