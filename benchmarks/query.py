@@ -33,7 +33,7 @@ from storage.contexts.ingestion import prepare
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
-from storage.retrieval.inquiry import Inquiry
+from storage.retrieval.routing import UnifiedQuery
 from tools.core.context import RequestContext
 
 ANN = Identity(user_id="ann")
@@ -80,10 +80,10 @@ def _measured(shelf: Shelf, queries: Sequence[str]) -> Iterator[tuple[str, list[
     search, ask, hit, similar = ([] for _ in range(4))
     for query in queries:
         search.append(_cpu(partial(shelf.search, query, SearchFilter(), 5)))
-        ask.append(_cpu(partial(shelf.ask, _inquiry(query))))
-        hit.append(_cpu(partial(_cached, shelf, _inquiry(query))))
-        shelf.ask(_inquiry(query, QUIET))
-        similar.append(_cpu(partial(_cached, shelf, _inquiry(f"The {query}?", QUIET))))
+        ask.append(_cpu(partial(shelf.ask, _unified(query))))
+        hit.append(_cpu(partial(_cached, shelf, _unified(query))))
+        shelf.ask(_unified(query, QUIET))
+        similar.append(_cpu(partial(_cached, shelf, _unified(f"The {query}?", QUIET))))
     yield from (("search", search), ("ask", ask), ("hit", hit), ("similar", similar))
 
 
@@ -133,16 +133,16 @@ def _fill(library: Library, items: Sequence[Item]) -> None:
 def _warm(shelf: Shelf, queries: Sequence[str]) -> None:
     for query in queries[:20]:
         shelf.search(query, SearchFilter(), 5)
-        shelf.ask(_inquiry(f"{query} warm"))
+        shelf.ask(_unified(f"{query} warm"))
     gc.collect()
 
 
-def _inquiry(query: str, session_id: str = SESSION) -> Inquiry:
-    return Inquiry(query=query, top_k=5, session_id=session_id)
+def _unified(query: str, session_id: str = SESSION) -> UnifiedQuery:
+    return UnifiedQuery(text=query, top_k=5, session_id=session_id)
 
 
-def _cached(shelf: Shelf, inquiry: Inquiry) -> None:
-    assert shelf.ask(inquiry).cached, inquiry.query
+def _cached(shelf: Shelf, query: UnifiedQuery) -> None:
+    assert shelf.ask(query).cached, query.text
 
 
 def _cpu(call: Callable[[], object]) -> float:

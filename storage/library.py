@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.events.events import Events
     from storage.memory.memories import Memories
     from storage.people.people import People
-    from storage.retrieval.inquiry import Findings, Inquiry
+    from storage.retrieval.routing import UnifiedQuery
+    from storage.retrieval.unified import UnifiedResult
     from storage.todos import Todos
 
 __all__ = ["Library", "Shelf"]
@@ -248,9 +249,9 @@ class Shelf:
             found = self._library.engine.search(self.identity, query, wanted, top_k, alpha=alpha)
         return replace(found, unknown_names=unknown)
 
-    def ask(self, inquiry: Inquiry) -> Findings:
-        """What is found for a question over memory and knowledge, best first."""
-        return self._library.unified.ask(self.identity, inquiry, self._resolved)
+    def ask(self, query: UnifiedQuery) -> UnifiedResult:
+        """Returns what is found for a query over memory and knowledge, best first."""
+        return self._library.unified.search(self.identity, query, self._resolved)
 
     def index_status(self) -> IndexStatus:
         """How much of what is stored can be found by meaning."""

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Unpack
 
 from pydantic import Field
 
-from storage.retrieval.inquiry import Inquiry, Scope
+from storage.models import SearchFilter
+from storage.retrieval.routing import Scope, UnifiedQuery
 from tools.answers.customization import customized
 from tools.answers.filters import FilterArguments, read_filters
 from tools.answers.hits import Answer
@@ -54,18 +55,18 @@ def query(
     _check_together(scope, source, layer)
     sources = context.collections.sources
     meant = None if source is None else context.collections.source(source)
-    inquiry = Inquiry(
-        query=query,
+    unified = UnifiedQuery(
+        text=query,
         top_k=top_k,
         scope=Scope(scope),
         intent=intent,
         source=meant,
         sources=sources,
         layers=() if layer == "auto" else (int(layer[1:]),),
-        wanted=read_filters(filters, meant, sources),
+        wanted=SearchFilter() if filters is None else read_filters(filters, meant, sources),
         session_id=context.session_id,
     )
-    return Answer.of_findings(context.shelf(**identity).ask(inquiry), query)
+    return Answer.of_unified(context.shelf(**identity).ask(unified), query)
 
 
 def _check_together(scope: str, source: str | None, layer: str) -> None:

@@ -24,7 +24,7 @@ from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
 from storage.reading.formats import MARKDOWN
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
 __all__ = [

@@ -24,8 +24,7 @@ from storage.events.buckets import DAY, MONTH, SECOND, WEEK, Bucket
 from storage.library import Shelf
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, SearchFilter, TimeRange
-from storage.retrieval.inquiry import Inquiry
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source, UnifiedQuery
 from tools.answers.dates import Period
 from tools.answers.hits import Answer
 from tools.core.errors import NotFoundError
@@ -147,8 +146,8 @@ def _is_mostly_in(period: Period, summary: Context) -> bool:
 
 def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
-    found = shelf.ask(Inquiry(query=topic, top_k=RELEVANT_HITS, sources=sources))
-    answer = Answer.of_findings(found, topic)
+    found = shelf.ask(UnifiedQuery(text=topic, top_k=RELEVANT_HITS, sources=sources))
+    answer = Answer.of_unified(found, topic)
     parts = [*_section("Entities", entity_line, entities), answer.to_text()]
     text = truncated("\n\n".join(parts), VIEW_CHARACTERS)
     return Relevant(text, tuple(each.id for each in answer.hits))

@@ -15,7 +15,7 @@ from server.settings.group import SettingsGroup
 from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.models import ContextType
-from storage.retrieval.sources import MEMORY, ORIGINS, Source
+from storage.retrieval.routing import MEMORY, ORIGINS, Source
 from tools.answers.filters import STANDARD_FILTERS
 from tools.core.collections import Collections
 

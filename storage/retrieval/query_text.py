@@ -20,7 +20,7 @@ from storage.tokenize import STOP_WORDS, is_spaceless, terms_of, tokenize
 __all__ = [
     "NamedDate",
     "QueryText",
-    "leans",
+    "is_follow_up",
     "named_dates",
     "numbers_and_negations",
     "rewrite",
@@ -219,7 +219,7 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
         query that stands alone, and the query. Where the query speaks of a person, only the names
         are taken, also of the follow-ups since: what else was asked was measured to lead away.
     """
-    if not leans(query):
+    if not is_follow_up(query):
         return query
     first = next((at for at in reversed(range(len(earlier))) if _stands(earlier[at])), None)
     if first is None:
@@ -231,7 +231,7 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
     return f"{_shortened(subject)} {query.strip()}"
 
 
-def leans(query: str) -> bool:
+def is_follow_up(query: str) -> bool:
     """Whether a query cannot stand alone: it hardly says anything, and points to what was said."""
     if is_spaceless(query):
         rest = re.sub(r"\W", "", re.sub(_SPACELESS_LEANING, "", query))
@@ -250,7 +250,7 @@ def leans(query: str) -> bool:
 
 def _stands(query: str) -> bool:
     """Whether another query can lean on this one: it says something, and leans on none."""
-    return bool(tokenize(query)) and not leans(query)
+    return bool(tokenize(query)) and not is_follow_up(query)
 
 
 def _shortened(text: str) -> str:

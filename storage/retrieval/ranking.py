@@ -4,7 +4,7 @@ A search fuses words and meaning: each kind is scaled to 0..1 over the candidate
 minimum fixed at 0, and a chunk gets `alpha * dense + (1 - alpha) * lexical`. A weighted sum of true
 scores was measured better than rank fusion, which forgets how much better a hit is.
 
-Findings of several places are reranked by four signals: .40 of the similarity to the query, .35 of
+Hits of several origins are reranked by four signals: .40 of the similarity to the query, .35 of
 the query's words, .15 of how few of the same origin stand before it, and .10 of its length, as far
 as it is too short to say much. Similarity and words are cosine and BM25 as shares of the best
 candidate's, and what stands around a passage counts as it does in the search. `benchmarks.rerank`
@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
 from storage.memory.models import Entry
 from storage.models import SearchHit
-from storage.retrieval.inquiry import Finding
 from storage.retrieval.query_text import numbers_and_negations
-from storage.retrieval.sources import MEMORY
+from storage.retrieval.routing import MEMORY
 from storage.tokenize import is_spaceless, terms_of
 
 __all__ = [
@@ -140,6 +139,28 @@ def fuse(
             near = (similarity - low) / (high - low) if high > low else 1.0
             fused[seq] = alpha * near + (1 - alpha) * share
     return fused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnifiedHit:
+    """A stored passage, or an entry of the session.
+
+    Attributes:
+        origin: Where it comes from: "memory", a source's name, or "documents", "knowledge" or
+            "events".
+        layer: Its layer of memory, 1 to 4; 0 where it is no memory.
+        score: How well it fits, 0 to 1.
+        lexical: BM25 of a passage; of an entry the share of the query's words that it has.
+        passage: The passage, with its scores.
+        entry: The entry of layer 1.
+    """
+
+    origin: str
+    layer: int
+    score: float
+    lexical: float
+    passage: SearchHit | None = None
+    entry: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +286,8 @@ def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candida
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """What other findings are compared by."""
+class _Chosen:
+    """What later hits are compared with."""
 
     origin: str
     text: str
@@ -274,40 +295,40 @@ class _Kept:
 
 
 def distinct(
-    findings: Sequence[Finding], limit: int, told: Sequence[frozenset[str]] = ()
-) -> list[Finding]:
-    """The best findings without those that say what a better one says.
+    hits: Sequence[UnifiedHit], limit: int, mentioned: Sequence[frozenset[str]] = ()
+) -> list[UnifiedHit]:
+    """Returns the best hits without those that say what a better one says.
 
     That is the same text wherever it comes from, or nearly the same words in another origin; of one
     origin, what differs a little is another version. Numbers and negations have to be the same. An
-    entry goes where all that it tells of was found.
+    entry is left out where every context that it mentions was found.
 
     Args:
-        findings: Best first.
+        hits: Best first.
         limit: How many are wanted.
-        told: For each, the ids of the contexts that it tells of; none where it is a passage.
+        mentioned: For each, the ids of the contexts that it mentions; none where it is a passage.
     """
-    found = {each.hit.context.id for each in findings if each.hit is not None}
-    chosen: list[Finding] = []
-    kept: list[_Kept] = []
-    for number, finding in enumerate(findings):
-        if len(chosen) == limit:
+    found = {hit.passage.context.id for hit in hits if hit.passage is not None}
+    distinct_hits: list[UnifiedHit] = []
+    chosen: list[_Chosen] = []
+    for number, hit in enumerate(hits):
+        if len(distinct_hits) == limit:
             break
-        if told and told[number] and told[number] <= found:
+        if mentioned and mentioned[number] and mentioned[number] <= found:
             continue
-        fresh = _Kept(finding.origin, *_normalized(finding))
-        if not any(_say_the_same(each, fresh) for each in kept):
-            chosen.append(finding)
-            kept.append(fresh)
-    return chosen
+        fresh = _Chosen(hit.origin, *_normalized(hit))
+        if not any(_say_the_same(each, fresh) for each in chosen):
+            distinct_hits.append(hit)
+            chosen.append(fresh)
+    return distinct_hits
 
 
-def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
+def _normalized(hit: UnifiedHit) -> tuple[str, frozenset[str]]:
     text = ""
-    if finding.hit is not None:
-        text = finding.hit.chunk.content
-    elif finding.entry is not None:
-        text = finding.entry.text
+    if hit.passage is not None:
+        text = hit.passage.chunk.content
+    elif hit.entry is not None:
+        text = hit.entry.text
     words = text.casefold().split()
     text = " ".join(words)
     if len(text) > LONG_WORD * len(words):
@@ -315,12 +336,12 @@ def _normalized(finding: Finding) -> tuple[str, frozenset[str]]:
     return text, frozenset(words)
 
 
-def _say_the_same(one: _Kept, other: _Kept) -> bool:
+def _say_the_same(one: _Chosen, other: _Chosen) -> bool:
     if one.text == other.text:
         return True
     fewer, more = sorted((len(one.words), len(other.words)))
     if one.origin == other.origin or fewer < SAME_WORDS * more:
         return False
     common = len(one.words & other.words)
-    alike = common >= SAME_WORDS * (fewer + more - common)
-    return alike and numbers_and_negations(one.text) == numbers_and_negations(other.text)
+    similar = common >= SAME_WORDS * (fewer + more - common)
+    return similar and numbers_and_negations(one.text) == numbers_and_negations(other.text)

@@ -1,19 +1,165 @@
-"""Routing: which part of what is stored a question is about.
+"""Routing: which part of what is stored a query is about, and the sources that it can name.
 
-A question is narrowed by itself only where its words are sure: "what did you just run" is about
-this session, "according to the docs" about what is stored. Where the narrowed search finds nothing,
+A query is narrowed by itself only where its words are sure: "what did you just run" is about this
+session, "according to the docs" about what is stored. Where the narrowed search finds nothing,
 everything is searched. What the caller says is obeyed.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
 
-from storage.models import SearchFilter
-from storage.retrieval.inquiry import AS_ASKED, UNSAID, Inquiry, Scope
+from storage.contexts.labels import is_labelled
+from storage.models import Context, ContextType, SearchFilter
 
-__all__ = ["Route", "route"]
+__all__ = [
+    "AS_ASKED",
+    "MEMORY",
+    "ORIGINS",
+    "UNSAID",
+    "Route",
+    "Scope",
+    "Source",
+    "UnifiedQuery",
+    "origin_of",
+    "route",
+]
+
+AS_ASKED = "as asked"
+UNSAID = "nothing in the question says where"
+"""Reasons for a route that are not worth showing."""
+
+MEMORY = "memory"
+"""The origin of memories and of entries."""
+
+ORIGINS = {
+    ContextType.DOCUMENT: "documents",
+    ContextType.KNOWLEDGE: "knowledge",
+    ContextType.EVENT: "events",
+}
+"""The origins of what is in no named source."""
+
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A named part of what is stored, which a query can be limited to; by default all of it.
+
+    Attributes:
+        name: Its name in a query, `[a-z0-9_-]{1,64}`.
+        description: What is in it.
+        search_hints: What it is good to be asked about.
+        supported_filters: Keys of the metadata that queries may filter it by.
+        context_types: Only contexts of these kinds.
+        raw_types: Only contexts of these kinds of source.
+        under: Only contexts whose raw_id begins with this, such as "guides/" for a folder.
+        labels: Only contexts with one of the values under each key of their metadata, as
+            `storage.contexts.labels.label_of` writes them.
+    """
+
+    name: str
+    description: str = ""
+    search_hints: tuple[str, ...] = ()
+    supported_filters: tuple[str, ...] = ()
+    context_types: tuple[ContextType, ...] = ()
+    raw_types: tuple[str, ...] = ()
+    under: str = ""
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> SearchFilter:
+        """The filter that its contexts fit; memories are in no source."""
+        return SearchFilter(
+            context_types=self.context_types,
+            raw_types=self.raw_types,
+            under=self.under,
+            labels=tuple(self.labels.items()),
+            memory=False,
+        )
+
+    def holds(self, context: Context) -> bool:
+        """Returns whether a context fits `wanted`."""
+        return (
+            not context.memory_layer
+            and (not self.context_types or context.context_type in self.context_types)
+            and (not self.raw_types or context.raw_type in self.raw_types)
+            and context.raw_id.startswith(self.under)
+            and all(is_labelled(context.metadata, *label) for label in self.labels.items())
+        )
+
+    def narrowed(self, wanted: SearchFilter) -> SearchFilter | None:
+        """Returns the filter of what is in it and fits another one; None where nothing can."""
+        types = _common(self.context_types, wanted.context_types)
+        raw_types = _common(self.raw_types, wanted.raw_types)
+        under = max(self.under, wanted.under, key=len)
+        is_apart = not (under.startswith(self.under) and under.startswith(wanted.under))
+        if types is None or raw_types is None or is_apart or wanted.memory or wanted.memory_layers:
+            return None
+        return replace(
+            wanted,
+            context_types=types,
+            raw_types=raw_types,
+            under=under,
+            labels=(*self.wanted.labels, *wanted.labels),
+            memory=False,
+        )
+
+
+def _common(own: tuple[ValueT, ...], wanted: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
+    """The values of both lists, of which an empty one means all; None if there is none."""
+    if not own or not wanted:
+        return own or wanted
+    return tuple(value for value in wanted if value in own) or None
+
+
+def origin_of(context: Context, sources: Sequence[Source]) -> str:
+    """Returns where a context comes from: memory, the first source that it is in, or its kind."""
+    if context.memory_layer:
+        return MEMORY
+    named = (source.name for source in sources if source.holds(context))
+    return next(named, ORIGINS[context.context_type])
+
+
+class Scope(StrEnum):
+    """Where to look for an answer."""
+
+    AUTO = "auto"
+    MEMORY = "memory"
+    KNOWLEDGE = "knowledge"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnifiedQuery:
+    """A query over memory and knowledge.
+
+    Attributes:
+        text: What to look for.
+        top_k: How many hits at most.
+        scope: Where to look.
+        intent: What it is asked for, such as "recall"; it helps to choose where to look.
+        source: The only source to search; None means every one.
+        sources: All sources, for the origins of hits.
+        layers: Only memories of these layers; empty means of any.
+        wanted: What narrows it further; entities are names in any spelling.
+        session_id: The session that asks.
+    """
+
+    text: str
+    top_k: int
+    scope: Scope = Scope.AUTO
+    intent: str = ""
+    source: Source | None = None
+    sources: tuple[Source, ...] = ()
+    layers: tuple[int, ...] = ()
+    wanted: SearchFilter = field(default_factory=SearchFilter)
+    session_id: str = ""
+
 
 _MEMORY_INTENTS = frozenset({"recall", "remember", "memory"})
 _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
@@ -77,25 +223,25 @@ _CHINESE_KNOWLEDGE = (
 )
 
 
-def _compiled(spaced: tuple[str, ...], spaceless: tuple[str, ...]) -> re.Pattern[str]:
-    words = "|".join(spaced)
-    return re.compile(rf"\b(?:{words})\b|{'|'.join(spaceless)}", re.IGNORECASE)
+def _any(spaced: tuple[str, ...], spaceless: tuple[str, ...]) -> str:
+    return rf"(?i)\b(?:{'|'.join(spaced)})\b|{'|'.join(spaceless)}"
 
 
-_MEMORY = _compiled((*_ENGLISH_MEMORY, *_GERMAN_MEMORY), _CHINESE_MEMORY)
-_KNOWLEDGE = _compiled((*_ENGLISH_KNOWLEDGE, *_GERMAN_KNOWLEDGE), _CHINESE_KNOWLEDGE)
+# Strings, which `re` compiles and caches on first use: a start needs none of them.
+_MEMORY = _any((*_ENGLISH_MEMORY, *_GERMAN_MEMORY), _CHINESE_MEMORY)
+_KNOWLEDGE = _any((*_ENGLISH_KNOWLEDGE, *_GERMAN_KNOWLEDGE), _CHINESE_KNOWLEDGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a question is looked for.
+    """Where to look.
 
     Attributes:
         scope: Memory, knowledge or all.
         why: Why, in a few words.
-        stored: What narrows the search of stored context; None where none is asked.
-        recent: Whether layer 1 is asked.
-        is_guess: Whether the words of the question decided: what finds nothing is widened.
+        stored: What narrows the search of stored context; None where none is searched.
+        recent: Whether layer 1 is searched.
+        is_guess: Whether the words of the query decided: what finds nothing is widened.
     """
 
     scope: Scope
@@ -105,48 +251,48 @@ class Route:
     is_guess: bool = False
 
     def widened(self, wanted: SearchFilter) -> Route:
-        """The same question to everything, after nothing was found."""
+        """Returns the route to everything, after this one found nothing."""
         why = f"{self.why}, which has nothing"
         return Route(Scope.ALL, why, wanted, recent=_fits_entries(wanted))
 
 
-def route(inquiry: Inquiry) -> Route:
-    """Where to look for the answer of a question."""
-    scope, why, is_guess = _scope(inquiry)
-    wanted, recent = inquiry.wanted, _fits_entries(inquiry.wanted)
+def route(query: UnifiedQuery) -> Route:
+    """Returns where to look for the answer to a query."""
+    scope, why, is_guess = _scope(query)
+    wanted, recent = query.wanted, _fits_entries(query.wanted)
     match scope:
         case Scope.MEMORY:
-            layers = tuple(layer for layer in inquiry.layers if layer > 1)
-            only_recent = bool(inquiry.layers) and not layers
+            layers = tuple(layer for layer in query.layers if layer > 1)
+            only_recent = bool(query.layers) and not layers
             memories = replace(wanted, memory=True, memory_layers=layers)
-            recent = recent and (not inquiry.layers or 1 in inquiry.layers)
+            recent = recent and (not query.layers or 1 in query.layers)
             return Route(scope, why, None if only_recent else memories, recent, is_guess)
         case Scope.KNOWLEDGE:
-            source = inquiry.source
+            source = query.source
             stored = source.narrowed(wanted) if source else replace(wanted, memory=False)
             return Route(scope, why, stored, recent=False, is_guess=is_guess)
         case _:
             return Route(scope, why, wanted, recent)
 
 
-def _scope(inquiry: Inquiry) -> tuple[Scope, str, bool]:
+def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
     """Where, why, and whether that is a guess."""
-    if inquiry.scope in {Scope.MEMORY, Scope.KNOWLEDGE}:
-        return inquiry.scope, AS_ASKED, False
-    if inquiry.layers:
-        named = ", ".join(f"l{layer}" for layer in inquiry.layers)
+    if query.scope in {Scope.MEMORY, Scope.KNOWLEDGE}:
+        return query.scope, AS_ASKED, False
+    if query.layers:
+        named = ", ".join(f"l{layer}" for layer in query.layers)
         return Scope.MEMORY, f"{named} is a layer of memory", False
-    if inquiry.source is not None:
-        return Scope.KNOWLEDGE, f"{inquiry.source.name} is a source", False
-    if inquiry.scope is Scope.ALL:
+    if query.source is not None:
+        return Scope.KNOWLEDGE, f"{query.source.name} is a source", False
+    if query.scope is Scope.ALL:
         return Scope.ALL, AS_ASKED, False
-    if inquiry.wanted.labels:
+    if query.wanted.labels:
         return Scope.KNOWLEDGE, "filtered by metadata", False
-    return _guessed(inquiry.query, inquiry.intent.strip().casefold())
+    return _guessed(query.text, query.intent.strip().casefold())
 
 
-def _guessed(query: str, intent: str) -> tuple[Scope, str, bool]:
-    memory, knowledge = _found(_MEMORY, query), _found(_KNOWLEDGE, query)
+def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
+    memory, knowledge = _cue(_MEMORY, text), _cue(_KNOWLEDGE, text)
     if memory and not knowledge:
         return Scope.MEMORY, f"{memory!r} asks for memory", True
     if knowledge and not memory:
@@ -163,7 +309,7 @@ def _fits_entries(wanted: SearchFilter) -> bool:
     return replace(wanted, time_range=None) == SearchFilter()
 
 
-def _found(cues: re.Pattern[str], question: str) -> str:
-    """The words by which a question is of that kind; empty without such."""
-    cue = cues.search(" ".join(question.split()))
-    return cue[0] if cue else ""
+def _cue(pattern: str, text: str) -> str:
+    """The words that match; empty where none do."""
+    found = re.search(pattern, " ".join(text.split()))
+    return found[0] if found else ""

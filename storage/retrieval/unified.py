@@ -1,9 +1,11 @@
-"""One question over memory and knowledge: cache, routing, both searches at once, one order."""
+"""One query over memory and knowledge: cache, routing, both searches at once, one order."""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,51 +16,161 @@ from storage.index.lexical import UserIndex
 from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import Recent
-from storage.models import Identity, SearchFilter, SearchHit, SearchResult
-from storage.retrieval.cache import AnswerCache
-from storage.retrieval.inquiry import Finding, Findings, Inquiry
-from storage.retrieval.query_text import QueryText, leans, rewrite
-from storage.retrieval.ranking import candidates_of, distinct, rerank, with_entries
-from storage.retrieval.routing import Route, route
+from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
+from storage.retrieval.query_text import QueryText, is_follow_up, rewrite
+from storage.retrieval.ranking import (
+    UnifiedHit,
+    candidates_of,
+    distinct,
+    rerank,
+    with_entries,
+)
+from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
-from storage.retrieval.sources import MEMORY, origin_of
 
-__all__ = ["Resolve", "UnifiedSearch"]
+__all__ = ["AnswerCache", "Resolve", "UnifiedResult", "UnifiedSearch"]
 
 SPARE = 3
-"""Candidates for each finding that is wanted: some say the same."""
+"""Candidates for each hit that is wanted: some say the same."""
 
 LEAST_CANDIDATES = 20
 
 FOLLOW_UP_SECONDS = 600.0
-"""How long after a query another one may lean on it."""
+"""How long after a query another one may be a follow-up of it."""
 
 EARLIER = 20
 """Latest entries among which earlier queries are looked for."""
+
+MOST_ANSWERS = 256
+
+LIFE_SECONDS = 300.0
+"""How long an answer is given again."""
 
 WORKERS = 4
 """Searches of layer 1 at a time: each takes less than a millisecond."""
 
 Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
-"""Gives the filter with the stored spellings of its names, and the names that are unknown."""
+"""Returns the filter with the stored spellings of its names, and the names that are unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnifiedResult:
+    """What was found, and how.
+
+    Attributes:
+        hits: Best first, nothing twice; empty where nothing is close enough.
+        scope: Where the search looked in the end.
+        why: Why there, in a few words.
+        query: The query as it was searched for, completed where it was a follow-up.
+        mode: "hybrid", or "lexical" where there are no vectors yet.
+        status: How complete the search was.
+        unknown_names: Entities of the filter that no stored name is like.
+        cached: The earlier query whose answer this is; empty where it was searched anew.
+    """
+
+    hits: tuple[UnifiedHit, ...]
+    scope: Scope
+    why: str
+    query: str
+    mode: str
+    status: IndexStatus
+    unknown_names: tuple[str, ...] = ()
+    cached: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question on its way: whose it is, and as it is put to the index."""
+class _Request:
+    """A query as it is searched for, and whose it is."""
 
     identity: Identity
-    inquiry: Inquiry
+    query: UnifiedQuery
     resolve: Resolve
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer, to which query, and when."""
+
+    text: QueryText
+    result: UnifiedResult
+    time: float
+
+
+class AnswerCache:
+    """The latest answers of one library, which are given again while nothing has changed.
+
+    An answer is stored under everything that it depends on, the version of the user's library among
+    it, so that a change anywhere needs no invalidation: nobody asks under the old key again. A
+    query that differs only in case, spaces, punctuation and words that say nothing ("the", "is")
+    gets it too. Where words alone decide, so does one in other words, if the difference can find
+    nothing:
+
+    - at least .6 of all terms are in both (Jaccard), and those stand in the same order;
+    - the other terms are in no chunk of the user, and no entry of the session has any of the terms;
+    - of the words that are no terms only some that say nothing differ;
+    - both have the same numbers, negations and dates, and are of scripts of one kind.
+
+    Where meaning counts, every other word may change the order: "kitten" finds the cat, though
+    nothing stored holds the word.
+
+    Args:
+        clock: Returns the time in seconds, from any start.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._answers: OrderedDict[tuple[Hashable, str], _Answer] = OrderedDict()
+
+    def find(
+        self,
+        key: Hashable,
+        text: QueryText,
+        finds_nothing: Callable[[Mapping[str, str]], bool],
+    ) -> tuple[UnifiedResult, str] | None:
+        """Returns the answer to the same query or to another wording of it, and that query.
+
+        Args:
+            key: All that the answer depends on beside the query.
+            text: The query.
+            finds_nothing: Whether terms, each given with its word, can find nothing: called with
+                those that only one of two queries has.
+        """
+        with self._turn:
+            self._drop_old()
+            same = self._answers.get((key, text.query))
+            others = [each for (under, _), each in self._answers.items() if under == key]
+        if same is not None:
+            return same.result, same.text.query
+        for answer in reversed(others):
+            difference = answer.text.difference(text)
+            if difference is None:
+                continue
+            if answer.text.said == text.said or finds_nothing(difference):
+                return answer.result, answer.text.query
+        return None
+
+    def add(self, key: Hashable, text: QueryText, result: UnifiedResult) -> None:
+        """Stores an answer for `LIFE_SECONDS`."""
+        with self._turn:
+            self._answers[key, text.query] = _Answer(text, result, self._clock())
+            self._answers.move_to_end((key, text.query))
+            if len(self._answers) > MOST_ANSWERS:
+                self._answers.popitem(last=False)
+
+    def _drop_old(self) -> None:
+        oldest = self._clock() - LIFE_SECONDS
+        while self._answers and next(iter(self._answers.values())).time < oldest:
+            self._answers.popitem(last=False)
+
+
 class UnifiedSearch:
-    """Answers questions of every identity; its calls block.
+    """Answers queries of every identity; its calls block.
 
     Args:
         database: The record.
         engine: Finds what is stored.
-        indexer: Tells the coverage.
+        indexer: Knows the coverage.
         entries: What was called and said.
         recent: Finds among the latest of that.
     """
@@ -79,106 +191,105 @@ class UnifiedSearch:
         self._cache = AnswerCache()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="toolcrib-recent")
 
-    def ask(self, identity: Identity, inquiry: Inquiry, resolve: Resolve) -> Findings:
-        """What is found for a question.
+    def search(self, identity: Identity, query: UnifiedQuery, resolve: Resolve) -> UnifiedResult:
+        """Returns what is found for a query.
 
         Args:
-            identity: Whose question.
-            inquiry: The question.
+            identity: Whose query.
+            query: The query.
             resolve: Resolves the names of its filter.
         """
-        query = self._in_context(identity, inquiry)
-        asked = _Asked(identity, replace(inquiry, query=query), resolve)
-        way = route(asked.inquiry)
-        key, text = self._key(asked, way), QueryText(query)
-        known = self._cache.find(key, text, lambda terms: self._finds_nothing(asked, terms))
-        if known is not None:
-            findings, earlier = known
-            return replace(findings, asked=query, cached=earlier)
-        findings = self._search(asked, way)
-        if way.is_guess and not findings.found:
-            findings = self._search(asked, way.widened(inquiry.wanted))
-        if findings.status.complete and not findings.status.problem:
-            self._cache.keep(key, text, findings)
-        return findings
+        text = self._completed(identity, query)
+        request = _Request(identity, replace(query, text=text), resolve)
+        chosen = route(request.query)
+        key, compared = self._key(request, chosen), QueryText(text)
+        cached = self._cache.find(key, compared, lambda terms: self._finds_nothing(request, terms))
+        if cached is not None:
+            result, earlier = cached
+            return replace(result, query=text, cached=earlier)
+        result = self._search(request, chosen)
+        if chosen.is_guess and not result.hits:
+            result = self._search(request, chosen.widened(query.wanted))
+        if result.status.complete and not result.status.problem:
+            self._cache.add(key, compared, result)
+        return result
 
     def close(self) -> None:
         """Ends its threads."""
         self._workers.shutdown()
 
-    def _in_context(self, identity: Identity, inquiry: Inquiry) -> str:
-        """The query, after the earlier one that it leans on."""
-        if not inquiry.session_id or not leans(inquiry.query):
-            return inquiry.query
+    def _completed(self, identity: Identity, query: UnifiedQuery) -> str:
+        """The text of the query; of a follow-up, after the earlier query that it belongs to."""
+        if not query.session_id or not is_follow_up(query.text):
+            return query.text
         since = time.time() - FOLLOW_UP_SECONDS
-        latest = self._entries.recent(identity, inquiry.session_id, EARLIER)
-        asked = [_asked_by(entry) for entry in reversed(latest) if entry.time >= since]
-        return rewrite(inquiry.query, [query for query in asked if query])
+        latest = self._entries.recent(identity, query.session_id, EARLIER)
+        earlier = [_query_of(entry) for entry in reversed(latest) if entry.time >= since]
+        return rewrite(query.text, [each for each in earlier if each])
 
-    def _key(self, asked: _Asked, way: Route) -> Hashable:
+    def _key(self, request: _Request, chosen: Route) -> Hashable:
         """All that an answer depends on beside the words of the query."""
-        identity, inquiry = asked.identity, asked.inquiry
+        identity, query = request.identity, request.query
         with self._database.read() as connection:
             version = connection.execute(
                 "SELECT sum(version) FROM versions WHERE user_id IN (?, '')", (identity.user_id,)
             ).fetchone()[0]
         return (
             identity,
-            way,
-            inquiry.top_k,
-            inquiry.wanted,
-            inquiry.source and inquiry.source.name,
-            tuple((source.name, source.wanted) for source in inquiry.sources),
-            inquiry.session_id,
+            chosen,
+            query.top_k,
+            query.wanted,
+            query.source and query.source.name,
+            tuple((source.name, source.wanted) for source in query.sources),
+            query.session_id,
             version,
-            self._recent.state(identity, inquiry.session_id),
+            self._recent.state(identity, query.session_id),
             time.strftime("%Y-%m-%d", time.gmtime()),
         )
 
-    def _finds_nothing(self, asked: _Asked, terms: Mapping[str, str]) -> bool:
+    def _finds_nothing(self, request: _Request, terms: Mapping[str, str]) -> bool:
         """Whether terms stand in nothing that the user could find, and words alone decide.
 
         An entry's score depends on all words of a query, so no entry may have any.
         """
-        identity, inquiry = asked.identity, asked.inquiry
-        if self._engine.reads(inquiry.query):
+        identity, query = request.identity, request.query
+        if self._engine.reads(query.text):
             return False
-        words = " ".join((inquiry.query, *terms.values()))
-        if self._recent.search(identity, inquiry.session_id, words, 1):
+        words = " ".join((query.text, *terms.values()))
+        if self._recent.search(identity, query.session_id, words, 1):
             return False
         with self._database.read() as connection:
             index = UserIndex(connection, identity.user_id)
             return next(index.holders(list(terms)), None) is None
 
-    def _search(self, asked: _Asked, way: Route) -> Findings:
-        identity, inquiry = asked.identity, asked.inquiry
-        count = max(SPARE * inquiry.top_k, LEAST_CANDIDATES)
-        recent = self._workers.submit(self._entries_for, asked, count) if way.recent else None
+    def _search(self, request: _Request, chosen: Route) -> UnifiedResult:
+        identity, query = request.identity, request.query
+        count = max(SPARE * query.top_k, LEAST_CANDIDATES)
+        recent = self._workers.submit(self._entries_for, request, count) if chosen.recent else None
         unknown: tuple[str, ...] = ()
-        if way.stored is None:
+        if chosen.stored is None:
             result = SearchResult((), "lexical", self._indexer.status(identity))
         else:
-            wanted, unknown = asked.resolve(way.stored)
-            result = self._engine.search(identity, inquiry.query, wanted, count)
+            wanted, unknown = request.resolve(chosen.stored)
+            result = self._engine.search(identity, query.text, wanted, count)
         entries = recent.result() if recent else []
-        found = self._merged(inquiry, result.hits, entries)
-        return Findings(
-            found=tuple(found),
-            scope=way.scope,
-            why=way.why,
-            asked=inquiry.query,
+        return UnifiedResult(
+            hits=tuple(self._merged(query, result.hits, entries)),
+            scope=chosen.scope,
+            why=chosen.why,
+            query=query.text,
             mode=result.mode,
             status=result.status,
             unknown_names=unknown,
         )
 
-    def _entries_for(self, asked: _Asked, count: int) -> list[tuple[Entry, float]]:
-        """What layer 1 has, within the time that is wanted."""
-        inquiry = asked.inquiry
-        if not inquiry.session_id:
+    def _entries_for(self, request: _Request, count: int) -> list[tuple[Entry, float]]:
+        """The entries of layer 1 that fit, within the time that is wanted."""
+        query = request.query
+        if not query.session_id:
             return []
-        found = self._recent.search(asked.identity, inquiry.session_id, inquiry.query, count)
-        times = inquiry.wanted.time_range
+        found = self._recent.search(request.identity, query.session_id, query.text, count)
+        times = query.wanted.time_range
         if times is None:
             return found
         return [
@@ -190,26 +301,28 @@ class UnifiedSearch:
 
     def _merged(
         self,
-        inquiry: Inquiry,
-        hits: Sequence[SearchHit],
+        query: UnifiedQuery,
+        passages: Sequence[SearchHit],
         entries: Sequence[tuple[Entry, float]],
-    ) -> list[Finding]:
+    ) -> list[UnifiedHit]:
         """The best of both in one order, nothing twice."""
-        found = [
-            *(_of_hit(hit, inquiry) for hit in hits),
+        hits = [
+            *(_of_passage(passage, query) for passage in passages),
             *(_of_entry(entry, share) for entry, share in entries),
         ]
-        origins = [each.origin for each in found[: len(hits)]]
-        by_meaning = self._engine.reads(inquiry.query)
-        passages = candidates_of(hits, origins, by_meaning=by_meaning)
-        among = with_entries(inquiry.query, hits, passages, entries)
-        ordered = [replace(found[index], score=score) for index, score in rerank(among)]
-        return distinct(ordered, inquiry.top_k, self._told_of(ordered) if entries else ())
+        candidates = candidates_of(
+            passages,
+            [hit.origin for hit in hits[: len(passages)]],
+            by_meaning=self._engine.reads(query.text),
+        )
+        among = with_entries(query.text, passages, candidates, entries)
+        ordered = [replace(hits[index], score=score) for index, score in rerank(among)]
+        return distinct(ordered, query.top_k, self._mentioned(ordered) if entries else ())
 
-    def _told_of(self, findings: Sequence[Finding]) -> list[frozenset[str]]:
-        """The contexts that each entry tells of."""
-        seqs = [each.entry.seq for each in findings if each.entry is not None]
-        told: dict[int, set[str]] = {}
+    def _mentioned(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
+        """For each hit the ids of the contexts that its entry mentions."""
+        seqs = [hit.entry.seq for hit in hits if hit.entry is not None]
+        mentioned: dict[int, set[str]] = {}
         with self._database.read() as connection:
             for seq, context_id in connection.execute(
                 "SELECT e.entry_seq, x.id FROM entry_contexts e"
@@ -217,27 +330,29 @@ class UnifiedSearch:
                 " WHERE e.entry_seq IN (SELECT value FROM json_each(?))",
                 (json.dumps(seqs),),
             ):
-                told.setdefault(seq, set()).add(context_id)
-        return [frozenset(told.get(each.entry.seq, ()) if each.entry else ()) for each in findings]
+                mentioned.setdefault(seq, set()).add(context_id)
+        return [frozenset(mentioned.get(hit.entry.seq, ()) if hit.entry else ()) for hit in hits]
 
 
-def _of_hit(hit: SearchHit, inquiry: Inquiry) -> Finding:
-    named = inquiry.source.name if inquiry.source is not None else ""
-    return Finding(
-        origin=named or origin_of(hit.context, inquiry.sources),
-        layer=hit.context.memory_layer,
-        score=hit.score,
-        lexical=hit.lexical,
-        hit=hit,
+def _of_passage(passage: SearchHit, query: UnifiedQuery) -> UnifiedHit:
+    named = query.source.name if query.source is not None else ""
+    return UnifiedHit(
+        origin=named or origin_of(passage.context, query.sources),
+        layer=passage.context.memory_layer,
+        score=passage.score,
+        lexical=passage.lexical,
+        passage=passage,
     )
 
 
-def _of_entry(entry: Entry, share: float) -> Finding:
-    return Finding(origin=MEMORY, layer=MemoryLayer.RECENT, score=share, lexical=share, entry=entry)
+def _of_entry(entry: Entry, share: float) -> UnifiedHit:
+    return UnifiedHit(
+        origin=MEMORY, layer=MemoryLayer.RECENT, score=share, lexical=share, entry=entry
+    )
 
 
-def _asked_by(entry: Entry) -> str:
-    """The question that an entry asks, or the message that it is; empty where it is neither."""
+def _query_of(entry: Entry) -> str:
+    """The query of a recorded call, or the message that it is; empty where it is neither."""
     if entry.kind == "message":
         return entry.said
     query = entry.arguments.get("query")

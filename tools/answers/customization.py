@@ -8,7 +8,7 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.answers.filters import supported_filters
 from tools.conversion.schema import resolve
 from tools.core.collections import Collections

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.models import ContextType, SearchFilter
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest, unknown_name
@@ -72,16 +72,16 @@ def supported_filters(sources: Iterable[Source]) -> dict[str, list[str]]:
 
 
 def read_filters(
-    filters: FilterArguments | None, source: Source | None, sources: Sequence[Source]
+    filters: FilterArguments, source: Source | None, sources: Sequence[Source]
 ) -> SearchFilter:
-    """What a call's filters let through; the source's own limits are not part of it.
+    """Returns the filter that a call asks for; the source's own limits are not part of it.
 
     Where sources are configured, the keys of metadata stand beside the standard ones and are those
     that the named source supports, or any where none is named. Where none is configured, any key
     may be asked for under `metadata`.
 
     Args:
-        filters: As validated; None means no filter.
+        filters: As validated.
         source: The source that the call names, if any.
         sources: All that the settings name.
 
@@ -89,8 +89,6 @@ def read_filters(
         InvalidArgumentsError: If a key is not supported, naming the nearest and all that are, if a
             value is no plain one, or if a time cannot be read.
     """
-    if filters is None:
-        return SearchFilter()
     given = dict(filters.model_extra or {})
     if sources and filters.metadata is not None:
         given["metadata"] = filters.metadata

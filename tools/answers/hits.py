@@ -1,23 +1,28 @@
-"""What a search answers: the hits, with their scores, and how complete the search was."""
+"""The result of a search: the hits with their scores, and how complete the search was."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pydantic import FiniteFloat
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
-from storage.retrieval.inquiry import AS_ASKED, UNSAID, Finding, Findings, Scope
-from storage.retrieval.sources import origin_of
+from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
 from storage.tokenize import terms_of, tokenize
 from tools.answers.dates import utc
 from tools.core.model import ToolModel
+
+if TYPE_CHECKING:  # loaded on first use
+    from storage.retrieval.ranking import UnifiedHit
+    from storage.retrieval.unified import UnifiedResult
 
 __all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
 NOTHING = "Nothing stored is close enough."
 
 KINDS = frozenset({"documents", "knowledge", "events"})
-"""Origins that are told by what a hit is anyway."""
+"""Origins that the kind of a hit implies."""
 
 
 class Hit(ToolModel):
@@ -69,58 +74,48 @@ class Hit(ToolModel):
 
     @classmethod
     def of(cls, hit: SearchHit) -> Hit:
-        """The hit as a tool answers it; scores to four digits."""
+        """Makes it of a hit of the engine; scores to four digits."""
         context, chunk = hit.context, hit.chunk
-        return cls(
-            id=context.id,
-            context_type=context.context_type,
+        return cls.from_attributes(
+            context,
             origin=origin_of(context, ()),
             layer=_layer(context.memory_layer),
             position=chunk.position,
-            raw_type=context.raw_type,
-            raw_id=context.raw_id,
-            title=context.title,
             heading=chunk.heading,
             content=chunk.content,
-            entities=list(context.entities),
             event_time=utc(context.event_time).isoformat(),
-            time_bucket=context.time_bucket,
-            hierarchy_level=context.hierarchy_level,
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
             lexical=round(hit.lexical, 4),
             surroundings=None if hit.surroundings is None else round(hit.surroundings, 4),
-            matched=list(hit.matched_terms),
+            matched=hit.matched_terms,
         )
 
     @classmethod
-    def of_finding(cls, finding: Finding, asked: str) -> Hit:
-        """A passage, or an entry of the session, as a tool answers it.
+    def of_unified(cls, hit: UnifiedHit, query: str) -> Hit:
+        """Makes it of a passage or of an entry of the session.
 
         Args:
-            finding: What was found.
-            asked: The query as it was put to the index, for the words that match.
+            hit: What was found.
+            query: The query as it was searched for, for the words that match.
         """
-        if finding.hit is not None:
-            found = cls.of(finding.hit)
-            return found.model_copy(
-                update={"origin": finding.origin, "score": round(finding.score, 4)}
-            )
-        if finding.entry is None:
-            raise ValueError("A finding is a passage or an entry.")
-        return cls._of_entry(finding.entry, finding, asked)
+        if hit.passage is not None:
+            update = {"origin": hit.origin, "score": round(hit.score, 4)}
+            return cls.of(hit.passage).model_copy(update=update)
+        if hit.entry is None:
+            raise ValueError("A hit is a passage or an entry.")
+        return cls._of_entry(hit.entry, hit, query)
 
     @classmethod
-    def _of_entry(cls, entry: Entry, finding: Finding, asked: str) -> Hit:
-
+    def _of_entry(cls, entry: Entry, hit: UnifiedHit, query: str) -> Hit:
         title, _, content = entry.text.partition("\n")
         terms = set(tokenize(entry.text))
-        matched = [word for term, word in terms_of(asked).items() if term in terms]
+        matched = [word for term, word in terms_of(query).items() if term in terms]
         return cls(
             id=f"entry-{entry.seq}",
             context_type=entry.kind,
-            origin=finding.origin,
-            layer=_layer(finding.layer),
+            origin=hit.origin,
+            layer=_layer(hit.layer),
             position=0,
             raw_type="",
             raw_id="",
@@ -131,9 +126,9 @@ class Hit(ToolModel):
             event_time=utc(entry.time).isoformat(),
             time_bucket="",
             hierarchy_level=0,
-            score=round(finding.score, 4),
+            score=round(hit.score, 4),
             dense=None,
-            lexical=round(finding.lexical, 4),
+            lexical=round(hit.lexical, 4),
             surroundings=None,
             matched=list(dict.fromkeys(matched)),
         )
@@ -157,16 +152,11 @@ class Coverage(ToolModel):
 
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
-        """The coverage as a tool answers it."""
-        return cls(
-            total=status.total,
-            embedded=status.embedded,
-            problem=status.problem,
-            next_embedded=status.next_embedded,
-        )
+        """Makes it of the indexer's status."""
+        return cls.from_attributes(status)
 
     def to_text(self) -> str:
-        """One line; empty when everything is embedded, and not being embedded anew."""
+        """Returns one line; empty when everything is embedded, and not being embedded anew."""
         parts = [self.problem] if self.embedded >= self.total else [self._missing()]
         if self.next_embedded is not None:
             parts.append(f"{self.next_embedded} of {self.total} embedded anew by another model.")
@@ -194,7 +184,7 @@ class Retrieved(ToolModel):
 
     @classmethod
     def of(cls, result: SearchResult) -> Retrieved:
-        """A search's result as a tool answers it."""
+        """Makes it of a result of the engine."""
         return cls(
             mode=result.mode,
             hits=[Hit.of(hit) for hit in result.hits],
@@ -203,7 +193,7 @@ class Retrieved(ToolModel):
         )
 
     def to_text(self) -> str:
-        """The hits for the model, each with its source, its scores and its text."""
+        """Returns the hits, each with its source, its scores and its text."""
         unknown = ", ".join(repr(name) for name in self.unknown_entities)
         head = [
             self.summary(),
@@ -215,7 +205,7 @@ class Retrieved(ToolModel):
         return "\n\n".join(blocks)
 
     def summary(self) -> str:
-        """How many hits there are, in a few words."""
+        """Returns how many hits there are, in a few words."""
         if self.hits:
             return f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
         return "Nothing stored fits." if self.mode == "listing" else NOTHING
@@ -237,7 +227,7 @@ def _block(rank: int, hit: Hit, mode: str) -> str:
 
 
 def _origin(hit: Hit) -> str:
-    """How it is named in other calls, and where it comes from."""
+    """Its name in other calls, and where it comes from."""
     source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
     kept = f"memory {hit.layer}" if hit.layer else ""
     named = kept or ("" if hit.origin in KINDS else hit.origin)
@@ -270,26 +260,21 @@ class Answer(Retrieved):
     cached: str | None
 
     @classmethod
-    def of_findings(cls, found: Findings, query: str) -> Answer:
-        """The findings as a tool answers them.
-
-        Args:
-            found: What was found.
-            query: What was asked.
-        """
+    def of_unified(cls, result: UnifiedResult, query: str) -> Answer:
+        """Makes it of a result over memory and knowledge; `query` is what was asked."""
         return cls(
-            mode=found.mode,
-            hits=[Hit.of_finding(each, found.asked) for each in found.found],
-            coverage=Coverage.of(found.status),
-            unknown_entities=list(found.unknown_names),
-            scope=found.scope,
-            why=found.why,
-            asked=None if found.asked == query else found.asked,
-            cached=found.cached or None,
+            mode=result.mode,
+            hits=[Hit.of_unified(hit, result.query) for hit in result.hits],
+            coverage=Coverage.of(result.status),
+            unknown_entities=list(result.unknown_names),
+            scope=result.scope,
+            why=result.why,
+            asked=None if result.query == query else result.query,
+            cached=result.cached or None,
         )
 
     def summary(self) -> str:
-        """How many hits there are, and how they were looked for where that is not plain."""
+        """Returns how many hits there are, and how they were found where that is not obvious."""
         parts = [super().summary().removesuffix(".")]
         if self.scope != Scope.ALL or self.why not in {AS_ASKED, UNSAID}:
             parts.append(f"looked in {self.scope}: {self.why}")

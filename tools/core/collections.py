@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from storage.directory.models import RESEARCHERS, Directory
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import InvalidArgumentsError

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.mcp.visible import visible
-from storage.retrieval.inquiry import AS_ASKED, UNSAID
+from storage.retrieval.routing import AS_ASKED, UNSAID
 from storage.tokenize import is_spaceless, tokenize
 from tools.answers.hits import Coverage
 

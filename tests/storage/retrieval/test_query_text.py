@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.retrieval.query_text import LONGEST, NamedDate, leans, named_dates, rewrite
+from storage.retrieval.query_text import LONGEST, NamedDate, is_follow_up, named_dates, rewrite
 
 MAY_8_2023 = 1_683_554_160.0
 
@@ -53,14 +53,14 @@ ALONE = [
 
 @pytest.mark.parametrize("query", LEANING)
 def test_what_says_little_and_points_back_is_asked_with_the_query_before(query: str) -> None:
-    assert leans(query)
+    assert is_follow_up(query)
     asked = rewrite(query, ["the price of tea", "What is the rate limit of the search API?"])
     assert asked == f"What is the rate limit of the search API {query}"
 
 
 @pytest.mark.parametrize("query", ALONE)
 def test_what_can_stand_alone_is_left_as_it_is(query: str) -> None:
-    assert not leans(query)
+    assert not is_follow_up(query)
     assert rewrite(query, ["What is the rate limit of the search API?"]) == query
 
 
@@ -107,7 +107,7 @@ def test_of_a_long_query_the_beginning_is_taken() -> None:
 def test_any_text_keeps_what_was_asked(query: str, earlier: list[str]) -> None:
     asked = rewrite(query, earlier)
     assert asked == query or asked.endswith(f" {query.strip()}")
-    assert leans(query) or asked == query
+    assert is_follow_up(query) or asked == query
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One order: words and meaning fused, findings of several places reranked, nothing said twice."""
+"""One order: words and meaning fused, hits of several places reranked, nothing said twice."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.memory.models import Entry
 from storage.models import Chunk, Context, ContextType, Identity, SearchHit
-from storage.retrieval.inquiry import Finding
 from storage.retrieval.ranking import (
     ENOUGH_CHARS,
     Around,
     Candidate,
+    UnifiedHit,
     candidates_of,
     distinct,
     fuse,
@@ -59,7 +59,7 @@ def test_what_stands_around_a_passage_counts_by_its_weight() -> None:
     assert _order(_candidate(around=other), _candidate(), _candidate(around=fitting)) == [2, 1, 0]
 
 
-def test_another_origin_comes_between_findings_of_one_that_are_hardly_better() -> None:
+def test_another_origin_comes_between_hits_of_one_that_are_hardly_better() -> None:
     memories = [_candidate(origin="memory", words=0.50) for _ in range(3)]
     assert _order(*memories, _candidate(origin="documents", words=0.49)) == [0, 3, 1, 2]
 
@@ -179,7 +179,7 @@ def _hit(*, dense: float | None, lexical: float, around: Around | None = None) -
 LONG = "The deploy key of the staging server is rotated on the first Friday of each month by Ann"
 
 
-def finding(text: str, origin: str = "documents", layer: int = 0) -> Finding:
+def hit(text: str, origin: str = "documents", layer: int = 0) -> UnifiedHit:
     said = Entry(
         seq=1,
         session_id="",
@@ -197,24 +197,24 @@ def finding(text: str, origin: str = "documents", layer: int = 0) -> Finding:
         importance=0,
         is_recall=False,
     )
-    return Finding(origin=origin, layer=layer, score=1, lexical=1, entry=said)
+    return UnifiedHit(origin=origin, layer=layer, score=1, lexical=1, entry=said)
 
 
-def kept(*findings: Finding, limit: int = 10) -> list[int]:
-    chosen = distinct(findings, limit)
-    return [number for number, each in enumerate(findings) if any(each is one for one in chosen)]
+def kept(*hits: UnifiedHit, limit: int = 10) -> list[int]:
+    chosen = distinct(hits, limit)
+    return [number for number, each in enumerate(hits) if any(each is one for one in chosen)]
 
 
 def test_the_same_text_is_told_once_whatever_its_case_and_blanks() -> None:
-    same = finding(f"  {LONG.upper()}\n")
-    assert kept(finding(LONG), same, finding("Another."), finding(LONG, "memory")) == [0, 2]
+    same = hit(f"  {LONG.upper()}\n")
+    assert kept(hit(LONG), same, hit("Another."), hit(LONG, "memory")) == [0, 2]
 
 
 def test_nearly_the_same_words_of_another_origin_say_the_same() -> None:
-    assert kept(finding(LONG), finding(f"{LONG} Lee", "memory")) == [0]
-    assert kept(finding(LONG), finding(f"{LONG} Lee")) == [0, 1]
+    assert kept(hit(LONG), hit(f"{LONG} Lee", "memory")) == [0]
+    assert kept(hit(LONG), hit(f"{LONG} Lee")) == [0, 1]
     chinese = "暂存服务器的部署密钥在每个月的第一个星期五由安娜轮换一次请大家注意"
-    assert kept(finding(chinese), finding(f"{chinese}哦", "memory")) == [0]
+    assert kept(hit(chinese), hit(f"{chinese}哦", "memory")) == [0]
 
 
 @pytest.mark.parametrize(
@@ -222,11 +222,11 @@ def test_nearly_the_same_words_of_another_origin_say_the_same() -> None:
     [LONG.replace("is rotated", "is not rotated"), f"{LONG} 2", LONG.replace("on", "never")],
 )
 def test_another_number_or_a_negation_is_something_else(other: str) -> None:
-    assert kept(finding(LONG), finding(other, "memory")) == [0, 1]
+    assert kept(hit(LONG), hit(other, "memory")) == [0, 1]
 
 
 def test_no_more_are_chosen_than_are_wanted() -> None:
-    assert kept(*(finding(f"Text {number}.") for number in range(5)), limit=3) == [0, 1, 2]
+    assert kept(*(hit(f"Text {number}.") for number in range(5)), limit=3) == [0, 1, 2]
 
 
 @given(dense=st.dictionaries(seqs, cosines), lexical=st.dictionaries(seqs, bm25s), alpha=alphas)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from storage.models import SearchFilter, TimeRange
-from storage.retrieval.inquiry import Inquiry, Scope
-from storage.retrieval.routing import route
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Scope, Source, UnifiedQuery, route
 
 MANUALS = Source(name="manuals", raw_types=("file",), under="manuals/")
 
@@ -105,7 +103,7 @@ QUESTIONS = {
     [(scope, question) for scope, questions in QUESTIONS.items() for question in questions],
 )
 def test_only_sure_words_of_a_question_narrow_it(scope: Scope, question: str) -> None:
-    way = route(Inquiry(query=question, top_k=5))
+    way = route(UnifiedQuery(text=question, top_k=5))
     assert way.scope is scope
     assert way.is_guess is (scope is not Scope.ALL)
     assert way.why
@@ -132,17 +130,17 @@ LABELLED = SearchFilter(labels=(("year", ("2026",)),))
 def test_what_is_given_decides_before_the_words(
     given: dict[str, Any], scope: Scope, why: str
 ) -> None:
-    way = route(Inquiry(query="heron", top_k=5, **given))
+    way = route(UnifiedQuery(text="heron", top_k=5, **given))
     assert (way.scope, way.why) == (scope, why)
     if "intent" not in given:
-        worded = route(Inquiry(query="What did you just run in the docs?", top_k=5, **given))
+        worded = route(UnifiedQuery(text="What did you just run in the docs?", top_k=5, **given))
         assert (worded.scope, worded.why) == (scope, why)
         assert not worded.is_guess
 
 
 def test_each_scope_asks_only_what_belongs_to_it() -> None:
     memory, knowledge, everything = (
-        route(Inquiry(query="heron", top_k=5, scope=scope))
+        route(UnifiedQuery(text="heron", top_k=5, scope=scope))
         for scope in (Scope.MEMORY, Scope.KNOWLEDGE, Scope.ALL)
     )
     assert (memory.stored, memory.recent) == (SearchFilter(memory=True), True)
@@ -152,7 +150,7 @@ def test_each_scope_asks_only_what_belongs_to_it() -> None:
 
 def test_layers_are_asked_alone() -> None:
     first, second, both = (
-        route(Inquiry(query="heron", top_k=5, layers=layers)) for layers in ((1,), (2,), (1, 4))
+        route(UnifiedQuery(text="heron", top_k=5, layers=layers)) for layers in ((1,), (2,), (1, 4))
     )
     assert (first.stored, first.recent) == (None, True)
     assert (second.stored, second.recent) == (SearchFilter(memory=True, memory_layers=(2,)), False)
@@ -161,12 +159,12 @@ def test_layers_are_asked_alone() -> None:
 
 def test_entries_fit_no_filter_but_that_of_a_time() -> None:
     for wanted, fit in ((SearchFilter(time_range=TimeRange(0, 1)), True), (LABELLED, False)):
-        assert route(Inquiry(query="x", top_k=5, scope=Scope.ALL, wanted=wanted)).recent is fit
+        assert route(UnifiedQuery(text="x", top_k=5, scope=Scope.ALL, wanted=wanted)).recent is fit
 
 
 def test_a_source_is_asked_for_what_is_wanted_of_it() -> None:
     wanted = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"))
-    way = route(Inquiry(query="heron", top_k=5, source=MANUALS, wanted=wanted))
+    way = route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, wanted=wanted))
     assert way.stored == MANUALS.narrowed(wanted)
     other = SearchFilter(under="notes/")
-    assert route(Inquiry(query="heron", top_k=5, source=MANUALS, wanted=other)).stored is None
+    assert route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, wanted=other)).stored is None

@@ -20,8 +20,9 @@ from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
 from storage.people.models import NewEntity
-from storage.retrieval.inquiry import Finding, Findings, Inquiry, Scope
-from storage.retrieval.sources import Source
+from storage.retrieval.ranking import UnifiedHit
+from storage.retrieval.routing import Scope, Source, UnifiedQuery
+from storage.retrieval.unified import UnifiedResult
 
 ANN = Identity(user_id="ann")
 NOTES = Source(name="notes", under="n")
@@ -49,19 +50,19 @@ def entry(said: str, session_id: str = "s", **given: Any) -> NewEntry:
     return NewEntry(session_id=session_id, said=said, **{**own, **given})
 
 
-def ask(shelf: Shelf, query: str, **given: Any) -> Findings:
-    return shelf.ask(Inquiry(query=query, session_id="s", **{"top_k": 5, **given}))
+def ask(shelf: Shelf, query: str, **given: Any) -> UnifiedResult:
+    return shelf.ask(UnifiedQuery(text=query, session_id="s", **{"top_k": 5, **given}))
 
 
-def told(findings: Findings) -> list[tuple[str, int, str]]:
-    return [(each.origin, each.layer, text(each)) for each in findings.found]
+def told(result: UnifiedResult) -> list[tuple[str, int, str]]:
+    return [(each.origin, each.layer, text(each)) for each in result.hits]
 
 
-def text(finding: Finding) -> str:
-    if finding.hit is not None:
-        return finding.hit.chunk.content
-    assert finding.entry is not None
-    return finding.entry.said
+def text(hit: UnifiedHit) -> str:
+    if hit.passage is not None:
+        return hit.passage.chunk.content
+    assert hit.entry is not None
+    return hit.entry.said
 
 
 @pytest.fixture
@@ -109,13 +110,13 @@ def test_a_question_finds_what_its_scope_has(
 ) -> None:
     answer = ask(shelf, "kettle", top_k=20, **given)
     assert set(told(answer)) == found
-    scores = [each.score for each in answer.found]
+    scores = [each.score for each in answer.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_a_finding_tells_the_source_of_the_settings_that_it_is_in(shelf: Shelf) -> None:
-    origins = {each.origin for each in ask(shelf, "kettle", top_k=20, sources=(NOTES,)).found}
+def test_a_hit_tells_the_source_of_the_settings_that_it_is_in(shelf: Shelf) -> None:
+    origins = {each.origin for each in ask(shelf, "kettle", top_k=20, sources=(NOTES,)).hits}
     assert origins == {"notes", "knowledge", "events", "memory"}
 
 
@@ -127,7 +128,7 @@ def test_sure_words_narrow_and_what_finds_nothing_there_is_widened(shelf: Shelf)
     assert answer.scope is Scope.ALL
     assert answer.why == "'Did I tell you' asks for memory, which has nothing"
     assert told(answer)[0] == ("knowledge", 0, "The kettle was bought in Turku.")
-    assert ask(shelf, "Turku", scope=Scope.MEMORY).found == ()
+    assert ask(shelf, "Turku", scope=Scope.MEMORY).hits == ()
 
 
 def test_an_entry_that_tells_of_a_found_passage_is_no_finding_of_its_own(
@@ -145,7 +146,7 @@ def test_an_entry_counts_as_a_passage_of_the_same_words(library: Library) -> Non
     document(shelf, "a", "marmalade toast breakfast " + "filler " * 40)
     library.entries.record(ANN, entry("marmalade toast breakfast " + "padding " * 40))
     library.entries.record(ANN, entry("marmalade " + "others " * 40))
-    found = ask(shelf, "marmalade toast breakfast").found
+    found = ask(shelf, "marmalade toast breakfast").hits
     assert [each.layer for each in found] == [0, 1, 1]
     passage, same, less = (each.score for each in found)
     assert passage == pytest.approx(same)
@@ -160,12 +161,12 @@ def test_a_follow_up_is_asked_with_the_query_before_it(library: Library, shelf: 
 
     asked_before("Where was the kettle bought?", 700)
     asked_before("Where was the boat bought?", 1, "other")
-    assert ask(shelf, "and its spout?").asked == "and its spout?"
+    assert ask(shelf, "and its spout?").query == "and its spout?"
     asked_before("Where was the kettle bought?", 60)
     answer = ask(shelf, "and its spout?")
-    assert answer.asked == "Where was the kettle bought and its spout?"
+    assert answer.query == "Where was the kettle bought and its spout?"
     assert ("memory", 2, "The kettle leaks at the spout.") in told(answer)
-    assert ask(shelf, "spout of the kettle").asked == "spout of the kettle"
+    assert ask(shelf, "spout of the kettle").query == "spout of the kettle"
 
 
 def test_an_answer_is_given_again_until_something_changes(library: Library, shelf: Shelf) -> None:
@@ -188,8 +189,8 @@ def test_an_answer_is_given_again_until_something_changes(library: Library, shel
         assert ask(shelf, "kettle spout").cached == "kettle spout"
 
 
-def _first_id(findings: Findings) -> str:
-    hit = findings.found[0].hit
+def _first_id(result: UnifiedResult) -> str:
+    hit = result.hits[0].passage
     assert hit is not None
     return hit.context.id
 
@@ -222,7 +223,7 @@ def test_another_name_that_is_stored_is_another_question(library: Library) -> No
     ask(shelf, "Anna phone number home please")
     answer = ask(shelf, "Bob phone number home please")
     assert answer.cached == ""
-    assert "Bob" in text(answer.found[0])
+    assert "Bob" in text(answer.hits[0])
     again = ask(shelf, "The Anna phone number, home please?")
     assert again.cached == "Anna phone number home please"
 
@@ -257,7 +258,7 @@ def test_where_words_alone_decide_a_word_that_nothing_holds_changes_no_answer(
         first = ask(shelf, "Anna phone number home please")
         answer = ask(shelf, "Anna phone number home")
         assert answer.cached == "Anna phone number home please"
-        assert answer.found == first.found
+        assert answer.hits == first.hits
 
 
 WORDS = ["kettle", "spout", "boat", "Ada", "Turku", "zork", "plugh", "not", "7", "水壶", "漏水"]
@@ -280,7 +281,7 @@ QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 SESSIONS = st.sampled_from(["s", "t", ""])
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "identity": st.sampled_from([ANN, Identity("ann", "phone"), Identity(user_id="bob")]),
-    "query": QUERIES,
+    "text": QUERIES,
     "top_k": st.sampled_from([1, 2, 5, 20]),
     "scope": st.sampled_from(Scope),
     "intent": st.sampled_from(["", "recall"]),
@@ -298,9 +299,9 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "session_id": SESSIONS,
 }
-PLAIN = {"identity": ANN, "query": "kettle spout boat", "top_k": 20, "session_id": "s"}
+PLAIN = {"identity": ANN, "text": "kettle spout boat", "top_k": 20, "session_id": "s"}
 QUESTIONS = (
-    QUERIES.map(lambda query: {**PLAIN, "query": query})
+    QUERIES.map(lambda query: {**PLAIN, "text": query})
     | st.sampled_from(sorted(ARGUMENTS)).flatmap(
         lambda name: ARGUMENTS[name].map(lambda value: {**PLAIN, name: value})
     )
@@ -362,26 +363,26 @@ def test_no_answer_of_the_cache_is_wrong_or_stale(
 def check(
     library: Library, world: ModuleType, alpha: float, identity: Identity, **question: Any
 ) -> None:
-    inquiry = Inquiry(**question)
-    answer = library.shelf(identity).ask(inquiry)
+    query = UnifiedQuery(**question)
+    answer = library.shelf(identity).ask(query)
     with closing(Library(library.directory, world.HashEmbedder(), alpha=alpha)) as fresh:
-        anew = fresh.shelf(identity).ask(inquiry)
+        anew = fresh.shelf(identity).ask(query)
     if alpha and answer.cached:  # vectors differ with every word
-        assert _without_the(answer.cached) == _without_the(answer.asked)
-    if not alpha or answer.cached in {"", answer.asked}:
+        assert _without_the(answer.cached) == _without_the(answer.query)
+    if not alpha or answer.cached in {"", answer.query}:
         assert seen(answer) == seen(anew)
-    assert replace(answer, found=(), cached="") == replace(anew, found=())
+    assert replace(answer, hits=(), cached="") == replace(anew, hits=())
 
 
 def _without_the(query: str) -> str:
     return query.removeprefix("the ")
 
 
-def seen(findings: Findings) -> list[tuple[Any, ...]]:
+def seen(result: UnifiedResult) -> list[tuple[Any, ...]]:
     return [
         (each.origin, each.layer, round(each.score, 9), each.entry)
-        + ((each.hit.chunk, each.hit.context) if each.hit else ())
-        for each in findings.found
+        + ((each.passage.chunk, each.passage.context) if each.passage else ())
+        for each in result.hits
     ]
 
 

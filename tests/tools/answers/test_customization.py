@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from storage.directory.models import RESEARCHERS, Directory
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.answers.customization import LONGEST_DESCRIPTION, customized, with_enum
 from tools.answers.filters import STANDARD_FILTERS, FilterArguments, read_filters
 from tools.conversion.function_to_mcp import FunctionToMCP

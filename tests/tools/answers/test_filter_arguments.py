@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from storage.models import ContextType, SearchFilter, TimeRange
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 from tools.answers.filters import (
     STANDARD_FILTERS,
     FilterArguments,

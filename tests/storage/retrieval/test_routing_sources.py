@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter
-from storage.retrieval.sources import Source
+from storage.retrieval.routing import Source
 
 ANN = Identity("ann")
 METADATA: tuple[dict[str, object], ...] = (

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.models import IndexStatus
-from storage.retrieval.cache import LIFE_SECONDS, MOST_ANSWERS, AnswerCache
-from storage.retrieval.inquiry import Findings, Scope
 from storage.retrieval.query_text import QueryText
+from storage.retrieval.routing import Scope
+from storage.retrieval.unified import LIFE_SECONDS, MOST_ANSWERS, AnswerCache, UnifiedResult
 
 
-def answer(query: str) -> Findings:
-    return Findings(
-        found=(), scope=Scope.ALL, why="", asked=query, mode="hybrid", status=IndexStatus(0, 0)
+def answer(query: str) -> UnifiedResult:
+    return UnifiedResult(
+        hits=(), scope=Scope.ALL, why="", query=query, mode="hybrid", status=IndexStatus(0, 0)
     )
 
 
@@ -36,10 +36,10 @@ def known(cache: AnswerCache, query: str, key: str = "key", *, finds_nothing: bo
 def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
     clock = Clock()
     cache = AnswerCache(clock)
-    cache.keep("key", QueryText("heron"), answer("heron"))
+    cache.add("key", QueryText("heron"), answer("heron"))
     clock.now = LIFE_SECONDS
     assert (known(cache, "heron"), known(cache, "heron", "other")) == ("heron", "")
-    cache.keep("key", QueryText("crane"), answer("crane"))
+    cache.add("key", QueryText("crane"), answer("crane"))
     clock.now += 0.1
     assert (known(cache, "heron"), known(cache, "crane")) == ("", "crane")
 
@@ -47,9 +47,9 @@ def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
 def test_of_too_many_answers_the_oldest_go() -> None:
     cache = AnswerCache()
     for number in range(MOST_ANSWERS + 1):
-        cache.keep(number, QueryText("heron"), answer("heron"))
-    cache.keep(1, QueryText("heron"), answer("heron"))
-    cache.keep("more", QueryText("heron"), answer("heron"))
+        cache.add(number, QueryText("heron"), answer("heron"))
+    cache.add(1, QueryText("heron"), answer("heron"))
+    cache.add("more", QueryText("heron"), answer("heron"))
     found = [
         number for number in range(4) if cache.find(number, QueryText("heron"), lambda _: True)
     ]
@@ -68,7 +68,7 @@ def test_of_too_many_answers_the_oldest_go() -> None:
 )
 def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: str) -> None:
     cache = AnswerCache()
-    cache.keep("key", QueryText(query), answer(query))
+    cache.add("key", QueryText(query), answer(query))
     assert known(cache, other) == query
     if set(QueryText(query).terms) != set(QueryText(other).terms):
         assert known(cache, other, finds_nothing=False) == ""
@@ -93,7 +93,7 @@ def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: s
 )
 def test_what_means_something_else_is_another_question(query: str, other: str) -> None:
     cache = AnswerCache()
-    cache.keep("key", QueryText(query), answer(query))
+    cache.add("key", QueryText(query), answer(query))
     assert known(cache, other) == ""
 
 
