@@ -37,10 +37,8 @@ ASK = FunctionToMCP.convert(ask)
 def read(
     filters: dict[str, Any] | None, source: Source | None = None, *sources: Source
 ) -> SearchFilter:
-    checked: FilterArguments | None = ASK.validate({"filters": filters} if filters else {})[
-        "filters"
-    ]
-    return read_filters(checked, source, sources)
+    checked: FilterArguments | None = ASK.validate({"filters": filters})["filters"]
+    return SearchFilter() if checked is None else read_filters(checked, source, sources)
 
 
 def refused(filters: dict[str, Any], *sources: Source, source: Source | None = None) -> str:
