@@ -1,4 +1,4 @@
-"""What server and worker tell each other: one JSON object a line.
+"""What server and worker send each other: one JSON object a line.
 
 | from | message | meaning |
 |---|---|---|
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,11 @@ __all__ = [
     "Message",
     "Problem",
     "TooLongError",
-    "decode_load",
     "decode_loaded",
     "decode_result",
     "decode_spec",
     "decoded",
     "encode",
-    "encode_load",
-    "encode_loaded",
     "encode_result",
     "encode_spec",
 ]
@@ -155,45 +152,30 @@ async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
             raise TooLongError
 
 
-def encode_load(load: Load) -> Message:
-    """The message that tells a worker what to run."""
-    return {"load": asdict(load)}
-
-
-def decode_load(message: Message) -> Load:
-    """What a worker is told to run."""
-    return Load(**message["load"])
-
-
-def encode_loaded(loaded: Loaded) -> Message:
-    """The message that tells what came of loading."""
-    return {"loaded": asdict(loaded)}
-
-
 def decode_loaded(message: Message) -> Loaded:
     """What came of loading."""
-    told = message["loaded"]
-    return Loaded(**{**told, "problems": [Problem(**each) for each in told["problems"]]})
+    loaded = message["loaded"]
+    return Loaded(**{**loaded, "problems": [Problem(**each) for each in loaded["problems"]]})
 
 
 def encode_spec(spec: ToolSpec) -> Message:
     """What of a tool its server needs to know."""
-    told = {each.name: getattr(spec, each.name) for each in fields(spec)}
+    values = {each.name: getattr(spec, each.name) for each in fields(spec)}
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in told.items()
+        for name, value in values.items()
         if name not in IN_PROCESS
     }
 
 
-def decode_spec(told: Message, invoke: Invoke) -> ToolSpec:
+def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
     """The tool as the server has it: arguments go to the worker as they are, which checks them.
 
     Args:
-        told: What `encode_spec` wrote.
+        sent: What `encode_spec` wrote.
         invoke: Runs a call in the worker.
     """
-    spec: ToolSpec = _specs().validate_python({**told, "validate": dict, "invoke": invoke})
+    spec: ToolSpec = _specs().validate_python({**sent, "validate": dict, "invoke": invoke})
     return spec
 
 
