@@ -115,14 +115,14 @@ class FunctionFile:
 
     @property
     def loading(self) -> bool:
-        """Whether a version is being loaded right now."""
+        """Returns whether a version is being loaded right now."""
         return self._loading
 
     async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
-        """Sees to it that the file is served as it was last saved, or as it last was without error.
+        """Serves the file as it was last saved, or as it last was without error.
 
         Args:
-            listener: Told how far that is, if it takes a while.
+            listener: Receives a line now and then, if it takes a while.
             restart: Whether to start a worker anew that has ended; without a call nobody needs it.
         """
         if not self._loading and (self._is_due() or (restart and self._lacks_worker())):

@@ -52,7 +52,7 @@ class FunctionFiles:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the files as they are now, behind its place."""
+        """Returns what is wrong with the files as they are now, behind its place."""
         return [
             problem.at(path)
             for path, file in self._files.items()
@@ -157,7 +157,7 @@ class FunctionFiles:
         self._conflicts = {file.path: self._add(file) for file in in_turn}
 
     def _add(self, file: FunctionFile) -> list[Problem]:
-        """Adds those of a file's tools that are not in the registry, and returns why some cannot."""
+        """Adds a file's tools that are not in the registry yet, and returns why some cannot be."""
         from tools.functions.messages import Problem
 
         problems = []
@@ -175,7 +175,7 @@ class FunctionFiles:
 
 
 def function_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files themselves, and the Python files directly in the directories.
+    """Yields the files themselves, and the Python files directly in the directories.
 
     In a directory, names that begin with `.`, `_` or `test_` are left out, and `conftest.py`. What
     cannot be looked into has none. Each file comes once, in whatever ways it is named.

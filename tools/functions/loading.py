@@ -42,7 +42,7 @@ class FileImport:
 
     @property
     def files(self) -> list[str]:
-        """What the file imports from beside it, found or not: what its author may change."""
+        """Returns what the file imports from beside it, found or not."""
         return sorted(self._finder.sought)
 
     def run(self, source: str) -> ModuleType:

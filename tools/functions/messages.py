@@ -77,7 +77,7 @@ class Problem:
     column: int | None = None
 
     def at(self, path: Path) -> str:
-        """The problem behind its place, as compilers write it."""
+        """Returns the problem behind its place, as compilers write it."""
         place = [str(path), *(str(each) for each in (self.line, self.column) if each is not None)]
         return f"{':'.join(place)}: {self.text}"
 
@@ -119,7 +119,7 @@ class Loaded:
 
 
 def encode(message: Message) -> bytes:
-    """A message as its line; ASCII, so that half of a surrogate pair passes too.
+    """Returns a message as its line; ASCII, so that half of a surrogate pair passes too.
 
     Raises:
         TooLongError: If it is longer than any may be.
@@ -133,10 +133,7 @@ def encode(message: Message) -> bytes:
 
 
 async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
-    """The messages of a stream, until its end.
-
-    Args:
-        chunks: The stream, in pieces of any size.
+    """Yields the messages of a stream, which comes in pieces of any size, until its end.
 
     Raises:
         TooLongError: If one is longer than any may be.
@@ -153,13 +150,13 @@ async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
 
 
 def decode_loaded(message: Message) -> Loaded:
-    """What came of loading."""
+    """Returns what came of loading."""
     loaded = message["loaded"]
     return Loaded(**{**loaded, "problems": [Problem(**each) for each in loaded["problems"]]})
 
 
 def encode_spec(spec: ToolSpec) -> Message:
-    """What of a tool its server needs to know."""
+    """Returns what the server needs to know of a tool."""
     values = {each.name: getattr(spec, each.name) for each in fields(spec)}
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
@@ -169,7 +166,7 @@ def encode_spec(spec: ToolSpec) -> Message:
 
 
 def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
-    """The tool as the server has it: arguments go to the worker as they are, which checks them.
+    """Returns the tool as the server has it: the worker checks the arguments.
 
     Args:
         sent: What `encode_spec` wrote.
@@ -180,7 +177,7 @@ def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
 
 
 def encode_result(number: int, result: ToolResult) -> Message:
-    """The message that ends a call."""
+    """Returns the message that ends a call."""
     media = [(each.kind, each.mime_type, b64encode(each.data).decode()) for each in result.media]
     return {
         "result": number,
@@ -192,7 +189,7 @@ def encode_result(number: int, result: ToolResult) -> Message:
 
 
 def decode_result(message: Message) -> ToolResult:
-    """How a call ended."""
+    """Returns how a call ended."""
     media = tuple(Media(kind, b64decode(data), mime) for kind, mime, data in message["media"])
     return ToolResult(message["structured"], message["text"], message["is_error"], media)
 

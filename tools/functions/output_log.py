@@ -21,12 +21,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 async def log_output(stream: ByteReceiveStream, name: str) -> None:
-    """Logs what arrives until the stream ends.
-
-    Args:
-        stream: The worker's stderr, to which its stdout goes too.
-        name: The function file, to begin each line with.
-    """
+    """Logs a worker's stderr, to which its stdout goes too, until the stream ends."""
     log = _Log(name)
     line = bytearray()
     try:
