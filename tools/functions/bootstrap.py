@@ -10,7 +10,7 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-__all__ = ["OURS", "OurFinder"]
+__all__ = ["OurFinder"]
 
 OURS = Path(__file__).resolve().parents[2]
 """The directory that holds our packages; the rest of it is not for the worker."""

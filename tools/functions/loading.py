@@ -17,10 +17,12 @@ from typing import Any
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
-from tools.functions.bootstrap import OURS
 from tools.functions.messages import Problem
 
 __all__ = ["FileImport", "Found", "load"]
+
+OURS = Path(__file__).parents[2]
+"""The directory that holds our packages."""
 
 OUR_PACKAGES = ("tools", "storage")
 
