@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from server.settings.gateway import ServerSettings
     from server.upstream.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
-    from tools.functions.file import Workshop
+    from tools.functions.file import WorkerOptions
     from tools.retrieval.learning import Learning
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
@@ -272,15 +272,15 @@ def discover_tools(collections: Collections) -> ToolRegistry:
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
-    return FunctionFiles(settings.functions.paths, registry, partial(_workshop, settings))
+    return FunctionFiles(settings.functions.paths, registry, partial(_worker_options, settings))
 
 
-def _workshop(settings: Settings) -> Workshop:
+def _worker_options(settings: Settings) -> WorkerOptions:
     from tools.functions.environment import Environments
-    from tools.functions.file import Workshop
+    from tools.functions.file import WorkerOptions
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
-    return Workshop(
+    return WorkerOptions(
         environments=Environments(settings.data_dir / "environments", environ=environ),
         variables=environ,
         root=settings.root,

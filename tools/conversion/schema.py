@@ -97,7 +97,7 @@ def _methods(generator: type[GenerateJsonSchema]) -> list[tuple[str, Any]]:
 
 
 def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
-    """A schema without noise, with the attribute texts of class docstrings at the attributes.
+    """Returns a schema without noise, the attribute texts of class docstrings at the attributes.
 
     Args:
         schema: What pydantic generated; it is not changed.
@@ -117,7 +117,7 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
 
 
 def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An object's schema cut down to its properties and their types."""
+    """Returns an object's schema cut down to its properties and their types."""
     properties = resolve(schema, schema).get("properties", {})
     return {
         "type": "object",
@@ -126,14 +126,14 @@ def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema itself, or the one in the root's `$defs` that it refers to."""
+    """Returns the schema itself, or the one in the root's `$defs` that it refers to."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
 def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The alternatives of a union, resolved and flat; a plain schema is its own only one."""
+    """Yields the alternatives of a union, resolved and flat; a plain schema is its own only one."""
     schema = resolve(schema, root)
     alternatives = union(schema)
     if not alternatives:
@@ -143,14 +143,14 @@ def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Map
 
 
 def union(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The alternatives of a union as they stand in its schema; of anything else none."""
+    """Returns the alternatives of a union as they stand in its schema; of anything else none."""
     return next((schema[key] for key in UNIONS if key in schema), ())
 
 
 def child(
     schema: Mapping[str, Any], key: str | int, root: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The schema of one property or item, or None where no branch has it."""
+    """Returns the schema of one property or item, or None where no branch has it."""
     for branch in branches(schema, root):
         inside = branch.get("contentSchema", branch)
         found = _item(inside, key) if isinstance(key, int) else _property(inside, key)
@@ -160,7 +160,7 @@ def child(
 
 
 def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
-    """The JSON types that a schema names at its top; empty where any of its branches names none."""
+    """Returns the JSON types that a schema names at its top; none where any branch names none."""
     named: set[str] = set()
     for branch in branches(schema, root):
         if "type" not in branch:

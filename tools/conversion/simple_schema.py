@@ -43,11 +43,11 @@ class _Unsaid(Exception):  # noqa: N818  # not an error: the generator says it
 def arguments_schema(
     adapter: TypeAdapter[Any], generator: type[GenerateJsonSchema]
 ) -> dict[str, Any]:
-    """The JSON Schema of an object with fields, as the generator makes it.
+    """Returns the JSON Schema of a typed dict, as the generator makes it.
 
     Args:
         adapter: Of a typed-dict schema.
-        generator: Says what is not said here.
+        generator: Makes the schemas that are not simple.
     """
     core: Any = adapter.core_schema
     fields = core.get("schema", core)["fields"]
@@ -70,11 +70,7 @@ def arguments_schema(
 
 
 def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The JSON Schema of one type, or None where it is not among the commonest.
-
-    Args:
-        core: The type's core schema.
-    """
+    """Returns the JSON Schema of a core schema, or None where it is not among the commonest."""
     try:
         return _said(core)
     except _Unsaid:

@@ -27,7 +27,7 @@ from tools.functions.messages import Load, Loaded, Problem, decode_spec
 from tools.functions.script import ScriptMetadataError, read_script_metadata
 from tools.functions.worker import Worker, WorkerEndedError
 
-__all__ = ["FunctionFile", "Workshop"]
+__all__ = ["FunctionFile", "WorkerOptions"]
 
 logger = logging.getLogger("toolcrib")
 
@@ -53,7 +53,7 @@ async def _ignore(_line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class WorkerOptions:
     """What all workers are given.
 
     Attributes:
@@ -87,7 +87,7 @@ class FunctionFile:
     def __init__(
         self,
         path: Path,
-        workshop: Workshop,
+        options: WorkerOptions,
         group: TaskGroup,
         changed: Callable[[FunctionFile], None],
     ) -> None:
@@ -95,14 +95,14 @@ class FunctionFile:
 
         Args:
             path: The file.
-            workshop: What its workers are given.
+            options: What its workers are given.
             group: Runs its workers.
             changed: Told of each version that takes over.
         """
         self.path = path
         self.problems: list[Problem] = []
         self.specs: list[ToolSpec] = []
-        self._workshop = workshop
+        self._options = options
         self._group = group
         self._changed = changed
         self._files: Sequence[str] = (str(path),)
@@ -115,14 +115,14 @@ class FunctionFile:
 
     @property
     def loading(self) -> bool:
-        """Whether a version is being loaded right now."""
+        """Returns whether a version is being loaded right now."""
         return self._loading
 
     async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
-        """Sees to it that the file is served as it was last saved, or as it last was without error.
+        """Serves the file as it was last saved, or as it last was without error.
 
         Args:
-            listener: Told how far that is, if it takes a while.
+            listener: Receives a line now and then, if it takes a while.
             restart: Whether to start a worker anew that has ended; without a call nobody needs it.
         """
         if not self._loading and (self._is_due() or (restart and self._lacks_worker())):
@@ -188,16 +188,16 @@ class FunctionFile:
         self._retry_at = math.inf
         try:
             problems = await self._serve(self._read())
-            self._tell_problems(logging.WARNING, problems)
+            self._log_problems(logging.WARNING, problems)
         except _NotLoadedError as error:
-            self._tell_problems(logging.ERROR, error.problems)
+            self._log_problems(logging.ERROR, error.problems)
             if error.passing:
                 self._retry_at = time.monotonic() + RETRY_SECONDS
             if self._source is not None and self._lacks_worker():
                 await self._serve_again(self._source)
         except Exception:
             logger.exception("%s cannot be loaded", self.path)
-            self.problems = [Problem("It cannot be loaded, for the reason that the log tells.")]
+            self.problems = [Problem("It cannot be loaded, for the reason in the log.")]
         finally:
             self._stamps = {file: stamps.get(file, _stamp(file)) for file in self._files}
             self._loading = False
@@ -213,12 +213,12 @@ class FunctionFile:
         self._files = [*files, *(file for file in self._files if file not in files)]
 
     async def _serve(self, source: str) -> list[Problem]:
-        """Lets a version take over, and tells what of it is no tool."""
+        """Lets a version take over, and returns what of it is no tool."""
         worker = await self._started(source)
         loaded = cast("Loaded", worker.loaded)
         try:
             self.specs = [
-                decode_spec(told, partial(self.call, told["name"])) for told in loaded.tools or ()
+                decode_spec(sent, partial(self.call, sent["name"])) for sent in loaded.tools or ()
             ]
         except Exception:
             worker.retire()
@@ -241,21 +241,21 @@ class FunctionFile:
 
     async def _started(self, source: str) -> Worker:
         """A worker that has loaded a version of the file."""
-        shop = self._workshop
+        options = self._options
         load = Load(
             path=str(self.path),
             source=source,
-            root=str(shop.root),
-            protected=tuple(map(str, shop.protected)),
-            read_only=tuple(map(str, shop.read_only)),
-            memory_bytes=shop.memory_bytes,
+            root=str(options.root),
+            protected=tuple(map(str, options.protected)),
+            read_only=tuple(map(str, options.read_only)),
+            memory_bytes=options.memory_bytes,
         )
         try:
-            python = await shop.environments.get(read_script_metadata(source), self._tell)
-            async with shop.starts:
+            python = await options.environments.get(read_script_metadata(source), self._report)
+            async with options.starts:
                 with anyio.fail_after(LOAD_SECONDS):
                     worker: Worker = await self._group.start(
-                        Worker.run, python, load, shop.variables
+                        Worker.run, python, load, options.variables
                     )
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error
@@ -272,12 +272,12 @@ class FunctionFile:
             raise _NotLoadedError(loaded.problems)
         return worker
 
-    async def _tell(self, line: str) -> None:
+    async def _report(self, line: str) -> None:
         logger.info("%s: %s", self.path.name, line)
         for listener in self._listeners:
             listener.send_nowait(line)
 
-    def _tell_problems(self, level: int, problems: list[Problem]) -> None:
+    def _log_problems(self, level: int, problems: list[Problem]) -> None:
         for problem in problems:
             if problem not in self.problems:
                 logger.log(level, "%s", problem.at(self.path))

@@ -16,7 +16,7 @@ from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from tools.functions.file import FunctionFile, Workshop
+    from tools.functions.file import FunctionFile, WorkerOptions
     from tools.functions.messages import Problem
 
 __all__ = ["FunctionFiles", "function_files"]
@@ -35,15 +35,15 @@ class FunctionFiles:
     Args:
         paths: Python files, and directories of them.
         registry: Where their tools are kept, as long as `running` lasts.
-        workshop: Makes what their workers are given; a server without files needs none.
+        options: Makes what their workers are given; a server without files needs none.
     """
 
     def __init__(
-        self, paths: Sequence[Path], registry: ToolRegistry, workshop: Callable[[], Workshop]
+        self, paths: Sequence[Path], registry: ToolRegistry, options: Callable[[], WorkerOptions]
     ) -> None:
         self._paths = paths
         self._registry = registry
-        self._make_workshop = workshop
+        self._make_options = options
         self._files: dict[Path, FunctionFile] = {}
         self._conflicts: dict[Path, list[Problem]] = {}
         self._missing: set[Path] = set()
@@ -52,7 +52,7 @@ class FunctionFiles:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the files as they are now, behind its place."""
+        """Returns what is wrong with the files as they are now, behind its place."""
         return [
             problem.at(path)
             for path, file in self._files.items()
@@ -141,11 +141,11 @@ class FunctionFiles:
     def _file(self, path: Path, group: TaskGroup) -> FunctionFile:
         from tools.functions.file import FunctionFile
 
-        return FunctionFile(path, self._workshop, group, self._register)
+        return FunctionFile(path, self._options, group, self._register)
 
     @cached_property
-    def _workshop(self) -> Workshop:
-        return self._make_workshop()
+    def _options(self) -> WorkerOptions:
+        return self._make_options()
 
     def _register(self, changed: FunctionFile) -> None:
         """Puts a file's tools in the place of those it had; the names of others stay theirs.
@@ -157,7 +157,7 @@ class FunctionFiles:
         self._conflicts = {file.path: self._add(file) for file in in_turn}
 
     def _add(self, file: FunctionFile) -> list[Problem]:
-        """Adds those of a file's tools that are not in the registry, and tells why some cannot."""
+        """Adds a file's tools that are not in the registry yet, and returns why some cannot be."""
         from tools.functions.messages import Problem
 
         problems = []
@@ -175,7 +175,7 @@ class FunctionFiles:
 
 
 def function_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files themselves, and the Python files directly in the directories.
+    """Yields the files themselves, and the Python files directly in the directories.
 
     In a directory, names that begin with `.`, `_` or `test_` are left out, and `conftest.py`. What
     cannot be looked into has none. Each file comes once, in whatever ways it is named.

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -32,10 +33,8 @@ from tools.functions.messages import (
     Loaded,
     Message,
     TooLongError,
-    decode_load,
     decoded,
     encode,
-    encode_loaded,
     encode_result,
     encode_spec,
 )
@@ -59,29 +58,29 @@ def main() -> None:
     incoming, outgoing = _take_channel()
     send = partial(_send, outgoing, threading.Lock())
     logger = logging.getLogger("toolcrib")
-    logger.addHandler(_ServersLog(send))
+    logger.addHandler(_ServerLogHandler(send))
     logger.propagate = False  # to what the author logs with
     with open(incoming, "rb", closefd=False) as first:
-        what = decode_load(json.loads(first.readline()))
-    _limit_memory(what.memory_bytes)
+        order = Load(**json.loads(first.readline())["load"])
+    _limit_memory(order.memory_bytes)
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
-    found = load(Path(what.path), what.source)  # outside the event loop: it may run its own
+    found = load(Path(order.path), order.source)  # outside the event loop: it may run its own
     tools = None if found.specs is None else list(map(encode_spec, found.specs))
-    send(encode_loaded(Loaded(tools, found.problems, found.files)))
+    send({"loaded": asdict(Loaded(tools, found.problems, found.files))})
     if found.specs is not None:
-        anyio.run(_serve, incoming, partial(_Desk, found.specs, what, send))
+        anyio.run(_serve, incoming, partial(_Calls, found.specs, order, send))
 
 
-async def _serve(incoming: int, desk_in: Callable[[TaskGroup], _Desk]) -> None:
+async def _serve(incoming: int, calls_in: Callable[[TaskGroup], _Calls]) -> None:
     async with anyio.create_task_group() as group:
-        desk = desk_in(group)
+        calls = calls_in(group)
         async for message in decoded(_chunks(incoming)):
-            desk.take(message)
+            calls.take(message)
         group.cancel_scope.cancel()
         _end_at_last()
 
 
-class _ServersLog(logging.Handler):
+class _ServerLogHandler(logging.Handler):
     """Sends what our own modules log to the server's log."""
 
     def __init__(self, send: Send) -> None:
@@ -92,8 +91,8 @@ class _ServersLog(logging.Handler):
         self._send({"log": record.levelno, "text": self.format(record)})
 
 
-class _Desk:
-    """Takes calls and cancellations, and runs each call in a task of its own."""
+class _Calls:
+    """The calls in progress, each in a task of its own."""
 
     def __init__(self, specs: list[ToolSpec], load: Load, send: Send, group: TaskGroup) -> None:
         self._specs = {spec.name: spec for spec in specs}
@@ -128,13 +127,12 @@ class _Desk:
     def _answer(self, number: int, name: str, result: ToolResult) -> None:
         try:
             self._send(encode_result(number, result))
-        except (TooLongError, ValueError, RecursionError) as error:  # it cannot be told in JSON
+        except (TooLongError, ValueError, RecursionError) as error:  # JSON cannot say it
             self._send(encode_result(number, ToolResult.failure(as_tool_error(error, name))))
 
     async def _result(self, message: Message) -> ToolResult:
         async def report(done: float, total: float | None, text: str | None) -> None:
-            told = {"progress": message["call"], "done": done, "total": total, "message": text}
-            self._send(told)
+            self._send({"progress": message["call"], "done": done, "total": total, "message": text})
             await anyio.lowlevel.checkpoint()
 
         context = RequestContext(Identity(**message["identity"]), report, self._sandbox)

@@ -82,7 +82,7 @@ class Requirements:
 
     @property
     def names(self) -> str:
-        """What the file's author asked for, in a few words."""
+        """Returns what the file's author asked for, in a few words."""
         names = [Requirement(text).name for text in self.dependencies]
         if len(names) > LISTED_NAMES:
             names[LISTED_NAMES:] = [f"{len(names) - LISTED_NAMES} more"]

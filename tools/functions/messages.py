@@ -1,4 +1,4 @@
-"""What server and worker tell each other: one JSON object a line.
+"""What server and worker send each other: one JSON object a line.
 
 | from | message | meaning |
 |---|---|---|
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,11 @@ __all__ = [
     "Message",
     "Problem",
     "TooLongError",
-    "decode_load",
     "decode_loaded",
     "decode_result",
     "decode_spec",
     "decoded",
     "encode",
-    "encode_load",
-    "encode_loaded",
     "encode_result",
     "encode_spec",
 ]
@@ -80,7 +77,7 @@ class Problem:
     column: int | None = None
 
     def at(self, path: Path) -> str:
-        """The problem behind its place, as compilers write it."""
+        """Returns the problem behind its place, as compilers write it."""
         place = [str(path), *(str(each) for each in (self.line, self.column) if each is not None)]
         return f"{':'.join(place)}: {self.text}"
 
@@ -122,7 +119,7 @@ class Loaded:
 
 
 def encode(message: Message) -> bytes:
-    """A message as its line; ASCII, so that half of a surrogate pair passes too.
+    """Returns a message as its line; ASCII, so that half of a surrogate pair passes too.
 
     Raises:
         TooLongError: If it is longer than any may be.
@@ -136,10 +133,7 @@ def encode(message: Message) -> bytes:
 
 
 async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
-    """The messages of a stream, until its end.
-
-    Args:
-        chunks: The stream, in pieces of any size.
+    """Yields the messages of a stream, which comes in pieces of any size, until its end.
 
     Raises:
         TooLongError: If one is longer than any may be.
@@ -155,50 +149,35 @@ async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
             raise TooLongError
 
 
-def encode_load(load: Load) -> Message:
-    """The message that tells a worker what to run."""
-    return {"load": asdict(load)}
-
-
-def decode_load(message: Message) -> Load:
-    """What a worker is told to run."""
-    return Load(**message["load"])
-
-
-def encode_loaded(loaded: Loaded) -> Message:
-    """The message that tells what came of loading."""
-    return {"loaded": asdict(loaded)}
-
-
 def decode_loaded(message: Message) -> Loaded:
-    """What came of loading."""
-    told = message["loaded"]
-    return Loaded(**{**told, "problems": [Problem(**each) for each in told["problems"]]})
+    """Returns what came of loading."""
+    loaded = message["loaded"]
+    return Loaded(**{**loaded, "problems": [Problem(**each) for each in loaded["problems"]]})
 
 
 def encode_spec(spec: ToolSpec) -> Message:
-    """What of a tool its server needs to know."""
-    told = {each.name: getattr(spec, each.name) for each in fields(spec)}
+    """Returns what the server needs to know of a tool."""
+    values = {each.name: getattr(spec, each.name) for each in fields(spec)}
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in told.items()
+        for name, value in values.items()
         if name not in IN_PROCESS
     }
 
 
-def decode_spec(told: Message, invoke: Invoke) -> ToolSpec:
-    """The tool as the server has it: arguments go to the worker as they are, which checks them.
+def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
+    """Returns the tool as the server has it: the worker checks the arguments.
 
     Args:
-        told: What `encode_spec` wrote.
+        sent: What `encode_spec` wrote.
         invoke: Runs a call in the worker.
     """
-    spec: ToolSpec = _specs().validate_python({**told, "validate": dict, "invoke": invoke})
+    spec: ToolSpec = _specs().validate_python({**sent, "validate": dict, "invoke": invoke})
     return spec
 
 
 def encode_result(number: int, result: ToolResult) -> Message:
-    """The message that ends a call."""
+    """Returns the message that ends a call."""
     media = [(each.kind, each.mime_type, b64encode(each.data).decode()) for each in result.media]
     return {
         "result": number,
@@ -210,7 +189,7 @@ def encode_result(number: int, result: ToolResult) -> Message:
 
 
 def decode_result(message: Message) -> ToolResult:
-    """How a call ended."""
+    """Returns how a call ended."""
     media = tuple(Media(kind, b64decode(data), mime) for kind, mime, data in message["media"])
     return ToolResult(message["structured"], message["text"], message["is_error"], media)
 

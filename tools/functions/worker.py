@@ -20,7 +20,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
-from tools.functions import start
+from tools.functions import bootstrap
 from tools.functions.messages import (
     Load,
     Loaded,
@@ -29,9 +29,8 @@ from tools.functions.messages import (
     decode_result,
     decoded,
     encode,
-    encode_load,
 )
-from tools.functions.printed import log_printed
+from tools.functions.output_log import log_output
 
 __all__ = ["Worker", "WorkerEndedError"]
 
@@ -71,7 +70,7 @@ class Worker:
         self._numbers = count(1)
         self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
         self._stuck: set[int] = set()
-        self._printing = anyio.CancelScope(shield=True)  # the last words count too
+        self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
 
     @staticmethod
     async def run(
@@ -93,7 +92,7 @@ class Worker:
             WorkerEndedError: If it ended before it had loaded the file.
         """
         process = await anyio.open_process(
-            [python, "-P", start.__file__],
+            [python, "-P", bootstrap.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -149,20 +148,20 @@ class Worker:
             self._group.start_soon(_end, self._process, 0 if self._stuck else GRACE)
 
     async def _serve(self, load: Load, task_status: TaskStatus[Worker]) -> None:
-        self._group.start_soon(self._log_printed)
+        self._group.start_soon(self._log_output)
         self._group.start_soon(self._read, task_status)
         try:
-            await self._send(encode(encode_load(load)))
+            await self._send(encode({"load": asdict(load)}))
             await self._process.wait()
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(self._process, DRAIN)
             deadline = anyio.current_time() + DRAIN
-            self._group.cancel_scope.deadline = self._printing.deadline = deadline
+            self._group.cancel_scope.deadline = self._output_scope.deadline = deadline
 
-    async def _log_printed(self) -> None:
-        with self._printing:
-            await log_printed(cast("ByteReceiveStream", self._process.stderr), self._name)
+    async def _log_output(self) -> None:
+        with self._output_scope:
+            await log_output(cast("ByteReceiveStream", self._process.stderr), self._name)
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
         """Takes what the worker says until it hangs up."""
@@ -189,11 +188,11 @@ class Worker:
         if "progress" in message:
             call = self._calls.get(message["progress"])  # a function may go on after its end
             if call and call.statistics().current_buffer_used < WAITING:
-                _hand(message, call)
+                _deliver(message, call)
             return
         number = message["result"]
         with self._calls.pop(number) as call:
-            _hand(message, call)
+            _deliver(message, call)
         self._stuck.discard(number)
         if self.retired:
             self.retire()
@@ -215,7 +214,7 @@ class Worker:
             await cast("ByteSendStream", self._process.stdin).send(line)
 
 
-def _hand(message: Message, call: MemoryObjectSendStream[Message]) -> None:
+def _deliver(message: Message, call: MemoryObjectSendStream[Message]) -> None:
     with suppress(anyio.BrokenResourceError):  # nobody waits for a call that was stuck
         call.send_nowait(message)
 

@@ -20,7 +20,7 @@ from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.functions.environment import Environments
-from tools.functions.file import Workshop
+from tools.functions.file import WorkerOptions
 from tools.functions.files import FunctionFiles
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -80,7 +80,7 @@ def serve(tmp_path: Path) -> Serve:
         save(folder, source, name)
         registry = ToolRegistry()
         environment = {**os.environ, **environ}
-        workshop = Workshop(
+        options = WorkerOptions(
             environments=Environments(tmp_path / "environments", environ=environment),
             variables=environment,
             root=root,
@@ -89,7 +89,7 @@ def serve(tmp_path: Path) -> Serve:
             memory_bytes=memory_bytes,
             starts=anyio.CapacityLimiter(2),
         )
-        files = FunctionFiles([folder], registry, lambda: workshop)
+        files = FunctionFiles([folder], registry, lambda: options)
         library = Library(tmp_path / "data", MiniLMEmbedder())
         manager = SandboxToolManager(
             registry,

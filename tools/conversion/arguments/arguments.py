@@ -86,7 +86,7 @@ class Arguments:
         return self._validate_leniently(raw)
 
     def refusal(self, error: ValidationError) -> InvalidArgumentsError:
-        """What pydantic says of the arguments together, as validation would have said it."""
+        """Returns the error for what pydantic says of the arguments together."""
         return self._error(describe_errors(error.errors(include_url=False), self.schema))
 
     def _read(self, raw: object) -> dict[str, Any]:

@@ -19,7 +19,7 @@ ENDLESS = {"inf", "infinity", "nan"}
 
 
 def coerce(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """A value as its schema wants it, where it can mean nothing else; else as it is.
+    """Returns a value as its schema wants it, where it can mean nothing else; otherwise as it is.
 
     Args:
         value: Decoded JSON.
@@ -49,7 +49,7 @@ def coerce(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) ->
 def false_numbers(
     value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
 ) -> Iterator[ErrorDetails]:
-    """What pydantic would take for a number and no JSON is: true and false, "NaN" and "inf"."""
+    """Yields errors for what pydantic takes for a number and JSON does not: true, "NaN", "inf"."""
     if isinstance(value, bool | str):
         kinds = types(schema, root)
         own = "string" if isinstance(value, str) else "boolean"

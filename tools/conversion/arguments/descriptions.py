@@ -53,12 +53,12 @@ class _Shortener(reprlib.Repr):
 
 
 def show(value: object) -> str:
-    """The value as Python writes it, shortened."""
+    """Returns the value as Python writes it, shortened."""
     return _Shortener().repr(value)
 
 
 def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """What a schema accepts, in words: "an integer from 1 to 100".
+    """Returns in words what a schema accepts: "an integer from 1 to 100".
 
     Args:
         schema: The schema of one value.
@@ -129,6 +129,6 @@ def _span(low: float | None, high: float | None, word: str) -> str:
 
 
 def enumerate_some(texts: list[str]) -> str:
-    """Texts with commas between them; of many the first, and how many more there are."""
+    """Joins texts with commas; of many it returns the first, and how many more there are."""
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
     return ", ".join(texts[:LISTED]) + more

@@ -35,7 +35,7 @@ JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", b
 
 
 def input_type(annotation: Any) -> Any:
-    """A type in the form that pydantic can make it from JSON, wherever it stands in another.
+    """Returns a type in the form that pydantic can make from JSON, wherever it stands in another.
 
     Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
     named by its value, or by its name where values are not plain; flags are sums of numbers.
@@ -47,7 +47,7 @@ def input_type(annotation: Any) -> Any:
 
 
 def field_of(annotation: Any) -> FieldInfo | None:
-    """What `Field` says in `Annotated`."""
+    """Returns what `Field` says in `Annotated`."""
     if get_origin(annotation) is not Annotated:
         return None
     found = [each for each in get_args(annotation)[1:] if isinstance(each, FieldInfo)]
@@ -57,12 +57,12 @@ def field_of(annotation: Any) -> FieldInfo | None:
 
 
 def text_of(annotation: Any) -> str:
-    """The text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or nothing."""
+    """Returns the text of `Annotated[T, "text"]` or `Annotated[T, Doc("text")]`, or ""."""
     return _first_text(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
 
 
 def field_texts(cls: Any) -> dict[str, str]:
-    """The texts that `Annotated` has for the fields of a class; pydantic reads `Field` only."""
+    """Returns the texts that `Annotated` has for a class's fields; pydantic reads `Field` only."""
     fields = getattr(cls, "__pydantic_fields__", None)
     if fields is not None:
         metadata = {name: field.metadata for name, field in fields.items()}

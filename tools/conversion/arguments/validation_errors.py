@@ -75,13 +75,13 @@ class _Place:
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
-    """The known name that was probably meant, if one is near."""
+    """Returns the known name that was probably meant, if one is near."""
     matches = difflib.get_close_matches(str(name)[:LONGEST].lower(), known, n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def unknown_name(path: str, name: object, known: Collection[str]) -> str:
-    """The line for a name that nothing has.
+    """Returns the line for a name that is not known.
 
     Args:
         path: The object that it stands in, empty for the arguments themselves.
@@ -99,7 +99,7 @@ def unknown_name(path: str, name: object, known: Collection[str]) -> str:
 
 
 def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
-    """A line for each thing that is wrong; of many in one argument the first few and their number.
+    """Returns a line for each error; of many in one argument the first few and their number.
 
     Args:
         errors: What pydantic found.
@@ -308,11 +308,11 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """What is wrong, a line each: what is missing, unknown, or of another type.
+    """Returns where arguments do not fit the JSON Schema of another server, a line each.
 
-    Args:
-        schema: JSON Schema of the arguments.
-        arguments: As they were sent.
+    Other servers check their arguments themselves, and some take more than their schemas say: this
+    explains a refusal, and never refuses. It looks at the names and the types of the arguments
+    alone: patterns of others could take for ever, and references lead anywhere.
     """
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}

@@ -47,7 +47,7 @@ UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 def compiled(
     tool: str, signature: Signature
 ) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
-    """The parameters that are arguments, their validator, and their schema with nulls in it.
+    """Returns the parameters that are arguments, their validator, and their schema with nulls.
 
     Args:
         tool: The tool's name, for messages.
@@ -135,7 +135,7 @@ def _built(
         names = dict(ChainMap(*map(dict, local_names(signature.owner))))
         adapter.rebuild(raise_errors=True, _types_namespace=names)
     generated = arguments_schema(adapter, ArgumentSchemaGenerator)
-    wrong = misapplied(generated)
+    wrong = _misapplied(generated)
     if wrong:
         raise TypeError(wrong)
     validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
@@ -295,8 +295,8 @@ def _left_to_default(field: Mapping[str, Any]) -> Iterator[None]:
         raise PydanticOmit from None
 
 
-def misapplied(schema: JsonSchemaValue) -> str | None:
-    """The first constraint in a schema that its type cannot be put under, such as ge of a str.
+def _misapplied(schema: JsonSchemaValue) -> str | None:
+    """Returns the first constraint that its type cannot have, such as ge of a str.
 
     Pydantic leaves these to fail at each call.
     """
@@ -308,7 +308,7 @@ def misapplied(schema: JsonSchemaValue) -> str | None:
         parts = bound.values() if word in {"$defs", "properties"} else [bound]
         for part in parts if not isinstance(bound, list) else bound:
             found = (
-                misapplied(part)
+                _misapplied(part)
                 if isinstance(part, dict) and word not in {"default", "examples"}
                 else None
             )

@@ -26,12 +26,12 @@ LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
 
 
 def is_library(found: Any) -> bool:
-    """Whether a class or function is one of Python's or pydantic's foundations."""
+    """Returns whether a class or function is one of Python's or pydantic's foundations."""
     return str(getattr(found, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
-    """Annotations with every name in their texts found.
+    """Returns annotations with every name in their texts found.
 
     Args:
         annotations: As written: types, texts, or types with texts in them.
@@ -47,7 +47,7 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
-    """The annotations of a class and its bases, each found where its own class was written.
+    """Returns the annotations of a class and its bases, each found where its class was written.
 
     Raises:
         ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
@@ -56,7 +56,7 @@ def resolve_class(owner: type) -> dict[str, Any]:
 
 
 def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
-    """The names around a function or class that its module's own names do not hold.
+    """Yields the names around a function or class that its module's own names do not hold.
 
     These are its closure, then the locals of the functions of its module that are running: one
     of them defined it, where it was defined inside a function at all.
@@ -76,7 +76,7 @@ def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def label(owner: Any) -> str:
-    """What a callable is called in messages."""
+    """Returns what a callable is called in messages."""
     return str(getattr(owner, "__qualname__", None) or repr(owner))
 
 
@@ -116,7 +116,7 @@ def _filled(cell: Any) -> bool:
 
 
 def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:
-    """A type with the ones named replaced, wherever they stand in it."""
+    """Returns a type with the ones named replaced, wherever they stand in it."""
     try:
         if annotation in types:
             return types[annotation]
@@ -126,18 +126,18 @@ def substituted(annotation: Any, types: Mapping[Any, Any]) -> Any:
 
 
 def bare(annotation: Any) -> Any:
-    """A type without what `Annotated` says of it."""
+    """Returns a type without what `Annotated` says of it."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def type_arguments(alias: Any) -> dict[Any, Any]:
-    """What the type variables of a generic class are in `Class[...]`."""
+    """Returns what the type variables of a generic class are in `Class[...]`."""
     variables = getattr(get_origin(alias), "__parameters__", ())
     return dict(zip(variables, get_args(alias), strict=False))
 
 
 def with_arguments(annotation: Any, change: Any) -> Any:
-    """A type with each of its arguments changed; the same one if none does."""
+    """Returns a type with each of its arguments changed; the same one if none does."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if not arguments or origin is Literal:
         return annotation

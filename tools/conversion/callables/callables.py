@@ -42,14 +42,14 @@ UNCALLABLE_CODE = {
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The callable inside any number of partials."""
+    """Returns the callable inside any number of partials."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
 def callable_signature(function: Any) -> inspect.Signature:
-    """The parameters and the return type that a call of something has, all types found.
+    """Returns the parameters and the return type of a call, all types found.
 
     Args:
         function: A function, method, partial, class, builtin or object with `__call__`.
@@ -264,7 +264,7 @@ def _wants_its_object(function: Any, called: Any) -> bool:
 
 
 def bound_names(function: Callable[..., Any]) -> set[str]:
-    """The names by which a call could also give what the object or a partial gives already."""
+    """Returns the names by which a call could give again what the object or a partial gives."""
     inner: Any = inspect.unwrap(underlying(function))
     if inspect.isclass(inner):
         inner = inner.__init__
@@ -284,11 +284,7 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def tool_name(function: Any, name: str | None) -> str:
-    """The name of a tool.
-
-    Args:
-        function: A function; of an object with `__call__` the name is that of its class.
-        name: Its name as chosen; by default the function's with underscores between its words.
+    """Returns the name of a tool: the chosen one, or the callable's own in snake case.
 
     Raises:
         ToolDefinitionError: If the name does not fit the rule, `[a-z0-9_]{1,64}`.

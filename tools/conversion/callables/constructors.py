@@ -29,7 +29,7 @@ def class_signature(
     made: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> inspect.Signature:
-    """The signature of a class as a constructor; it returns the class.
+    """Returns the signature of a class as a constructor.
 
     Args:
         made: A class, or a generic class with its arguments.
@@ -52,7 +52,7 @@ def constructor(
     function: Any,
     refusal: Callable[[ValidationError], Exception],
 ) -> Any:
-    """What a call of a class has to call; of anything else, it itself.
+    """Returns what a call of a class has to call; of anything else, it itself.
 
     Args:
         function: A function or a class.
@@ -76,7 +76,7 @@ def constructor(
 
 
 def caller_name(field: FieldInfo, name: str) -> str:
-    """The name by which a field is given: its alias, else its own name."""
+    """Returns the name by which a field is given: its alias, or its own name."""
     alias: Any = field.validation_alias or field.alias
     if isinstance(alias, AliasChoices):
         alias = next((each for each in alias.choices if isinstance(each, str)), None)

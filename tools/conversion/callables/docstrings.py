@@ -268,7 +268,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def documentation(function: Any) -> Documentation:
-    """What is said of a function, method, class or object with `__call__`.
+    """Returns what is said of a function, method, class or object with `__call__`.
 
     The description is the first that is found: a class's own before that of its `__init__`, an
     object's `__call__`'s before that of its class. Parameters are looked for in all of them.
@@ -289,7 +289,7 @@ def documentation(function: Any) -> Documentation:
 
 
 def description(said: Documentation) -> str:
-    """A tool's description: what is said of it, its result, and the exceptions it may end in.
+    """Returns a tool's description: what it does, its result, and the exceptions it may end in.
 
     Few clients show a model the output schema, where the text of the result stands too.
     """

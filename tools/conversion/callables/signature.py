@@ -60,7 +60,7 @@ class Parameter:
     field: FieldInfo | None
 
     def own_default(self) -> Any:
-        """The default that a call has to pass, since the function does not know it; or OMITTED."""
+        """Returns the default that a call has to pass because the function has none; or OMITTED."""
         if self.field is None or self.field.is_required():
             return OMITTED
         return self.field.get_default(call_default_factory=True, validated_data={})
@@ -105,7 +105,7 @@ class Signature:
     def bind(
         self, values: Mapping[str, Any], context: RequestContext
     ) -> tuple[list[Any], dict[str, Any]]:
-        """The positional and the named arguments of one call.
+        """Returns the positional and the named arguments of one call.
 
         Args:
             values: By parameter, and keys of `**kwargs`; a parameter that is not there keeps the

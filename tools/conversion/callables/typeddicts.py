@@ -23,7 +23,7 @@ QUALIFIERS = (Required, NotRequired, typing_extensions.ReadOnly)
 
 
 def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:
-    """The fields of a TypedDict: the type of each, and whether it has to be there.
+    """Returns the fields of a TypedDict: the type of each, and whether it is required.
 
     Raises:
         ToolDefinitionError: If an annotation names nothing that can be found.

@@ -14,14 +14,8 @@ from tools.conversion.errors import UnsendableError
 
 __all__ = [
     "alternatives",
-    "from_array",
-    "from_scalar",
-    "is_default",
     "is_foreign",
     "json_form",
-    "labelled",
-    "numbers",
-    "records",
     "schema_of",
     "to_builtin",
 ]
@@ -61,17 +55,17 @@ NUMBERS = frozenset("biuf")
 
 
 def is_foreign(kind: type) -> bool:
-    """Whether a class is one of these libraries', or inherits from one."""
+    """Returns whether a class is one of these libraries', or inherits from one."""
     return bool(_names(kind))
 
 
 def schema_of(kind: type) -> dict[str, Any]:
-    """JSON Schema of what `json_form` makes of an instance; empty where it can be anything."""
+    """Returns the JSON Schema of what `json_form` makes of an instance; {} for anything."""
     return next((SCHEMAS[name] for name in _names(kind) if name in SCHEMAS), {})
 
 
 def to_builtin(value: Any) -> Any:
-    """A foreign value in builtin types, with NaN and dates kept; any other value as it is.
+    """Returns a value of these libraries in builtin types, NaN and dates kept; any other as it is.
 
     An array is a list even if it has no dimension. A frame is a list of records, in which an index
     other than the default one comes first; a series with such an index is an object by label.
@@ -85,14 +79,14 @@ def to_builtin(value: Any) -> Any:
     if not MISSING.isdisjoint(names):
         return None
     if "ndarray" in names:
-        return from_array(value)
+        return _from_array(value)
     if "generic" in names:
-        return from_scalar(value)
+        return _from_scalar(value)
     return _from_column(value, names)
 
 
 def alternatives(value: Any) -> Iterator[Any]:
-    """Other builtin forms in which a foreign value may be meant, the likelier first."""
+    """Yields other builtin forms in which such a value may be meant, the likelier first."""
     names = _names_of(value)
     if "Series" in names:
         yield _listed(value)
@@ -104,7 +98,7 @@ def alternatives(value: Any) -> Iterator[Any]:
 
 
 def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
-    """A foreign value as JSON, or NotImplemented where it has no form of its own.
+    """Returns a value of these libraries as JSON, or NotImplemented where it has no own form.
 
     Numbers are converted by their own library, all at once.
 
@@ -117,15 +111,15 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     """
 
     def column(series: Any) -> Any:
-        return numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
+        return _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return records(value, column, lambda name: next(iter(to_jsonable({name: None}))))
-    if "Series" in names and is_default(getattr(value, "index", None)):
+        return _records(value, column, lambda name: next(iter(to_jsonable({name: None}))))
+    if "Series" in names and _is_default(getattr(value, "index", None)):
         return column(value)
     if "ndarray" in names and _has_numbers(value) and not hasattr(value, "mask"):
-        return numbers(value)
+        return _numbers(value)
     converted = to_builtin(value)
     return NotImplemented if converted is value else to_jsonable(converted)
 
@@ -161,9 +155,9 @@ def _listed(column: Any) -> list[Any]:
 
 def _from_column(value: Any, names: tuple[str, ...]) -> Any:
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return records(value, _listed)
-    if "Series" in names and not is_default(getattr(value, "index", None)):
-        return labelled(value, _listed)
+        return _records(value, _listed)
+    if "Series" in names and not _is_default(getattr(value, "index", None)):
+        return _labelled(value, _listed)
     if any(hasattr(type(value), export) for export in EXPORTS):
         return _listed(value)
     return _from_moment(value, names)
@@ -197,7 +191,7 @@ WIDEST_FLOAT = 8
 """Bytes of the widest float that has a builtin form."""
 
 
-def from_array(array: Any) -> list[Any]:
+def _from_array(array: Any) -> list[Any]:
     """An array as lists, NaN kept; it is one list even if it has no dimension.
 
     Moments are ISO 8601, structured items objects, and items that are masked or missing None.
@@ -215,13 +209,12 @@ def from_array(array: Any) -> list[Any]:
     return list(array.tolist())
 
 
-def from_scalar(value: Any) -> Any:
-    """A scalar as the builtin value that it stands for, as in `from_array`."""
+def _from_scalar(value: Any) -> Any:
     if value.dtype.names:
         return {name: _item(value[name]) for name in value.dtype.names}
     if value.dtype.kind in "SUV":
         return value.item()
-    (item,) = from_array(value.reshape(1))
+    (item,) = _from_array(value.reshape(1))
     return item
 
 
@@ -229,10 +222,10 @@ def _item(value: Any) -> Any:
     """What is in a field: a scalar, an array, or an object of Python's."""
     if not hasattr(value, "dtype"):
         return value
-    return from_array(value) if value.ndim else from_scalar(value)
+    return _from_array(value) if value.ndim else _from_scalar(value)
 
 
-def numbers(array: Any) -> list[Any]:
+def _numbers(array: Any) -> list[Any]:
     """An array of numbers or booleans as JSON, all at once; NaN and the infinities are null."""
     array = _with_dimension(array)
     if array.dtype.kind != "f":
@@ -287,24 +280,15 @@ Column = Callable[[Any], list[Any]]
 """Makes a list of a series."""
 
 
-def records(
+def _records(
     frame: Any,
     column: Column,
     label: Callable[[Any], Any] = lambda name: name,
 ) -> list[dict[Any, Any]]:
-    """A frame as a list of objects; an index other than the default one comes first in each.
-
-    Args:
-        frame: The frame.
-        column: Makes a list of each column.
-        label: Makes a key of each column's name.
-
-    Raises:
-        UnsendableError: If two columns have the same name.
-    """
+    """A frame as a list of objects; an index other than the default one comes first in each."""
     names = [label(name) for name in frame.columns]
     columns = [column(frame.iloc[:, place]) for place in range(len(names))]
-    if not is_default(frame.index):
+    if not _is_default(frame.index):
         level_names = _level_names(frame.index, names)
         name = level_names if frame.index.nlevels > 1 else level_names[0]
         levels = frame.index.to_frame(index=False, name=name)
@@ -317,13 +301,8 @@ def records(
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def labelled(series: Any, column: Column) -> Any:
-    """A series as an object by label, or where a label occurs twice as a list of such pairs.
-
-    Args:
-        series: The series.
-        column: Makes a list of it.
-    """
+def _labelled(series: Any, column: Column) -> Any:
+    """A series as an object by label, or where a label occurs twice as a list of such pairs."""
     labels, values = series.index.to_list(), column(series)
     if series.index.is_unique:
         return dict(zip(labels, values, strict=True))
@@ -331,7 +310,7 @@ def labelled(series: Any, column: Column) -> Any:
     return [{"index": label, "value": value} for label, value in pairs]
 
 
-def is_default(index: Any) -> bool:
+def _is_default(index: Any) -> bool:
     """Whether an index only counts the rows."""
     if index is None:
         return True

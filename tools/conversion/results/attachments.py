@@ -36,7 +36,7 @@ BLOCKS = ("audio", "image", "resource", "resource_link", "text")
 
 
 def is_attachment(kind: type) -> bool:
-    """Whether every instance of a class is an image or a sound."""
+    """Returns whether every instance of a class is an image or a sound."""
     methods = ("savefig", *HELPERS)
     return (
         issubclass(kind, Media)
@@ -46,7 +46,7 @@ def is_attachment(kind: type) -> bool:
 
 
 def media_of(value: Any) -> Media | None:
-    """The image or sound that a value is, as a file; None where it is none.
+    """Returns the image or sound that a value is, as a file; None where it is neither.
 
     A picture of Pillow becomes a PNG, or a JPEG if it was read from one; a figure of matplotlib
     becomes a PNG, and what can show itself in a notebook what it shows there.
@@ -72,29 +72,21 @@ def media_of(value: Any) -> Media | None:
 
 
 def note(media: Media, place: int) -> dict[str, Any]:
-    """What stands in the place of an image or a sound; it fits NOTE."""
+    """Returns what stands in the place of an image or a sound; it fits NOTE."""
     return {"media": place, "mime_type": media.mime_type, "bytes": len(media.data)}
 
 
 def without_data(value: Any, media: list[Media]) -> Any:
-    """A value in which MCP content blocks have their images and sounds taken out.
+    """Returns a value whose MCP content blocks have their images and sounds moved into `media`.
 
-    They are models of classes that cannot be imported here, and stay such models, so that they
-    still fit what the function promises.
-
-    Args:
-        value: Anything; it is not changed.
-        media: What was taken out is added to it.
+    The blocks are models of classes that cannot be imported here, and stay such models, so that
+    they still fit the function's return type.
     """
     return replaced(value, partial(_emptied, media=media))
 
 
 def lines(value: Any) -> list[str | None]:
-    """The texts of content blocks, None for one without; empty where a value is no block or list.
-
-    Args:
-        value: A block or a list of blocks.
-    """
+    """Returns the text of each content block, None for one without; [] for other values."""
     blocks = value if isinstance(value, list | tuple) else [value]
     for block in blocks:
         if not isinstance(block, BaseModel) or block.__dict__.get("type") not in BLOCKS:

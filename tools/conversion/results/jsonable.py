@@ -30,13 +30,9 @@ from tools.core.result import Media
 
 __all__ = [
     "MOST_ITEMS",
-    "attributes",
-    "bounded",
     "error_text",
     "is_mute",
-    "label",
     "ordered",
-    "own_text",
     "to_jsonable",
 ]
 
@@ -49,7 +45,7 @@ SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 
 
 def to_jsonable(value: Any, media: list[Media] | None = None) -> Any:
-    """A value as JSON can say it, with nothing that an encoder or a client would stumble over.
+    """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
 
     NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
     lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
@@ -68,7 +64,7 @@ def to_jsonable(value: Any, media: list[Media] | None = None) -> Any:
 
 
 def ordered(items: list[Any]) -> list[Any]:
-    """The items of a set, which has no order of its own, in one that is always the same.
+    """Returns the items of a set, which has no order of its own, in one that is always the same.
 
     NaN and the infinities are one null, which is the first.
     """
@@ -80,7 +76,7 @@ def ordered(items: list[Any]) -> list[Any]:
         return [*first, *sorted(rest, key=to_json)]
 
 
-def bounded(values: Iterable[Any]) -> Iterator[Any]:
+def _bounded(values: Iterable[Any]) -> Iterator[Any]:
     """The same values one by one.
 
     Raises:
@@ -122,7 +118,7 @@ def _other(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line 
         case Mapping():
             return _object(value, media)
         case type():
-            return label(value)
+            return _label(value)
         case Enum():
             return _plain(value.value, media)
     return _instance(value, media)
@@ -150,7 +146,7 @@ def _collection(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one 
         case AbstractSet():
             return ordered(_list(list(value), media))
         case list() | tuple() | deque() | range():
-            return _list(list(bounded(value)), media)
+            return _list(list(_bounded(value)), media)
         case BytesIO() | StringIO():
             return _plain(value.getvalue(), media)
         case IOBase():
@@ -163,7 +159,7 @@ def _collection(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one 
     if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
         return _object({key: value[key] for key in value.keys()}, media)  # noqa: SIM118  # a sqlite3.Row iterates over its values
     if hasattr(kind, "__next__") or (is_mute(kind) and isinstance(value, Collection)):
-        return _list(list(bounded(value)), media)
+        return _list(list(_bounded(value)), media)
     return _opaque(value, media)
 
 
@@ -179,11 +175,11 @@ def _opaque(value: Any, media: list[Media]) -> Any:
     try:
         return to_jsonable_python(value)
     except PydanticSerializationError:
-        text = own_text(value)
+        text = _own_text(value)
     return (
         _sound(text)
         if text is not None
-        else _object(attributes(value), media) or label(type(value))
+        else _object(_attributes(value), media) or _label(type(value))
     )
 
 
@@ -239,45 +235,43 @@ def _taken_apart(value: Any) -> Any:
 ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
 
 
-def own_text(value: object) -> str | None:
-    """The text that an object's class or the object itself has for it; None where it has none.
+def _own_text(value: object) -> str | None:
+    """The text that an object or its class has for it; None where there is none.
 
     An address in it is left out: it means nothing to a reader and differs in every run.
     """
     kind = type(value)
     if inspect.isroutine(value) or inspect.ismodule(value):
-        return label(value)
+        return _label(value)
     if isinstance(value, BaseException):
         return f"{kind.__name__}: {error_text(value)}".removesuffix(": ")
     if isinstance(value, SimpleNamespace) or hasattr(kind, "__attrs_attrs__"):
         return None  # their text is only a list of their attributes
     if is_mute(kind) and getattr(kind, "__repr__", None) is object.__repr__:
         return None
-    return ADDRESS.sub("", error_text(value)) or label(kind)
+    return ADDRESS.sub("", error_text(value)) or _label(kind)
 
 
-def attributes(value: object) -> dict[str, Any]:
-    """The public attributes of an object, in their order."""
+def _attributes(value: object) -> dict[str, Any]:
     kind = type(value)
     names = [*_slots(kind), *getattr(value, "__dict__", ())]
     public = dict.fromkeys(name for name in names if not name.startswith("_"))
     return {name: getattr(value, name) for name in public if hasattr(value, name)}
 
 
-def label(value: object) -> str:
-    """The name of a class, function or module, with that of its module."""
+def _label(value: object) -> str:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     module = getattr(value, "__module__", None)
     return f"{module}.{name}" if module not in {None, "builtins"} else str(name)
 
 
 def is_mute(kind: type) -> bool:
-    """Whether a class says nothing of how its objects are to be shown to people."""
+    """Returns whether a class says nothing of how its objects are to be shown to people."""
     return getattr(kind, "__str__", None) is object.__str__
 
 
 def error_text(value: object) -> str:
-    """The text of an object, empty where its own method for it fails."""
+    """Returns the text of an object, empty where its own method for it fails."""
     try:
         return str(value)
     except Exception:  # noqa: BLE001  # an author's method may raise anything

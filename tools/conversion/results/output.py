@@ -128,15 +128,15 @@ class Output:
             self._describe(self._serializer.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
-        """The answer to a call.
+        """Returns the answer to a call.
 
         Args:
             value: What the function returned. Its own `to_text()`, where it has one, is what the
                 model reads. A ToolResult is the answer already.
 
         Raises:
-            InternalError: If the value is not of the type that the function promised, or has no
-                form that could be sent.
+            InternalError: If the value does not fit the return type, or has no form that could
+                be sent.
         """
         if isinstance(value, ToolResult):
             return value
@@ -257,13 +257,10 @@ class Serializer:
         self._json_only = any(map(_is_json_only, nodes))
 
     def serialize(self, value: Any, media: list[Media]) -> Any:
-        """The value as its type describes it, ready for `plain`.
+        """Returns the value as its type describes it, ready for `to_jsonable`.
 
-        Values of numpy and pandas are taken for the builtin ones that they stand for.
-
-        Args:
-            value: What the function returned.
-            media: Images and sounds that are taken out are added to it.
+        Values of numpy and pandas are taken for the builtin ones that they stand for. Images and
+        sounds that are taken out are added to `media`.
 
         Raises:
             ValueError: If the value is not of that type.

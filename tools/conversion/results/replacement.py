@@ -20,7 +20,7 @@ Change = Callable[[Any], Any]
 
 
 def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
-    """A value with `change` applied to it and, where that leaves it as it is, to all inside it.
+    """Returns a value with `change` applied to it or, where that changes nothing, to all inside it.
 
     Builtin collections, named tuples, dataclasses and models are looked into. What has nothing to
     replace is the same object; what has, a copy that its class does not validate again.

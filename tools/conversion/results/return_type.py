@@ -62,12 +62,12 @@ ASIDE = {
 
 
 def is_untyped(returns: Any) -> bool:
-    """Whether a return type says nothing of the structured result."""
+    """Returns whether a return type says nothing of the structured result."""
     return any(returns is untyped for untyped in UNTYPED)
 
 
 def result_type(annotation: Any) -> Any:
-    """The type of what a caller gets.
+    """Returns the type of what a caller gets.
 
     An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
     returns something besides an object of `items` and `returned`.
@@ -94,7 +94,7 @@ def result_type(annotation: Any) -> Any:
 
 
 def has_return_value(annotation: Any) -> bool:
-    """Whether it is a generator that returns something besides what it yields."""
+    """Returns whether it is a generator that returns something besides what it yields."""
     annotation = bare(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(origin, type) and _is_awaitable(origin):

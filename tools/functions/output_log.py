@@ -8,7 +8,7 @@ import time
 
 from anyio.abc import ByteReceiveStream
 
-__all__ = ["log_printed"]
+__all__ = ["log_output"]
 
 logger = logging.getLogger("toolcrib.functions")
 
@@ -20,13 +20,8 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that move a terminal's cursor or change its colours."""
 
 
-async def log_printed(stream: ByteReceiveStream, name: str) -> None:
-    """Logs what arrives until the stream ends.
-
-    Args:
-        stream: The worker's stderr, to which its stdout goes too.
-        name: The function file, to begin each line with.
-    """
+async def log_output(stream: ByteReceiveStream, name: str) -> None:
+    """Logs a worker's stderr, to which its stdout goes too, until the stream ends."""
     log = _Log(name)
     line = bytearray()
     try:
@@ -40,7 +35,7 @@ async def log_printed(stream: ByteReceiveStream, name: str) -> None:
     finally:
         if line:
             log.add(line)
-        log.tell_dropped()
+        log.report_dropped()
 
 
 class _Log:
@@ -52,7 +47,7 @@ class _Log:
 
     def add(self, line: bytearray) -> None:
         if self._second != (now := int(time.monotonic())):
-            self.tell_dropped()
+            self.report_dropped()
             self._second, self._logged = now, 0
         self._logged += 1
         if self._logged > LINES_A_SECOND:
@@ -62,7 +57,7 @@ class _Log:
         more = " […]" if len(line) > LONGEST_LINE else ""
         logger.info("%s: %s%s", self._name, CONTROL.sub(_escaped, text), more)
 
-    def tell_dropped(self) -> None:
+    def report_dropped(self) -> None:
         if self._dropped:
             logger.warning("%s printed %d more lines than are logged", self._name, self._dropped)
         self._dropped = 0
