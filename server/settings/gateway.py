@@ -103,6 +103,6 @@ class ToolSearchSettings(SettingsGroup):
 
     learn: bool = Field(
         default=True,
-        description="Whether search_tools learns, on this machine alone, from which tools were "
-        "called after it.",
+        description="Whether search_tools learns which tools are called after it; what it learns "
+        "stays on this machine.",
     )

@@ -42,31 +42,31 @@ class HttpSettings(SettingsGroup):
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="Address to listen on; any but a loopback address needs a token.",
+        description="Address to listen on; any address but loopback requires a token.",
     )
     port: int = Field(
         8765, ge=0, le=65535, description="Port to listen on, 0 to 65535; 0 picks a free one."
     )
     token: Annotated[SecretStr, AfterValidator(_check_token)] | None = Field(
         None,
-        description="Bearer token that requests must carry; it opens the context of the default "
-        "identity. Without any token none is asked.",
+        description="Bearer token that requests must carry; it gives access to the context of the "
+        "default identity. If no token is set, none is required.",
     )
     tokens: Annotated[Mapping[GivenName, TokenSettings], BeforeValidator(parse_object)] = Field(
         {},
-        description="More bearer tokens by a name of yours (a-z, 0-9, _ and -), one for each "
-        "person or device: a table of token, user_id and, to fix them, device_id and agent_id. "
-        "A JSON object in the environment.",
+        description="More bearer tokens, one for each person or device, each under a name that you "
+        "choose (a-z, 0-9, _ and -): a table of token, user_id and, optionally, "
+        "device_id and agent_id. A JSON object in the environment.",
     )
     allowed_hosts: Names = Field(
         (),
-        description="Host headers to answer besides loopback ones and http.host, as name:port; "
-        "name:* means any port. Separated by commas in the environment.",
+        description="Host headers to accept besides loopback and http.host, as name:port; name:* "
+        "means any port. Separated by commas in the environment.",
     )
     allowed_origins: Names = Field(
         (),
-        description="Origin headers to answer besides loopback ones, as https://name; "
-        "https://name:* means any port. Separated by commas in the environment.",
+        description="Origin headers to accept besides loopback, as https://name; https://name:* "
+        "means any port. Separated by commas in the environment.",
     )
 
     @field_validator("tokens")

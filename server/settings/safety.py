@@ -72,14 +72,17 @@ class PolicySettings(SettingsGroup):
 
     profile: Literal["read-only", "standard", "trusting"] = Field(
         "standard",
-        description="What holds where no rule fits: read-only, standard (files are read and "
-        "written, programs and requests ask) or trusting (confined programs and requests run).",
+        description="What applies if no rule matches: read-only, standard (files are read and "
+        "written, programs and requests ask) or trusting (confined programs and "
+        "requests run).",
     )
     allow: _Rules = Field(
-        (), description="Rules of calls that run without asking, such as bash(git status *)."
+        (), description="Rules for calls that run without asking, such as bash(git status *)."
     )
-    ask: _Rules = Field((), description="Rules of calls that a person is asked about.")
-    deny: _Rules = Field((), description="Rules of calls that never run; they beat all others.")
+    ask: _Rules = Field((), description="Rules for calls that a person is asked about.")
+    deny: _Rules = Field(
+        (), description="Rules for calls that never run; they override all others."
+    )
 
 
 class SystemSettings(SettingsGroup):
@@ -87,17 +90,17 @@ class SystemSettings(SettingsGroup):
 
     sandbox: SandboxMode = Field(
         SandboxMode.PREFERRED,
-        description="required runs nothing where no confinement works, preferred runs it "
-        "unconfined and says so, off confines nothing. "
-        "At every level programs gain no rights (no sudo) and end with all that they started.",
+        description="If no confinement works, required runs nothing, and preferred runs programs "
+        "unconfined and says so; off confines nothing. In every case programs gain no "
+        "privileges (no sudo), and end with everything that they started.",
     )
     network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),
-        description="Hosts that programs may reach, each as host:port (*.host:port for all below "
-        "it); none by default.",
+        description="Hosts that programs may reach, each as host:port (*.host:port for all its "
+        "subdomains); none by default.",
     )
     environment: Names = Field(
-        (), description="Variables of the server's environment that programs are given besides."
+        (), description="More variables of the server's environment that are passed to programs."
     )
     readable: Annotated[tuple[Path, ...], BeforeValidator(_parse_rules)] = Field(
         (),
@@ -105,16 +108,18 @@ class SystemSettings(SettingsGroup):
         "as ~/.nvm.",
     )
     cpu_seconds: int = Field(
-        600, ge=0, description="Seconds of processor time of one process; 0 sets no limit."
+        600, ge=0, description="Seconds of processor time for one process; 0 sets no limit."
     )
     memory_mb: int = Field(
-        32_768, ge=0, description="Megabytes of address space of one process; 0 sets no limit."
+        32_768, ge=0, description="Megabytes of address space for one process; 0 sets no limit."
     )
     processes: int = Field(
-        1_024, ge=0, description="Processes that a program may start at most; 0 sets no limit."
+        1_024,
+        ge=0,
+        description="Largest number of processes that a program may start; 0 sets no limit.",
     )
     file_mb: int = Field(
-        4_096, ge=0, description="Megabytes of one file that a program writes; 0 sets no limit."
+        4_096, ge=0, description="Megabytes that a program may write to one file; 0 sets no limit."
     )
 
 
@@ -123,18 +128,22 @@ class RequestSettings(SettingsGroup):
 
     private: Annotated[tuple[_HostPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),
-        description="Private addresses that may be asked, each as the exact host:port, such as "
-        "localhost:8000.",
+        description="Private addresses that requests may reach, each as the exact host:port, such "
+        "as localhost:8000.",
     )
     proxy: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
         "",
-        description="Proxy that requests take, but those of ddgs; the environment's is not used.",
+        description="Proxy for requests, except those of ddgs; the proxy variables of the "
+        "environment are not used.",
     )
     timeout: float = Field(
-        30.0, gt=0, le=600, description="Seconds that one request may take, redirects included."
+        30.0, gt=0, le=600, description="Seconds that one request may take, including redirects."
     )
     max_mb: int = Field(
-        10, ge=1, le=100, description="Megabytes of one answer, packed and unpacked, 1 to 100."
+        10,
+        ge=1,
+        le=100,
+        description="Megabytes of one response, compressed and uncompressed, 1 to 100.",
     )
 
 
@@ -143,18 +152,18 @@ class WebSearchSettings(SettingsGroup):
 
     provider: Literal["ddgs", "searxng", "brave"] = Field(
         "ddgs",
-        description="ddgs asks public engines as a browser does; searxng an instance of yours; "
-        "brave the Brave Search API.",
+        description="ddgs queries public engines as a browser does; searxng, your own instance; "
+        "brave, the Brave Search API.",
     )
     engines: Names = Field(
         ("duckduckgo", "brave", "mojeek"),
-        description="Engines that ddgs asks, in this order until one answers.",
+        description="Engines that ddgs tries in this order until one answers.",
     )
     url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
-        "", description="Where the SearXNG instance is, or another address of Brave's API."
+        "", description="URL of the SearXNG instance, or another URL of Brave's API."
     )
     api_key: SecretStr = Field(SecretStr(""), description="Key of the Brave Search API.")
-    per_minute: int = Field(20, ge=1, le=1_000, description="Searches a minute at most, 1 to 1000.")
+    per_minute: int = Field(20, ge=1, le=1_000, description="Most searches in a minute, 1 to 1000.")
 
     @model_validator(mode="after")
     def _needs(self) -> WebSearchSettings:
@@ -176,7 +185,10 @@ class ApprovalSettings(SettingsGroup):
         "is open.",
     )
     expire_seconds: int = Field(
-        600, ge=10, le=86_400, description="Seconds until an unanswered or unused one expires."
+        600,
+        ge=10,
+        le=86_400,
+        description="Seconds until an approval that is unanswered or unused expires.",
     )
     grant_seconds: int = Field(
         3_600, ge=60, le=2_592_000, description='Seconds that "for a while" lasts.'
@@ -187,6 +199,8 @@ class AuditSettings(SettingsGroup):
     """The audit log, <data_dir>/audit/calls.jsonl."""
 
     max_bytes: int = Field(
-        10_000_000, ge=100_000, description="Bytes after which the file is rotated, from 100000."
+        10_000_000,
+        ge=100_000,
+        description="Bytes after which the audit log is rotated, at least 100000.",
     )
-    backups: int = Field(20, ge=1, le=1_000, description="Rotated files to keep, 1 to 1000.")
+    backups: int = Field(20, ge=1, le=1_000, description="Rotated audit logs to keep, 1 to 1000.")

@@ -157,12 +157,14 @@ class LogSettings(SettingsGroup):
     level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"],
         BeforeValidator(_upper),
-    ] = Field("INFO", description="Least severity that is logged: DEBUG, INFO, WARNING or ERROR.")
+    ] = Field("INFO", description="Lowest severity that is logged: DEBUG, INFO, WARNING or ERROR.")
     file: Annotated[Path, BeforeValidator(_refuse_empty)] = Field(
-        Path("logs/toolcrib.log"), description="Log file; a relative path is taken from data_dir."
+        Path("logs/toolcrib.log"), description="Log file; a relative path is relative to data_dir."
     )
     max_bytes: int = Field(
-        5_000_000, ge=10_000, description="Bytes after which the log file is rotated, from 10000."
+        5_000_000,
+        ge=10_000,
+        description="Bytes after which the log file is rotated, at least 10000.",
     )
     backups: int = Field(3, ge=1, le=100, description="Rotated log files to keep, 1 to 100.")
 
@@ -177,7 +179,7 @@ class LimitSettings(SettingsGroup):
         description="Largest file that becomes a document, in bytes, from 1 to 50000000.",
     )
     text_budget: int = Field(
-        24_000, ge=1_000, description="Characters of text in one result, from 1000."
+        24_000, ge=1_000, description="Most characters of text in one result, at least 1000."
     )
 
 
@@ -186,13 +188,13 @@ class FunctionSettings(SettingsGroup):
 
     paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(split_commas)] = Field(
         (),
-        description="Python files whose public typed functions are tools, and directories of them. "
-        "Separated by commas in the environment.",
+        description="Python files whose public typed functions become tools, and directories of "
+        "such files. Separated by commas in the environment.",
     )
     memory_mb: int = Field(
         4_096,
         ge=0,
-        description="Megabytes of memory that the process of one file may have; 0 sets no limit.",
+        description="Megabytes of memory for the process of one file; 0 sets no limit.",
     )
 
 
@@ -213,13 +215,13 @@ class MemorySettings(SettingsGroup):
 
     record: bool = Field(
         default=True,
-        description="Whether tool calls and fetched prompts are recorded, redacted and cut, in the "
-        "memory of whom they were about.",
+        description="Whether tool calls and fetched prompts are recorded, redacted and shortened, "
+        "in the memory of the user they concern.",
     )
     consolidate: bool = Field(
         default=True,
-        description="Whether what is important is promoted, sessions that ended are summed up, and "
-        "what is known for long is persisted, in the background.",
+        description="Whether important entries are promoted, ended sessions summarized and old "
+        "memories persisted, in the background.",
     )
 
 
@@ -228,20 +230,20 @@ class SummarySettings(SettingsGroup):
 
     url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
         "",
-        description="Where an OpenAI-compatible API begins, such as http://127.0.0.1:11434/v1; "
-        "empty uses no such model.",
+        description="Base URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; empty"
+        " means that no such model is used.",
     )
     model: str = Field(
         "",
         validate_default=True,
-        description="The model's name there; needed with summaries.url.",
+        description="The model's name; required with summaries.url.",
     )
-    api_key: SecretStr = Field(SecretStr(""), description="Its key; empty sends none.")
+    api_key: SecretStr = Field(SecretStr(""), description="API key; if empty, none is sent.")
     timeout: float = Field(
         60.0,
         gt=0,
         allow_inf_nan=False,
-        description="Seconds that one answer may take, repetitions included.",
+        description="Seconds that one answer may take, including retries.",
     )
 
     @field_validator("model")
@@ -257,18 +259,19 @@ class Settings(SettingsGroup):
 
     data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
         default_factory=_default_data_dir,
-        description="Directory in which everything is kept; created when it is missing.",
+        description="Directory in which everything is stored; created if it is missing.",
     )
     root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
         default_factory=_default_root,
-        description="Directory that file tools see, an existing one; by default the working "
-        "directory, or <data_dir>/files where that is nobody's work.",
+        description="Directory that agents may work in; it has to exist. The default is the working"
+        " directory, or <data_dir>/files if the working directory is no place for work,"
+        " such as / or the home directory.",
     )
     surface: Annotated[Names, Field(min_length=1)] = Field(
         ("lean",),
         description="Tools in the list that clients are shown, by name; lean stands for the "
-        "everyday ones and all function files, full for every tool. The others are found with "
-        "search_tools. Separated by commas in the environment.",
+        "everyday ones and those of function files, full for every tool. The others are"
+        " found with search_tools. Separated by commas in the environment.",
     )
     identity: IdentitySettings = Field(IdentitySettings(), description="Default identity.")
     http: HttpSettings = Field(HttpSettings(), description="HTTP and SSE transports.")
@@ -289,29 +292,31 @@ class Settings(SettingsGroup):
     toolsearch: ToolSearchSettings = Field(ToolSearchSettings(), description="Tool search.")
     servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
         {},
-        description="Other MCP servers by a name of yours (a-z, 0-9, single - and _): a table of "
-        "command, args, env and cwd, or of url, transport, headers and token; and of enabled, "
-        "lazy, timeout, start_timeout, allow, deny, trusted. A JSON object in the environment.",
+        description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
+        "_): a table of command, args, env and cwd, or of url, transport, headers and "
+        "token; and of enabled, lazy, timeout, start_timeout, allow, deny, trusted. A "
+        "JSON object in the environment.",
     )
     profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
         {},
-        description="What single clients may find and call, by a name of yours (a-z, 0-9, _ and "
-        "-): a table of clients, tokens, allow, deny, pinned, token_budget. A JSON object in the "
-        "environment.",
+        description="What certain clients may find and call, each under a name that you choose "
+        "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, "
+        "token_budget. A JSON object in the environment.",
     )
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
         {},
-        description="Named parts of what is stored, which a question can be put to, by a name of "
-        "yours (a-z, 0-9, _ and -): a table of description, search_hints, supported_filters and "
-        "what is in it: kinds, raw_types, folder, labels. A JSON object in the environment.",
+        description="Parts of the stored context that a query can name, each under a name that you "
+        "choose (a-z, 0-9, _ and -): a table of description, search_hints, "
+        "supported_filters, and what belongs to it: kinds, raw_types, folder, labels. A"
+        " JSON object in the environment.",
     )
     directories: Annotated[Mapping[GivenName, DirectorySettings], BeforeValidator(parse_object)] = (
         Field(
             {},
-            description="Directories of people or things besides that of researchers, by a name of "
-            "yours (a-z, 0-9, _ and -): a table of noun, description and which fields of a file "
-            "are what: name_field, key, groups, texts, facts, items, link, aliases. A JSON object "
-            "in the environment.",
+            description="Directories of people or things besides researchers, each under a name "
+            "that you choose (a-z, 0-9, _ and -): a table of noun, description, and what the "
+            "fields of a file mean: name_field, key, groups, texts, facts, items, link, "
+            "aliases. A JSON object in the environment.",
         )
     )
 
