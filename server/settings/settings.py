@@ -162,9 +162,7 @@ class LogSettings(SettingsGroup):
         Path("logs/toolcrib.log"), description="Log file; a relative path is relative to data_dir."
     )
     max_bytes: int = Field(
-        5_000_000,
-        ge=10_000,
-        description="Bytes after which the log file is rotated, at least 10000.",
+        5_000_000, ge=10_000, description="Bytes after which the log is rotated, at least 10000."
     )
     backups: int = Field(3, ge=1, le=100, description="Rotated log files to keep, 1 to 100.")
 
@@ -192,9 +190,7 @@ class FunctionSettings(SettingsGroup):
         "such files. Separated by commas in the environment.",
     )
     memory_mb: int = Field(
-        4_096,
-        ge=0,
-        description="Megabytes of memory for the process of one file; 0 sets no limit.",
+        4_096, ge=0, description="Megabytes of memory for the process of one file; 0 sets no limit."
     )
 
 
@@ -230,13 +226,11 @@ class SummarySettings(SettingsGroup):
 
     url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
         "",
-        description="Base URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; empty"
-        " means that no such model is used.",
+        description="Base URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; "
+        "empty means that no such model is used.",
     )
     model: str = Field(
-        "",
-        validate_default=True,
-        description="The model's name; required with summaries.url.",
+        "", validate_default=True, description="The model's name; required with summaries.url."
     )
     api_key: SecretStr = Field(SecretStr(""), description="API key; if empty, none is sent.")
     timeout: float = Field(
@@ -263,60 +257,58 @@ class Settings(SettingsGroup):
     )
     root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
         default_factory=_default_root,
-        description="Directory that agents may work in; it has to exist. The default is the working"
-        " directory, or <data_dir>/files if the working directory is no place for work,"
-        " such as / or the home directory.",
+        description="Directory that agents may work in; it has to exist. The default is the "
+        "working directory, or <data_dir>/files where agents should not work, such as in / or ~.",
     )
     surface: Annotated[Names, Field(min_length=1)] = Field(
         ("lean",),
         description="Tools in the list that clients are shown, by name; lean stands for the "
-        "everyday ones and those of function files, full for every tool. The others are"
-        " found with search_tools. Separated by commas in the environment.",
+        "everyday ones and those of function files, full for every tool. The others are found "
+        "with search_tools. Separated by commas in the environment.",
     )
-    identity: IdentitySettings = Field(IdentitySettings(), description="Default identity.")
-    http: HttpSettings = Field(HttpSettings(), description="HTTP and SSE transports.")
-    log: LogSettings = Field(LogSettings(), description="Logs.")
-    limits: LimitSettings = Field(LimitSettings(), description="Limits.")
-    search: SearchSettings = Field(SearchSettings(), description="Search.")
-    embedder: EmbedderSettings = Field(EmbedderSettings(), description="Embedder.")
-    chroma: ChromaSettings = Field(ChromaSettings(), description="Vector index.")
-    memory: MemorySettings = Field(MemorySettings(), description="Memory.")
-    summaries: SummarySettings = Field(SummarySettings(), description="Summaries of events.")
-    functions: FunctionSettings = Field(FunctionSettings(), description="Function files.")
-    policy: PolicySettings = Field(PolicySettings(), description="Policy.")
-    system: SystemSettings = Field(SystemSettings(), description="Programs.")
-    requests: RequestSettings = Field(RequestSettings(), description="Requests.")
-    web_search: WebSearchSettings = Field(WebSearchSettings(), description="Web search.")
-    approvals: ApprovalSettings = Field(ApprovalSettings(), description="Approvals.")
-    audit: AuditSettings = Field(AuditSettings(), description="Audit log.")
-    toolsearch: ToolSearchSettings = Field(ToolSearchSettings(), description="Tool search.")
+    identity: IdentitySettings = IdentitySettings()
+    http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()
+    limits: LimitSettings = LimitSettings()
+    search: SearchSettings = SearchSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    chroma: ChromaSettings = ChromaSettings()
+    memory: MemorySettings = MemorySettings()
+    summaries: SummarySettings = SummarySettings()
+    functions: FunctionSettings = FunctionSettings()
+    policy: PolicySettings = PolicySettings()
+    system: SystemSettings = SystemSettings()
+    requests: RequestSettings = RequestSettings()
+    web_search: WebSearchSettings = WebSearchSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
+    audit: AuditSettings = AuditSettings()
+    toolsearch: ToolSearchSettings = ToolSearchSettings()
     servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
-        "_): a table of command, args, env and cwd, or of url, transport, headers and "
-        "token; and of enabled, lazy, timeout, start_timeout, allow, deny, trusted. A "
-        "JSON object in the environment.",
+        "_): a table of command, args, env and cwd, or of url, transport, headers and token; and "
+        "of enabled, lazy, timeout, start_timeout, allow, deny, trusted. A JSON object in the "
+        "environment.",
     )
     profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="What certain clients may find and call, each under a name that you choose "
-        "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, "
-        "token_budget. A JSON object in the environment.",
+        "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, token_budget. A "
+        "JSON object in the environment.",
     )
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="Parts of the stored context that a query can name, each under a name that you "
-        "choose (a-z, 0-9, _ and -): a table of description, search_hints, "
-        "supported_filters, and what belongs to it: kinds, raw_types, folder, labels. A"
-        " JSON object in the environment.",
+        "choose (a-z, 0-9, _ and -): a table of description, search_hints, supported_filters, and "
+        "what belongs to it: kinds, raw_types, folder, labels. A JSON object in the environment.",
     )
     directories: Annotated[Mapping[GivenName, DirectorySettings], BeforeValidator(parse_object)] = (
         Field(
             {},
             description="Directories of people or things besides researchers, each under a name "
             "that you choose (a-z, 0-9, _ and -): a table of noun, description, and what the "
-            "fields of a file mean: name_field, key, groups, texts, facts, items, link, "
-            "aliases. A JSON object in the environment.",
+            "fields of a file mean: name_field, key, groups, texts, facts, items, link, aliases. "
+            "A JSON object in the environment.",
         )
     )
 
