@@ -15,7 +15,6 @@ from mcp.shared.exceptions import MCPError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.elicitation import approver_of
-from server.mcp.asking.rounds import Round
 from server.mcp.asking.sampling import sampler_of
 from server.mcp.capabilities import CribServer
 from server.mcp.profiles import Profiles
@@ -31,7 +30,6 @@ from tools.core.client import Sampler
 from tools.core.context import ProgressReporter, RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
-from tools.core.nested import Repetition
 from tools.core.registry import ToolRegistry
 from tools.core.result import Media, ToolResult
 
@@ -174,10 +172,9 @@ class _ToolBridge:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         speaker = speaker_of(ctx, self._identity)
-        this_round = Round(params)
         called = params.name, params.arguments or {}
         try:
-            request = self._requests.open(ctx, this_round, speaker.identity, called)
+            request = self._requests.open(ctx, params, speaker.identity, called)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error))
         context = self._context(ctx, speaker, request)
@@ -190,17 +187,18 @@ class _ToolBridge:
     def _context(self, ctx: Context, speaker: Speaker, request: ClientRequest) -> RequestContext:
         profile = self._profiles.of(ctx)
         conversation = self._sessions.of(ctx, speaker.identity)
+        can_be_asked = request.can_be_asked
         return RequestContext(
             speaker.identity,
             _progress_reporter(ctx),
             tool_set=None if profile is None else profile.tool_set,
             bound=speaker.bound,
-            sampler=sampler_of(ctx, request.this_round) or self._sampler,
-            approver=approver_of(ctx, request.this_round),
+            sampler=(sampler_of(request) if can_be_asked else None) or self._sampler,
+            approver=approver_of(request) if can_be_asked else None,
             session_id=conversation.session_id,
             client=conversation.client,
             relay=request,
-            repetition=Repetition(request.suspended.finished) if request.is_modern else None,
+            repetition=lambda: request.repetition,
         )
 
 
@@ -210,8 +208,8 @@ def _answer(
     awaited = request.awaited()
     if awaited is not None:
         return awaited
-    if request.this_round.refusal is not None:
-        raise request.this_round.refusal
+    if request.refusal is not None:
+        raise request.refusal
     try:
         return _call_result(result)
     except InternalError as error:

@@ -89,7 +89,8 @@ class RequestContext:
         approver: The way to the person at the client; None where the client cannot ask.
         tool_set: The tools that the caller may find and call; None means all.
         relay: The way to the client for other servers (scope mcp); only the server knows its form.
-        repetition: What calls that the tool makes came to, where its client makes its call again.
+        repetition: Returns the results of the calls that the tool made before; None where its
+            client does not make its call again.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -108,7 +109,7 @@ class RequestContext:
     approver: Approver | None = field(default=None, kw_only=True)
     tool_set: ToolSet | None = field(default=None, kw_only=True)
     relay: object | None = field(default=None, kw_only=True)
-    repetition: Repetition | None = field(default=None, kw_only=True)
+    repetition: Callable[[], Repetition | None] = field(default=lambda: None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:

@@ -245,7 +245,7 @@ class SandboxToolManager:
 
     async def _once(self, call: ToolCall, context: RequestContext) -> Made:
         """Makes a call, unless it was answered when its caller was made before."""
-        repetition = context.repetition
+        repetition = context.repetition()
         if repetition is None:
             return await self._executed(call.name, call.arguments, context)
         nested = repetition.begin(call.name, call.arguments, context.identity)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, Protocol
 from weakref import WeakSet
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
@@ -23,6 +25,7 @@ from server.mcp.sessions import Sessions
 from server.transport.auth import speaker_of
 from storage.models import Identity
 from tools.core.client import digest_of
+from tools.core.nested import Repetition
 
 __all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
 
@@ -30,6 +33,8 @@ FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """With which a client says what it can be asked, before it calls anything."""
 
 Context = ServerRequestContext[Any, Any]
+Called = tuple[str, Mapping[str, Any]]
+"""A name, with arguments."""
 
 
 class RootsListener(Protocol):
@@ -42,27 +47,66 @@ class RootsListener(Protocol):
 class ClientRequest:
     """One request of a client, and the way from other servers back to that client.
 
+    What only a request that asks its client needs is made on first use.
+
     Args:
-        ctx: What the SDK knows of it.
-        this_round: What came with it, and what is asked before it comes again.
-        suspended: What is kept here until it comes again.
-        requests: Those that it is one of.
+        ctx: The request.
+        params: What came with it.
+        identity: Whose it is.
+        called: What is called, with its arguments.
+        requests: The requests of all clients.
 
     Attributes:
-        ctx: What the SDK knows of it.
-        this_round: What came with it, and what is asked before it comes again.
-        suspended: What is kept here until it comes again.
-        all_suspended: Where calls go on meanwhile.
+        ctx: The request.
+        all_suspended: Keeps calls going until their clients return.
+        refusal: The error with which the call is answered, where the client acts on it itself.
     """
 
     def __init__(
-        self, ctx: Context, this_round: Round, suspended: SuspendedRequest, requests: ClientRequests
+        self,
+        ctx: Context,
+        params: types.InputResponseRequestParams,
+        identity: Identity,
+        called: Called,
+        requests: ClientRequests,
     ) -> None:
         self.ctx = ctx
-        self.this_round = this_round
-        self.suspended = suspended
         self.all_suspended = requests.suspended
+        self.refusal: MCPError | None = None
+        self._params = params
+        self._identity = identity
+        self._called = called
         self._requests = requests
+
+    @cached_property
+    def this_round(self) -> Round:
+        """What came with it, and what is asked before it is made again.
+
+        Raises:
+            MCPError: If its state was not given out here.
+        """
+        return Round(self._params)
+
+    @cached_property
+    def suspended(self) -> SuspendedRequest:
+        """What is kept of it until it is made again.
+
+        Raises:
+            UnavailableError: If it continues a call that is not kept any more.
+        """
+        if not self.is_modern:
+            return SuspendedRequest(self._identity, "")
+        name, arguments = self._called
+        said = f"{self._requests.session_of(self.ctx)}/{name}"
+        digest = digest_of(said, arguments, self._identity)
+        suspended = self.all_suspended.resume(self.this_round.suspension, self._identity, digest)
+        suspended.take(self.this_round.answers)
+        return suspended
+
+    @cached_property
+    def repetition(self) -> Repetition | None:
+        """The results of the calls that it made before; None where it is not made again."""
+        return Repetition(self.suspended.finished) if self.is_modern else None
 
     @property
     def is_modern(self) -> bool:
@@ -97,18 +141,23 @@ class ClientRequest:
         return forwarded(self.ctx.meta)
 
     def awaited(self) -> types.InputRequiredResult | None:
-        """What its client is to answer before it makes the call again; None if nothing.
+        """Returns what its client has to answer before it makes the call again; None if nothing.
 
-        What goes on until then is kept.
+        What continues until then is kept.
         """
-        if self.this_round.asks:
-            self.this_round.suspension = self.all_suspended.keep(self.suspended)
+        if not self._asks:
+            return None
+        self.this_round.suspension = self.all_suspended.keep(self.suspended)
         return self.this_round.awaited
 
     def end(self) -> None:
-        """Gives up what goes on of it, unless its client is to come back for that."""
-        if not self.this_round.asks:
+        """Cancels what continues of it, unless its client is to return for that."""
+        if "suspended" in vars(self) and not self._asks:
             self.suspended.end()
+
+    @property
+    def _asks(self) -> bool:
+        return "this_round" in vars(self) and self.this_round.asks
 
 
 class ClientRequests:
@@ -151,29 +200,26 @@ class ClientRequests:
     def open(
         self,
         ctx: Context,
-        this_round: Round,
+        params: types.InputResponseRequestParams,
         identity: Identity,
-        called: tuple[str, Mapping[str, Any]],
+        called: Called,
     ) -> ClientRequest:
-        """A request, or one that goes on.
+        """Opens a request, or continues one.
 
         Args:
             ctx: The request.
-            this_round: What came with it.
+            params: What came with it.
             identity: Whose it is.
             called: What is called, with its arguments.
 
         Raises:
-            UnavailableError: If it goes on with a call that is not there any more.
+            MCPError: If its state was not given out here.
+            UnavailableError: If it continues a call that is not kept any more.
         """
-        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return ClientRequest(ctx, this_round, SuspendedRequest(identity, ""), self)
-        name, arguments = called
-        session_id = self._sessions.of(ctx, identity).session_id
-        digest = digest_of(f"{session_id}/{name}", arguments, identity)
-        suspended = self.suspended.resume(this_round.suspension, identity, digest)
-        suspended.take(this_round.answers)
-        return ClientRequest(ctx, this_round, suspended, self)
+        request = ClientRequest(ctx, params, identity, called, self)
+        if params.request_state or params.input_responses:
+            _ = request.suspended
+        return request
 
     def register(self, server: Server[Any]) -> None:
         """Has a server answer what clients say of themselves."""

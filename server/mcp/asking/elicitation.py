@@ -15,9 +15,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.rounds import Round
 from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
@@ -32,14 +32,15 @@ SHOWN_CHARACTERS = 6_000
 """Of what a call would do; of a longer one its beginning and its end."""
 
 
-def approver_of(ctx: ServerRequestContext[Any, Any], this_round: Round) -> Approver | None:
-    """The way to the person at the client; None if the client cannot ask."""
+def approver_of(request: ClientRequest) -> Approver | None:
+    """Returns the way to the person at the client; None if the client cannot ask."""
+    ctx = request.ctx
     capabilities = ctx.session.client_capabilities
     offered = None if capabilities is None else capabilities.elicitation
     if offered is None or (offered.form is None and offered.url is not None):
         return None  # an offer without modes means forms (2025-06-18)
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return RoundApprover(this_round)
+    if request.is_modern:
+        return RoundApprover(request.this_round)
     return CallApprover(ctx) if ctx.session.can_send_request else None
 
 

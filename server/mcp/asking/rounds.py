@@ -38,7 +38,6 @@ class Round:
         tickets: The questions to the person that belong to this call.
         suspension: Names what is kept here of earlier rounds; empty where nothing is.
         handed: What other servers handed over when they asked, by the calls that they asked in.
-        refusal: The error with which the call is answered, where the client acts on it itself.
 
     Raises:
         MCPError: If the state is none that was given out here.
@@ -51,7 +50,6 @@ class Round:
         self.tickets = [each for each in _listed(said.get("tickets")) if isinstance(each, str)]
         self.suspension = _text(said.get("suspension"))
         self.handed = {name: _Handed.of(each) for name, each in _pairs(said.get("upstream"))}
-        self.refusal: MCPError | None = None
         self._requests: dict[str, types.InputRequest] = {}
         self._calls: Counter[str] = Counter()
 

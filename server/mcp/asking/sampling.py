@@ -15,9 +15,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.rounds import Round
 from server.mcp.safe_json import utf8_text
 from tools.core.client import AnswersAwaitedError, Prompt, Reply
@@ -34,15 +34,14 @@ _REFUSALS = frozenset({"refusal", "content_filter"})
 """Stop reasons with which a model refuses; the protocol leaves the set open."""
 
 
-def sampler_of(
-    ctx: ServerRequestContext[Any, Any], this_round: Round
-) -> CallSampler | RoundSampler | None:
-    """The way to the client's model; None if the client offers none."""
+def sampler_of(request: ClientRequest) -> CallSampler | RoundSampler | None:
+    """Returns the way to the client's model; None if the client offers none."""
+    ctx = request.ctx
     capabilities = ctx.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         return None
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return RoundSampler(this_round)
+    if request.is_modern:
+        return RoundSampler(request.this_round)
     return CallSampler(ctx) if ctx.session.can_send_request else None
 
 

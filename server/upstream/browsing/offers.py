@@ -15,7 +15,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.rounds import Round
 from server.mcp.meta import with_forwarded_meta
 from server.transport.auth import speaker_of
 from server.upstream.calling.exchange import Exchange
@@ -171,7 +170,7 @@ class Offers:
         identity = speaker_of(ctx, self._identity).identity
         arguments = getattr(params, "arguments", None) or {}
         try:
-            relay = self._requests.open(ctx, Round(params), identity, (name, arguments))
+            relay = self._requests.open(ctx, params, identity, (name, arguments))
         except ToolError as error:
             raise as_mcp_error("", error) from error
         try:

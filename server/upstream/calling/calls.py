@@ -54,7 +54,7 @@ async def call(
     except MCPError as error:
         if relay is not None:
             able = relay.ctx.session.client_capabilities
-            relay.this_round.refusal = for_client(upstream.name, error, able)
+            relay.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error
     except ValidationError as error:
         raise no_result(upstream.name, error) from error
