@@ -1,4 +1,4 @@
-"""The record: one SQLite file in WAL mode, its schema, and its connections."""
+"""The record: one SQLite file in WAL mode, its schema and connections, and whose its rows are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,8 +17,9 @@ from queue import Empty, LifoQueue
 
 from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
 from storage.locks import locked
+from storage.models import Identity
 
-__all__ = ["RECORD", "Database", "newest_schema"]
+__all__ = ["RECORD", "Database", "Where", "exactly", "identity_clause", "newest_schema"]
 
 RECORD = "toolcrib.db"
 """The name of the record in a data directory."""
@@ -29,6 +31,7 @@ CACHE_KIB = 16_000
 """Pages that a connection keeps at most; with SQLite's own 2,000 each search reads them anew."""
 
 _NAME = "library"
+_KEYS = ("user_id", "device_id", "agent_id")
 
 
 class Database:
@@ -283,3 +286,38 @@ def _advice(problem: str) -> str:
     if "malformed" in problem or "not a database" in problem:
         return "The file is damaged: move it away or restore a backup."
     return "Check the disk and the data directory's permissions."
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition and its values.
+
+    Attributes:
+        sql: The condition; placeholders are `?`.
+        values: What the placeholders stand for, in order.
+        narrows: Whether it asks for more than whose contexts they are.
+        few: The condition as it is best asked about few rows, where `sql` begins with a list of all
+            that have some name; the values are the same.
+    """
+
+    sql: str
+    values: tuple[object, ...]
+    narrows: bool = False
+    few: str = ""
+
+
+def identity_clause(identity: Identity, alias: str) -> Where:
+    """Returns which rows of `alias` an identity may see; an empty device or agent means any."""
+    clauses, values = [f"{alias}.user_id = ?"], [identity.user_id]
+    for column in _KEYS[1:]:
+        wanted = getattr(identity, column)
+        if wanted:
+            clauses.append(f"{alias}.{column} = ?")
+            values.append(wanted)
+    return Where(" AND ".join(clauses), tuple(values), narrows=len(clauses) > 1)
+
+
+def exactly(identity: Identity, alias: str) -> Where:
+    """Returns which rows of `alias` were stored under exactly this identity."""
+    sql = " AND ".join(f"{alias}.{column} = ?" for column in _KEYS)
+    return Where(sql, tuple(getattr(identity, column) for column in _KEYS))

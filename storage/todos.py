@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
-from storage.contexts.filters import Where, exactly
-from storage.database import Database
+from storage.database import Database, Where, exactly
 from storage.models import Identity
 
 __all__ = ["Todo", "TodoStatus", "Todos"]

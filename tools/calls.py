@@ -14,8 +14,8 @@ from tools.answers.dates import utc
 from tools.answers.params import TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.core.model import ToolModel
 from tools.core.registry import ToolRegistry
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["query_events"]

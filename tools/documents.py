@@ -19,7 +19,7 @@ from tools.answers.hits import Coverage, Retrieved
 from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES

@@ -25,7 +25,7 @@ from tools.answers.params import (
 )
 from tools.answers.summaries import BuiltSummaries, SummaryBuild
 from tools.core.context import IdentityArguments, RequestContext
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use

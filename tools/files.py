@@ -12,7 +12,7 @@ from storage.reading.decode import Decoded
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.lines import (

@@ -12,7 +12,7 @@ from storage.models import Context, ContextType, SearchFilter
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
 __all__ = ["forget"]

@@ -23,7 +23,7 @@ from tools.answers.params import (
     instant,
 )
 from tools.core.context import IdentityArguments, RequestContext
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]

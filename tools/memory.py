@@ -23,7 +23,7 @@ from tools.answers.params import (
 )
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use

@@ -9,11 +9,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from tools.core.context import RequestContext
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
-from tools.sandbox.processes.transcript import (
+from tools.sandbox.processes.output import (
     MOST_SECONDS,
     State,
     Transcript,

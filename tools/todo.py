@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from storage.todos import Todo, TodoStatus
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["read_todos", "todo"]

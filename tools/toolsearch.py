@@ -16,9 +16,8 @@ from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, param
 from tools.conversion.arguments.validation_errors import schema_errors
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
 from tools.core.nested import ToolCall
-from tools.core.result import ToolFailure, ToolResult
+from tools.core.result import ToolFailure, ToolModel, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord

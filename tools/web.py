@@ -16,8 +16,7 @@ from tools.core.errors import (
     RateLimitedError,
     UpstreamError,
 )
-from tools.core.model import ToolModel
-from tools.core.result import Media
+from tools.core.result import Media, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.web.form import Form
 from tools.sandbox.web.site import followed_by

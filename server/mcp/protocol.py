@@ -26,8 +26,8 @@ from server.mcp.surface import Surface
 from server.mcp.tool_lists import ToolLists
 from server.transport.auth import Speaker, speaker_of
 from storage.models import Identity
-from tools.core.client import Sampler
-from tools.core.context import ProgressReporter, RequestContext
+from tools.core.client import ProgressReporter, Sampler
+from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from storage.contexts.filters import exactly, identity_clause
-from storage.database import Database
+from storage.database import Database, exactly, identity_clause
 from storage.models import Identity
 
 __all__ = ["Use", "Uses"]

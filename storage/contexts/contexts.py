@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 
-from storage.contexts.filters import Where, compile_filter, exactly, identity_clause
+from storage.contexts.filters import compile_filter
 from storage.contexts.ingestion import (
     PreparedChunk,
     as_json,
@@ -15,7 +15,7 @@ from storage.contexts.ingestion import (
     insert_context,
     insert_mentions,
 )
-from storage.database import Database
+from storage.database import Database, Where, exactly, identity_clause
 from storage.errors import ContextNotFoundError, DocumentNotFoundError
 from storage.memory.entries import keep_told, told_of
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter

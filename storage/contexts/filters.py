@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from storage.database import Where, identity_clause
 from storage.models import ContextType, Identity, SearchFilter, TimeType
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Seqs: TypeAlias = NDArray[np.int64]
 
-__all__ = ["Selection", "Where", "compile_filter", "exactly", "identity_clause"]
+__all__ = ["Selection", "compile_filter"]
 
 SAMPLE = 500
 """Candidates that are asked about first."""
@@ -35,42 +35,6 @@ _TIME_COLUMNS = {
     TimeType.CREATE: "x.create_time",
     TimeType.UPDATE: "x.update_time",
 }
-_KEYS = ("user_id", "device_id", "agent_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """A condition and its values.
-
-    Attributes:
-        sql: The condition; placeholders are `?`.
-        values: What the placeholders stand for, in order.
-        narrows: Whether it asks for more than whose contexts they are.
-        few: The condition as it is best asked about few rows, where `sql` begins with a list of all
-            that have some name; the values are the same.
-    """
-
-    sql: str
-    values: tuple[object, ...]
-    narrows: bool = False
-    few: str = ""
-
-
-def identity_clause(identity: Identity, alias: str) -> Where:
-    """Rows of `alias` that the identity may see: one user's; an empty device or agent is any."""
-    clauses, values = [f"{alias}.user_id = ?"], [identity.user_id]
-    for column in _KEYS[1:]:
-        wanted = getattr(identity, column)
-        if wanted:
-            clauses.append(f"{alias}.{column} = ?")
-            values.append(wanted)
-    return Where(" AND ".join(clauses), tuple(values), narrows=len(clauses) > 1)
-
-
-def exactly(identity: Identity, alias: str) -> Where:
-    """Rows of `alias` that were stored under this very identity: what a write may replace."""
-    sql = " AND ".join(f"{alias}.{column} = ?" for column in _KEYS)
-    return Where(sql, tuple(getattr(identity, column) for column in _KEYS))
 
 
 def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:

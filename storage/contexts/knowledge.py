@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from storage.contexts.contexts import insert_whole, read_context, update_context
-from storage.contexts.filters import Selection, Where, exactly
+from storage.contexts.filters import Selection
 from storage.contexts.ingestion import (
     PreparedChunk,
     insert_chunks,
@@ -20,7 +20,7 @@ from storage.contexts.ingestion import (
     normalized,
     prepare,
 )
-from storage.database import Database
+from storage.database import Database, Where, exactly
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector

@@ -13,8 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 
-from storage.contexts.filters import Where, identity_clause
-from storage.database import Database
+from storage.database import Database, Where, identity_clause
 from storage.directory.groups import Groups
 from storage.directory.models import Directory
 from storage.directory.shelving import values_of

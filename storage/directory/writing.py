@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from storage.contexts.contexts import insert_whole
-from storage.contexts.filters import exactly
 from storage.contexts.ingestion import PreparedChunk, as_json, normalized
+from storage.database import exactly
 from storage.directory.models import Directory, Item, Record
 from storage.directory.shelving import (
     OWNER,

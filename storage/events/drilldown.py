@@ -21,8 +21,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from storage.contexts.filters import Selection, Where, compile_filter
-from storage.database import Database
+from storage.contexts.filters import Selection, compile_filter
+from storage.database import Database, Where
 from storage.events.buckets import DAY, MONTH, SECOND, WEEK
 from storage.events.hierarchy import FROM_SUMMARIES
 from storage.index.embedding_models import similarities

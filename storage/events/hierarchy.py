@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from storage.contexts.filters import Where, exactly, identity_clause
+from storage.database import Where, exactly, identity_clause
 from storage.events.buckets import DAY, SECOND, WEEK, Bucket
 from storage.models import ContextType, Identity
 

@@ -19,9 +19,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from storage.contexts.filters import Where, identity_clause
 from storage.contexts.wholetext import places_in_whole, whole_text
-from storage.database import Database
+from storage.database import Database, Where, identity_clause
 from storage.errors import BackupError
 from storage.keeping.atomic import atomic_file, atomic_folder, write_errors
 from storage.keeping.notes import write_note

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from storage.contexts.filters import exactly
 from storage.contexts.ingestion import (
     PreparedChunk,
     as_json,
@@ -16,6 +15,7 @@ from storage.contexts.ingestion import (
     insert_mentions,
     prepare,
 )
+from storage.database import exactly
 from storage.events.buckets import SECOND, Bucket
 from storage.events.hierarchy import gather
 from storage.keeping.records import ContextRecord

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from storage.contexts.filters import exactly
 from storage.contexts.ingestion import as_json
+from storage.database import exactly
 from storage.keeping.records import EntryRecord, SessionRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from storage.contexts.contexts import chunks_of, read_context
-from storage.contexts.filters import Where
 from storage.contexts.wholetext import whole_text
+from storage.database import Where
 from storage.memory.layers import LAST_TOUCHED, weight
 from storage.memory.models import MemoryLayer
 from storage.models import Context

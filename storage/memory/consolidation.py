@@ -10,8 +10,7 @@ import time
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from storage.contexts.filters import Where
-from storage.database import Database
+from storage.database import Database, Where
 from storage.index.embedders.base import Embedder
 from storage.locks import made_once
 from storage.memory.entries import Entries

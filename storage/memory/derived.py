@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 
 from storage.contexts.contexts import insert_whole, update_context
-from storage.contexts.filters import Where, exactly
 from storage.contexts.ingestion import PreparedChunk, insert_chunks
+from storage.database import Where, exactly
 from storage.models import Identity, NewContext
 
 __all__ = ["TELLING", "find_made", "place"]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from storage.contexts.filters import Where, exactly, identity_clause
-from storage.database import Database
+from storage.database import Database, Where, exactly, identity_clause
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from storage.contexts.filters import Where
+from storage.database import Where
 from storage.memory.models import MemoryLayer
 
 __all__ = [

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage.contexts.contexts import ContextRepository
-from storage.contexts.filters import Where, identity_clause
 from storage.contexts.ingestion import normalized, prepare
 from storage.contexts.knowledge import KnowledgeBase
-from storage.database import Database
+from storage.database import Database, Where, identity_clause
 from storage.index.embedders.base import Embedder
 from storage.index.indexer import Indexer
 from storage.memory import browsing

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from storage.contexts.contexts import read_context
-from storage.contexts.filters import Where
 from storage.contexts.ingestion import normalized, prepare
-from storage.database import Database
+from storage.database import Database, Where
 from storage.memory.derived import TELLING, place
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext

@@ -6,8 +6,7 @@ import threading
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
-from storage.contexts.filters import identity_clause
-from storage.database import Database
+from storage.database import Database, identity_clause
 from storage.memory.entries import Entries
 from storage.memory.models import Entry
 from storage.models import Identity

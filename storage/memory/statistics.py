@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from storage.contexts.filters import identity_clause
+from storage.database import identity_clause
 from storage.memory.layers import persistable
 from storage.memory.models import MemoryLayer
 from storage.memory.promotion import promotable

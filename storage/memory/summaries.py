@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from storage.contexts.contexts import read_context
-from storage.contexts.filters import Where, exactly
 from storage.contexts.ingestion import prepare
-from storage.database import Database
+from storage.database import Database, Where, exactly
 from storage.events.extractive import extract
 from storage.events.hierarchy import Part
 from storage.index.embedders.base import Embedder

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from storage.contexts.filters import Where, exactly, identity_clause
+from storage.database import Where, exactly, identity_clause
 from storage.errors import AmbiguousNameError, InvalidSourceError
 from storage.models import Identity
 from storage.people.models import Entity, EntityMatch, EntityType, How, NewEntity, merged_values

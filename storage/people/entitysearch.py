@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from storage.contexts.filters import Where
+from storage.database import Where
 from storage.people.entities import entity_of, folded_names, matches_of, sure_matches
 from storage.people.likeness import Likeness, likely, nearest
 from storage.people.models import Entity, EntityMatch

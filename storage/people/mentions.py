@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from storage.contexts.filters import identity_clause
+from storage.database import identity_clause
 from storage.models import Identity
 
 __all__ = ["is_mentioned", "mentioned_names"]

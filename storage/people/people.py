@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from storage.contexts.filters import Where
-from storage.database import Database
+from storage.database import Database, Where
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
 from storage.models import Identity
 from storage.people import entities, mentions, profiles, relationships

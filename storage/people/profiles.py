@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from storage.contexts.filters import exactly, identity_clause
+from storage.database import exactly, identity_clause
 from storage.models import Identity
 from storage.people.models import Profile, merged_values
 

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from storage.contexts.filters import exactly, identity_clause
+from storage.database import exactly, identity_clause
 from storage.models import Identity
 from storage.people.entities import bare_name
 from storage.people.models import (

@@ -8,9 +8,8 @@ from typing import Any, NotRequired
 from pydantic import PrivateAttr
 from typing_extensions import TypedDict
 
-from tools.core.model import ToolModel
 from tools.core.nested import ToolCall
-from tools.core.result import ToolResult
+from tools.core.result import ToolModel, ToolResult
 
 __all__ = ["Answer", "Answers"]
 

@@ -9,7 +9,7 @@ from pydantic import FiniteFloat
 from storage.directory.models import Directory
 from tools.answers.directory import DirectoryEntry, counted, in_words
 from tools.answers.hits import Coverage
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import FoundItem, FoundItems, GroupSize, Members

@@ -14,7 +14,7 @@ from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest, unknown_name
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 __all__ = ["STANDARD_FILTERS", "FilterArguments", "read_filters", "supported_filters"]
 

@@ -11,7 +11,7 @@ from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
 from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
 from storage.tokenize import terms_of, tokenize
 from tools.answers.dates import utc
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.ranking import UnifiedHit

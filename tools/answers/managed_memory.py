@@ -10,7 +10,7 @@ from pydantic import Field
 from storage.memory.models import MemoryLayer
 from storage.models import Context
 from tools.answers.dates import utc
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats

@@ -13,7 +13,7 @@ from storage.memory.models import MemoryLayer
 from storage.models import TimeRange, TimeType
 from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 __all__ = [
     "Content",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, FiniteFloat
 
 from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 __all__ = [
     "DeletedEntity",

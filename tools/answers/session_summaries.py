@@ -12,9 +12,8 @@ from pydantic import Field, ValidationError
 from storage.models import Context
 from tools.answers.managed_memory import SessionSummary
 from tools.answers.summaries import MOST_WRITTEN, summary_prompt, written_by
-from tools.core.client import Prompt, Reply, Sampler
-from tools.core.context import ProgressReporter
-from tools.core.model import ToolModel
+from tools.core.client import ProgressReporter, Prompt, Reply, Sampler
+from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Memories

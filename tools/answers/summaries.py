@@ -11,9 +11,8 @@ import anyio.to_thread
 from pydantic import Field, ValidationError
 
 from storage.events.buckets import DAY, MONTH, WEEK
-from tools.core.client import Prompt, Reply, Sampler
-from tools.core.context import ProgressReporter
-from tools.core.model import ToolModel
+from tools.core.client import ProgressReporter, Prompt, Reply, Sampler
+from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.events.events import Due, Events, Review

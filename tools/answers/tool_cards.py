@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NotRequired
 from pydantic import FiniteFloat
 from typing_extensions import TypedDict
 
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found

@@ -22,7 +22,8 @@ from tools.conversion.callables.signature import Signature, underlying
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
 from tools.conversion.results.output import Collected, Output
-from tools.core.context import ProgressReporter, RequestContext
+from tools.core.client import ProgressReporter
+from tools.core.context import RequestContext
 from tools.core.errors import InternalError, InvalidArgumentsError, ToolError, only_cause
 from tools.core.result import ToolResult
 

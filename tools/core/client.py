@@ -1,4 +1,4 @@
-"""What a call may ask its client for: a person's approval, and an answer of a model.
+"""What a call may ask of its client: a person's approval, an answer of a model, to show progress.
 
 A client of protocol 2026-07-28 answers by making the same call again.
 """
@@ -6,7 +6,7 @@ A client of protocol 2026-07-28 answers by making the same call again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -21,12 +21,16 @@ __all__ = [
     "Approvals",
     "Approver",
     "Consent",
+    "ProgressReporter",
     "Prompt",
     "Question",
     "Reply",
     "Sampler",
     "digest_of",
 ]
+
+ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
+"""Reports (done, total, message) to the caller."""
 
 
 class Consent(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
 
@@ -11,7 +11,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from storage.models import Identity
-from tools.core.client import Approver, Sampler
+from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import PermissionDeniedError
 from tools.core.machine import first_use
 from tools.core.nested import Repetition
@@ -27,10 +27,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.search.search import FileSearch
 
-__all__ = ["Calls", "IdentityArguments", "ProgressReporter", "RequestContext"]
-
-ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-"""Reports (done, total, message) to the caller."""
+__all__ = ["Calls", "IdentityArguments", "RequestContext"]
 
 Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 """Calls a tool by its name, with raw arguments."""

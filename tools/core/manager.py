@@ -191,7 +191,9 @@ class SandboxToolManager:
     def _grant(
         self, spec: ToolSpec, context: RequestContext, turn: Turn, permission: Permission
     ) -> RequestContext:
-        sandbox = self._sandbox.ruled(permission.places)
+        places, sandbox = permission.places, self._sandbox
+        if places is not None:
+            sandbox = sandbox.ruled(places)
         match spec.scope:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine)

@@ -8,12 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tools.core.errors import ErrorType, ToolError, as_typed
-from tools.core.model import ToolModel
 
-__all__ = ["Media", "ToolFailure", "ToolResult"]
+__all__ = ["Media", "ToolFailure", "ToolModel", "ToolResult"]
 
 MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -47,6 +46,23 @@ SHORTEST = 16
 
 NARROWING = ("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor")
 """Arguments that ask for less, as the catalogue names them."""
+
+
+class ToolModel(BaseModel):
+    """A model whose validator is built when it is first used: a start needs few of them."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def from_attributes(cls, source: object, **given: object) -> Self:
+        """Makes a model of the attributes of an object that are named as its fields.
+
+        Args:
+            source: The object, such as a value of storage.
+            given: The fields that it lacks, or that are to be different.
+        """
+        taken = {name: getattr(source, name) for name in cls.model_fields if name not in given}
+        return cls(**taken, **given)
 
 
 class Media:

@@ -9,7 +9,6 @@ from typing import Any
 
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.paths import first_component, relative_path
-from tools.policy.specifiers import argument_of
 from tools.policy.urls import Address
 
 __all__ = ["Call", "reads_files", "writes_files"]
@@ -34,12 +33,18 @@ class Call:
         """How rules compare what it is about."""
         return self.spec.subject.kind if self.spec.subject else None
 
+    def argument(self, name: str) -> Any:  # noqa: ANN401  # any JSON value
+        """Returns an argument as it is given, else its default, else None."""
+        if name in self.arguments:
+            return self.arguments[name]
+        return self.spec.input_schema.get("properties", {}).get(name, {}).get("default")
+
     @cached_property
     def subject(self) -> str | None:
         """What it is about, as it is given; None where it is about nothing."""
         if self.spec.subject is None:
             return None
-        given = argument_of(self.spec.input_schema, self.arguments, self.spec.subject.parameter)
+        given = self.argument(self.spec.subject.parameter)
         return None if given is None else str(given)
 
     @cached_property
@@ -77,8 +82,7 @@ class Call:
     @property
     def method(self) -> str:
         """The method of its request."""
-        given = argument_of(self.spec.input_schema, self.arguments, "method")
-        return str(given or "GET").upper()
+        return str(self.argument("method") or "GET").upper()
 
 
 def reads_files(spec: ToolSpec) -> bool:

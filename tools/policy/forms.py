@@ -91,7 +91,7 @@ class ArgumentsForm:
     def permits(self, call: Call) -> bool:
         """Returns whether the arguments of a call fit."""
         conditions = self.conditions
-        return conditions is None or conditions.match(call.spec.input_schema, call.arguments)
+        return conditions is None or conditions.match(call.argument)
 
 
 EVERY_CALL = ArgumentsForm(None)

@@ -50,9 +50,10 @@ class _FittedRules(Index[Fitted]):
         super().__init__(others, lambda rule: rule.form.key)
         self.commands = CommandRules(rules)
         self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
+        self._any = bool(rules)
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self.commands)
+        return self._any
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +237,7 @@ class Policy:
         said, confirmation = fit.base[confined]
         if confirmation is None:
             return said
-        if fit.confirm_if is not None and not fit.confirm_if.match(
-            call.spec.input_schema, call.arguments
-        ):
+        if fit.confirm_if is not None and not fit.confirm_if.match(call.argument):
             return said
         return confirmation
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tools.policy.wildcards import Wildcard
 
-__all__ = ["Arguments", "argument_of"]
+__all__ = ["Arguments"]
 
 NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
 NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")
@@ -71,19 +71,13 @@ class Arguments:
         """The names that no parameter has."""
         return [name for name in self.wanted if name not in schema.get("properties", {})]
 
-    def match(self, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-        """Whether all hold; what is not given has its default."""
-        return all(
-            wanted.matches(argument_of(schema, arguments, name))
-            for name, wanted in self.wanted.items()
-        )
+    def match(self, argument: Callable[[str], object]) -> bool:
+        """Whether all hold.
 
-
-def argument_of(schema: Mapping[str, Any], arguments: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  # any JSON
-    """The argument as it is given, else its default, else None."""
-    if name in arguments:
-        return arguments[name]
-    return schema.get("properties", {}).get(name, {}).get("default")
+        Args:
+            argument: Returns the argument of a name.
+        """
+        return all(wanted.matches(argument(name)) for name, wanted in self.wanted.items())
 
 
 def _value(text: str, start: int) -> tuple[Wanted, int]:

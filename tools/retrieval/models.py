@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError, to_json
 
-from tools.core.model import ToolModel
+from tools.core.result import ToolModel
 
 __all__ = ["Match", "SearchQuery", "SearchResult", "ToolRecord"]
 

@@ -23,7 +23,7 @@ from server.mcp.asking.channels import fits
 from server.mcp.asking.deadline import PausableDeadline
 from server.mcp.asking.rounds import Round
 from storage.models import Identity
-from tools.core.context import ProgressReporter
+from tools.core.client import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 

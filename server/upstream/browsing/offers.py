@@ -25,8 +25,8 @@ from server.upstream.gateway import Gateway
 from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
 from storage.models import Identity
-from tools.core.client import AnswersAwaitedError
-from tools.core.context import ProgressReporter, RequestContext
+from tools.core.client import AnswersAwaitedError, ProgressReporter
+from tools.core.context import RequestContext
 from tools.core.errors import ToolError
 
 __all__ = ["Admits", "Asked", "Offers", "admits_every"]

@@ -14,7 +14,8 @@ from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.refusals import for_client, no_result, refusal
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
-from tools.core.context import ProgressReporter, RequestContext
+from tools.core.client import ProgressReporter
+from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 
 __all__ = ["call"]

@@ -17,8 +17,8 @@ from server.upstream.calling.question_text import UnshowableError, presented
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.core.client import AnswersAwaitedError, digest_of
-from tools.core.context import ProgressReporter, RequestContext
+from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
+from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, UpstreamError
 
 __all__ = ["Exchange", "Request"]

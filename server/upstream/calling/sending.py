@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
-from tools.core.context import ProgressReporter
+from tools.core.client import ProgressReporter
 
 __all__ = ["Answer", "Outgoing"]
 

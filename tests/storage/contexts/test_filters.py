@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.contexts.filters import compile_filter, identity_clause
+from storage.contexts.filters import compile_filter
+from storage.database import identity_clause
 from storage.errors import DocumentNotFoundError
 from storage.library import Library
 from storage.models import Identity, SearchFilter, TimeRange, TimeType

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from storage.contexts.filters import Where
+from storage.database import Where
 from storage.library import Library
 from storage.memory.memories import Memories
 from storage.memory.models import MemoryLayer, NewEntry

@@ -117,10 +117,8 @@ class Sandbox:
         """The root as given, absolute."""
         return self._root
 
-    def ruled(self, rules: PlaceRules | None) -> Sandbox:
-        """The same files, of which each is also judged by rules when it is opened."""
-        if rules is None:
-            return self
+    def ruled(self, rules: PlaceRules) -> Sandbox:
+        """Returns the same files, each of which is also judged by rules when it is opened."""
         ruled = copy(self)
         ruled._rules = rules  # noqa: SLF001  # it is of this very class
         return ruled
