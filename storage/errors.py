@@ -97,4 +97,4 @@ class StorageUnavailableError(StorageError):
 
 
 class VectorIndexError(StorageUnavailableError):
-    """The vector index refuses; searches go on without it and the record can rebuild it."""
+    """The vector index refuses; searches continue without it and the record can rebuild it."""

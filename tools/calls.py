@@ -129,7 +129,7 @@ def query_events(
             "device; a path, name or query"
         ),
     ] = None,
-    text: Annotated[Value | None, Field(description="What stands in it, in any case")] = None,
+    text: Annotated[Value | None, Field(description="Text in it, in any case")] = None,
     outcome: Annotated[
         str | None, Field(max_length=64, description="ok, failed, cancelled, or an error_type")
     ] = None,
@@ -206,9 +206,9 @@ def _session(context: RequestContext, shelf: Shelf, session: str) -> str | None:
 def _what_there_is(shelf: Shelf) -> str:
     tally = shelf.entries.tally()
     if not tally:
-        return "Nothing fits: nothing is recorded yet."
+        return "Nothing matches: nothing is recorded yet."
     named = ", ".join(f"{action} ({count})" for action, count in list(tally.items())[:NAMED])
     sessions = len(shelf.entries.sessions(1_000))
     others = f" and {len(tally) - NAMED} more" if len(tally) > NAMED else ""
     in_all = f"{sum(tally.values())} events in {sessions} session{'' if sessions == 1 else 's'}"
-    return f"Nothing fits. Recorded are {in_all}: {named}{others}."
+    return f"Nothing matches. Recorded are {in_all}: {named}{others}."

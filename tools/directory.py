@@ -248,7 +248,7 @@ def _check_filled(directories: Directories, directory: Directory) -> None:
     if directories.count(directory):
         return
     command = f"toolcrib import {directory.name}"
-    sample = f"`{command} --sample` brings made-up ones to try"
+    sample = f"`{command} --sample` imports made-up ones to try"
     raise NotFoundError(
         f"Nothing is imported into the directory {directory.name!r}.",
         next_actions=[

@@ -94,7 +94,7 @@ def edit_file(
         if passages.is_same(new_text):
             raise InvalidArgumentsError(
                 "old_text and new_text are the same; line ends do not count.",
-                next_actions=["Give the text as it shall be in new_text."],
+                next_actions=["Give the changed text in new_text."],
             )
         _check_found(file_path, text, old_text, passages.lines(), replace_all=replace_all)
         return partial(passages.changes, new_text)

@@ -109,7 +109,7 @@ def forget(
     time_range: Annotated[TimeWindow | None, Field(description="Only of this time")] = None,
     raw_type: Annotated[RawType | None, Field(description="Only this kind of source")] = None,
     raw_id: Annotated[RawId | None, Field(description="Only the source of this name")] = None,
-    dry_run: Annotated[bool, Field(description="Only show what would go")] = True,
+    dry_run: Annotated[bool, Field(description="Only show what would be deleted")] = True,
     **identity: Unpack[IdentityArguments],
 ) -> Forgotten:
     """Deletes contexts for good: those with these ids, or all that fit every given filter.
@@ -155,7 +155,7 @@ def _check(wanted: SearchFilter) -> None:
     raise InvalidArgumentsError(
         f"ids, or at least one of context_types, entities, time_range, raw_type and raw_id:"
         f" {problem}.",
-        next_actions=("Give ids from a search or a listing, or filters that fit what is to go.",),
+        next_actions=("Give ids from a search or a listing, or filters that match it.",),
     )
 
 
@@ -171,7 +171,7 @@ def _note(missing: list[str], *, dry_run: bool, count: int) -> str:
     if missing:
         notes.append(
             f"No context has the id {', '.join(missing)}. Profiles, entities and relationships are"
-            " no contexts: entities go with delete_entity."
+            " not contexts: delete entities with delete_entity."
         )
     if dry_run and count:
         notes.append("Nothing was deleted: call again with dry_run=false.")

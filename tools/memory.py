@@ -181,10 +181,10 @@ class BrowsedMemory(ToolModel):
         if self.more:
             lines.append("There is more: raise limit.")
         elif self.action == "list" and self.items:
-            lines.append("action=select with indices shows all of some.")
+            lines.append("action=select with indices shows some in full.")
         if self.missing:
             told = ", ".join(map(str, self.missing))
-            lines.append(f"Not in {self.layer}: {told}. action=list shows what is.")
+            lines.append(f"Not in {self.layer}: {told}. action=list shows what there is.")
         return ("\n" if self.action == "list" else "\n\n").join(lines)
 
 
@@ -197,9 +197,9 @@ class BrowsedMemory(ToolModel):
 def remember(
     context: RequestContext,
     content: Annotated[Content, Field(description="What to keep")],
-    importance: Annotated[Grade, Field(description="0 to 10; from 6 on it is kept at hand")] = (
-        IMPORTANT
-    ),
+    importance: Annotated[
+        Grade, Field(description="0 to 10; from 6 on, part of the working set")
+    ] = IMPORTANT,
     title: Annotated[str, Field(max_length=512, description="In a few words")] = "",
     entities: Annotated[Names | None, Field(description="Names it is about")] = None,
     keywords: Annotated[Names | None, Field(description="What it is about")] = None,

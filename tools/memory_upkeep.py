@@ -100,7 +100,9 @@ async def manage_memory(
         float | None,
         Field(ge=0, le=36_500, description="Days: to persist or forget what is unused for longer"),
     ] = None,
-    dry_run: Annotated[bool, Field(description="Of forget: only show what would go")] = True,
+    dry_run: Annotated[
+        bool, Field(description="Of forget: only show what would be deleted")
+    ] = True,
     **identity: Unpack[IdentityArguments],
 ) -> ManagedMemory:
     """Counts what is in memory, moves it between the layers, or forgets it.
@@ -150,7 +152,7 @@ def _check(action: Action, asked: _Asked) -> None:
     if action == "forget" and (not asked.named or in_layer != ("layer" in asked.named)):
         raise InvalidArgumentsError(
             "forget takes ids, a session, or a layer with indices or older_than.",
-            next_actions=("Say what is to go: browse_memory lists what there is.",),
+            next_actions=("Say what to forget: browse_memory lists what there is.",),
         )
 
 
@@ -166,7 +168,7 @@ async def _aggregate(
     if left:
         notes.append(f"{left} more are due: call it again.")
     if session is not None and not written:
-        notes.append(f"Of session {session} there is nothing new to be told.")
+        notes.append(f"Of session {session} there is nothing new to summarize.")
     return ManagedMemory(action="aggregate", summaries=written, note=" ".join(notes))
 
 
@@ -175,7 +177,7 @@ def _promote(memories: Memories, asked: _Asked) -> ManagedMemory:
     found = [each.seq for each in memories.entries(asked.indices)]
     notes = [_missing("l1", asked.indices, found)]
     if len(found) > len(made):
-        notes.append("What a memory says already, or was forgotten, is not promoted.")
+        notes.append("What a memory already says, or what was forgotten, is not promoted.")
     return ManagedMemory.of(
         "promote", [Touched.of(each) for each in made], note=" ".join(filter(None, notes))
     )

@@ -35,7 +35,7 @@ class Address:
             NotFoundError: If it is none of ours.
         """
         if not uri.startswith(SCHEME):
-            raise NotFoundError(f"{uri!r} is no address here.")
+            raise NotFoundError(f"{uri!r} is not an address here.")
         path, _, query = uri.removeprefix(SCHEME).partition("?")
         noun, *parts = path.split("/")
         try:

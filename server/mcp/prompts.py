@@ -56,13 +56,13 @@ PROMPTS = {
         types.Prompt(
             name="remember",
             title="Remember",
-            description="Has something kept, so that it is found again.",
+            description="Stores something so that it can be found again.",
             arguments=[_argument("content", "What to keep", required=True)],
         ),
         types.Prompt(
             name="what_happened",
             title="What happened",
-            description="Brings back the events of a time, and their summaries.",
+            description="Brings back the events of a period, and their summaries.",
             arguments=[
                 _argument(
                     "when",

@@ -72,7 +72,7 @@ TEMPLATES = (
         "context://time/{bucket}",
         "time",
         "A stretch of time",
-        "What is of a day (2026-11-22), an ISO week (2026-W47) or a month (2026-11), UTC.",
+        "Everything from a day (2026-11-22), an ISO week (2026-W47) or a month (2026-11), UTC.",
     ),
     (
         "context://entities/{name}",

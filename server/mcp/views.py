@@ -134,7 +134,7 @@ def happenings(shelf: Shelf, period: Period) -> str:
     heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}"
     parts = [heading, *(_told(shelf, each) for each in told[:HAPPENINGS])]
     if count > HAPPENINGS:
-        parts.insert(1, "[Not all are told here; ask `retrieve_event_context` for the others.]")
+        parts.insert(1, "[Not all are shown here; ask `retrieve_event_context` for the others.]")
     return truncated("\n\n".join(parts), VIEW_CHARACTERS)
 
 
@@ -183,9 +183,9 @@ def _time(shelf: Shelf, label: str, address: Address) -> str:
     try:
         bucket = Bucket.parse(label)
     except (ValueError, OverflowError) as error:
-        raise NotFoundError(f"{label!r} is no day, ISO week or month.") from error
+        raise NotFoundError(f"{label!r} is not a day, ISO week or month.") from error
     if bucket.level == SECOND:
-        raise NotFoundError(f"{label!r} is no day, ISO week or month.")
+        raise NotFoundError(f"{label!r} is not a day, ISO week or month.")
     times = TimeRange(bucket.start, math.nextafter(bucket.end, bucket.start))
     wanted = SearchFilter(time_range=times)
     page, count = _page_of(address), shelf.count(wanted)

@@ -98,7 +98,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands in it twice")
+        raise ValueError("a name appears in it twice")
     return found
 
 

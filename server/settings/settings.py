@@ -244,7 +244,7 @@ class SummarySettings(SettingsGroup):
     @classmethod
     def _need_a_name(cls, model: str, info: ValidationInfo) -> str:
         if info.data.get("url") and not model:
-            raise ValueError("is needed where summaries.url is set")
+            raise ValueError("is required if summaries.url is set")
         return model
 
 

@@ -88,8 +88,8 @@ def _refusal(line: str, error: ValidationError) -> types.JSONRPCError:
     else:
         what = types.ErrorData(
             code=types.INVALID_REQUEST,
-            message='Invalid request: send one object a line with "jsonrpc": "2.0", a method, '
-            "params (an object, if any) and for an answer an id; batches are not taken.",
+            message='Invalid request: send one object per line with "jsonrpc": "2.0", a method, '
+            "params (an object, if any) and for an answer an id; batches are not accepted.",
         )
     return types.JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=what)
 

@@ -95,7 +95,7 @@ def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Ve
         unknown = _unknown(query, asked, names, is_said)
         if unknown is not None:
             return unknown
-        return Verdict("topic", "no name that is known is like it", query)
+        return Verdict("topic", "it resembles no known name", query)
     return Verdict("topic", "it asks who works on something", query)
 
 
@@ -103,9 +103,9 @@ def _known(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict
     """The verdict on what is a known name, or some words of one."""
     best = next(iter(names.find(asked, 1)), None)
     if best is not None and best.how in _SURE:
-        return Verdict("name", "it is a name that is known", asked)
+        return Verdict("name", "it is a known name", asked)
     if best is not None and best.how == "partial" and may_be_part:
-        return Verdict("name", "its words are those of a name that is known", asked)
+        return Verdict("name", "its words are those of a known name", asked)
     return None
 
 
@@ -114,13 +114,13 @@ def _unknown(
 ) -> Verdict | None:
     """The verdict on what has the form of a name, or is like one that is known."""
     if _TITLED.search(asked):
-        return Verdict("name", "it has a title as people have", asked)
+        return Verdict("name", "it has a person's title", asked)
     if len(fold(asked).split()) > _LONGEST_NAME:
         return None
     if _INITIALED.match(query):
-        return Verdict("name", "it has initials as names have", asked)
+        return Verdict("name", "it has initials, as names do", asked)
     if _WHO_IS.search(query) and not is_said(asked):
         return Verdict("name", "it asks who somebody is", asked)
     if names.find(asked, 1) and not is_said(asked):
-        return Verdict("name", "it is like a name that is known", asked)
+        return Verdict("name", "it resembles a known name", asked)
     return None

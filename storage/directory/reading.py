@@ -139,7 +139,7 @@ def _line_rows(text: str) -> Iterator[Mapping[str, Any] | None]:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise InvalidSourceError(
-                f"Record {number} is no JSON: {error}: {line[:_SHOWN]!r}.",
+                f"Record {number} is not JSON: {error}: {line[:_SHOWN]!r}.",
                 suggestions=("Give one object on each line.",),
             ) from error
         yield _row(number, value)

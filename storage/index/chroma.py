@@ -151,7 +151,7 @@ class ChromaServer:
         except httpx2.HTTPError as error:
             refusal = VectorIndexError(
                 f"The Chroma server at {self.name} cannot be reached: {error}.",
-                suggestions=("Start it, or correct chroma.url; searches go on without it.",),
+                suggestions=("Start it, or correct chroma.url; searches continue without it.",),
             )
             if isinstance(error, httpx2.TimeoutException):
                 self._silent = time.monotonic(), refusal
@@ -159,7 +159,7 @@ class ChromaServer:
         if answer.status_code != 200:  # noqa: PLR2004  # the protocol's success
             raise VectorIndexError(
                 f"{self.name} answered {answer.status_code} to Chroma's heartbeat.",
-                suggestions=("Correct chroma.url; searches go on without it.",),
+                suggestions=("Correct chroma.url; searches continue without it.",),
             )
 
 

@@ -151,7 +151,7 @@ class Models:
                 raise StorageUnavailableError(
                     f"The vectors that are stored were made by {model.scheme}, which the settings"
                     f" of this process do not describe; they want {self._wanted}.",
-                    suggestions=("Searches go on by words until all is embedded anew.",),
+                    suggestions=("Searches go by words until everything is embedded again.",),
                 )
             known = self._embedders.setdefault(model.scheme, CachingEmbedder(made))
         return known
@@ -303,9 +303,9 @@ def check_dimensions(model: Model, vectors: Vectors) -> None:
     if model.dimensions not in {None, found}:
         raise StorageUnavailableError(
             f"{model.scheme} gives vectors of {found} numbers now; those that are stored have"
-            f" {model.dimensions}. It is no longer the model that it was.",
+            f" {model.dimensions}. It is no longer the same model.",
             suggestions=(
-                "Bring the old model back, or have all embedded anew by another embedder.model.",
+                "Restore the old model, or set another embedder.model to embed everything again.",
             ),
         )
 

@@ -178,7 +178,7 @@ class VectorIndex:
                 raise
             raise VectorIndexError(
                 f"The vector index in {self.home.name} failed: {error}.",
-                suggestions=("It is rebuilt from the record; searches go on without it.",),
+                suggestions=("It is rebuilt from the record; searches continue without it.",),
             ) from error
 
 

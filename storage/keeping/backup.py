@@ -193,7 +193,7 @@ def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if not tables >= _TABLES:
         raise BackupError(
-            f"{backup} is no backup of Toolcrib.",
+            f"{backup} is not a Toolcrib backup.",
             suggestions=("Name the file of a backup.",),
         )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -208,8 +208,8 @@ def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
 def _check_target(target: Path, data: Path, *, force: bool) -> None:
     if Path(os.path.realpath(target.parent)).is_relative_to(os.path.realpath(data)):
         raise BackupError(
-            f"{target} lies in the data directory itself.",
-            suggestions=("Name a place that is not lost together with it.",),
+            f"{target} is inside the data directory itself.",
+            suggestions=("Name a place that would not be lost together with it.",),
         )
     if target.is_dir():
         raise BackupError(f"{target} is a directory.", suggestions=("Name a file in it.",))

@@ -324,6 +324,6 @@ def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> 
 
 def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(
-        f"{str(path)!r} is no sound export: line {number}: {reason}. Nothing of it was stored.",
+        f"{str(path)!r} is not a valid export: line {number}: {reason}. Nothing of it was stored.",
         suggestions=("Export again, or correct that line.",),
     )

@@ -91,11 +91,11 @@ async def test_the_model_reads_a_line_for_each(open_crib: OpenCrib) -> None:
 
 async def test_where_nothing_fits_it_says_what_there_is(open_crib: OpenCrib) -> None:
     async with open_crib() as crib:
-        assert await crib.text("query_events") == "Nothing fits: nothing is recorded yet."
+        assert await crib.text("query_events") == "Nothing matches: nothing is recorded yet."
         await happen(crib)
         text = await crib.text("query_events", filter_by="action", value="bash")
         assert text == (
-            "Nothing fits. Recorded are 5 events in 1 session: read_file (2), add_document (1),"
+            "Nothing matches. Recorded are 5 events in 1 session: read_file (2), add_document (1),"
             " query (1), query_events (1)."
         )
 

@@ -146,7 +146,7 @@ async def test_the_tools_name_the_directories_and_fields_that_there_are(crib: An
             "repairs",
         ),
         ("directory_items", {"directory": "parts", "items": "repairs"}, "Send a topic, a year"),
-        ("directory_search", {"directory": "x" * 64, "name": "x"}, "Give a name that there is"),
+        ("directory_search", {"directory": "x" * 64, "name": "x"}, "Give an existing name"),
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_what_would(

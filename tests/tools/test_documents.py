@@ -218,7 +218,7 @@ async def test_entities_and_times_filter(open_crib: Opener) -> None:
 WRONG_TIMES: list[tuple[dict[str, Any], str]] = [
     ({"timezone": "Mars/Olympus"}, "time_range.timezone: 'Mars/Olympus' is not a time zone"),
     ({"start": 1, "timezone": "../etc"}, "time_range.timezone: '../etc' is not a time zone"),
-    ({"start": 2, "end": 1}, "time_range.start (2.0) lies after time_range.end (1.0)"),
+    ({"start": 2, "end": 1}, "time_range.start (2.0) is after time_range.end (1.0)"),
     ({"start": "soon"}, "time_range.start: 'soon' is not a time"),
     ({"end": "2023-13-01"}, "time_range.end: '2023-13-01' is not a time"),
     ({"end": "inf"}, "time_range.end: 'inf' is not a time"),
@@ -235,7 +235,7 @@ async def test_a_name_that_nothing_is_like_is_said_to_be_unknown(open_crib: Open
         assert ([hit["title"] for hit in found["hits"]]) == ["Herons"]
         assert found["unknown_entities"] == ["Quentin"]
         text = await crib.text("retrieve_document_context", entities=["Quentin"])
-        assert text.startswith("Nothing stored fits. No stored name is like 'Quentin'.")
+        assert text.startswith("Nothing stored fits. No stored name resembles 'Quentin'.")
 
 
 async def test_a_wrong_time_is_named(open_crib: Opener) -> None:

@@ -96,7 +96,7 @@ async def test_a_layer_is_listed_first_and_its_content_shown_on_demand(open_crib
         text = await crib.text("browse_memory", action="list", layer="l3", session="none")
         assert text == "Nothing in l3 of session none: try session=all."
         text = await crib.text("browse_memory", action="select", layer="l3", indices=[9])
-        assert text == "Not in l3: 9. action=list shows what is."
+        assert text == "Not in l3: 9. action=list shows what there is."
         text = await crib.text("browse_memory", action="select", layer="l4", indices=[1])
         assert "Not in l4: 1." in text
 

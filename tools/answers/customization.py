@@ -19,7 +19,7 @@ __all__ = ["LONGEST_DESCRIPTION", "customized", "with_enum"]
 LONGEST_DESCRIPTION = 1_200
 """Characters that a description listing sources may have; describe_tool tells what is cut."""
 
-_POINTER = " describe_tool tells all of each."
+_POINTER = " describe_tool explains each."
 _VALUE = "FilterValue"
 _PLAIN = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
 _VALUES = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}

@@ -53,7 +53,7 @@ class FilterArguments(ToolModel):
         dict[str, Any] | None,
         Field(
             max_length=MOST_KEYS,
-            description="By each key of the metadata the value, or a list of which one fits",
+            description="For each metadata key the value, or a list of values",
         ),
     ] = None
 
@@ -117,7 +117,7 @@ def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequen
         meant = nearest(key, known)
         told = unknown_name("filters", key, known)
         if source is not None and key in supported_filters(sources):
-            told = f"`filters.{key}` is no filter of the source {source.name!r}"
+            told = f"`filters.{key}` is not a filter of the source {source.name!r}"
         whose = "The source" if source is not None else "This call"
         raise InvalidArgumentsError(
             told if told.endswith((".", "?")) else f"{told}.",

@@ -159,7 +159,7 @@ class Coverage(ToolModel):
         """Returns one line; empty when everything is embedded, and not being embedded anew."""
         parts = [self.problem] if self.embedded >= self.total else [self._missing()]
         if self.next_embedded is not None:
-            parts.append(f"{self.next_embedded} of {self.total} embedded anew by another model.")
+            parts.append(f"{self.next_embedded} of {self.total} embedded again by another model.")
         return " ".join(filter(None, parts))
 
     def _missing(self) -> str:
@@ -197,7 +197,7 @@ class Retrieved(ToolModel):
         unknown = ", ".join(repr(name) for name in self.unknown_entities)
         head = [
             self.summary(),
-            f"No stored name is like {unknown}." if unknown else "",
+            f"No stored name resembles {unknown}." if unknown else "",
             self.coverage.to_text(),
         ]
         blocks = [" ".join(filter(None, head))]

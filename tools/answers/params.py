@@ -121,7 +121,7 @@ class TimeWindow(ToolModel):
         end = _seconds("time_range.end", self.end, zone, whole_day=True)
         if start is not None and end is not None and start > end:
             raise InvalidArgumentsError(
-                f"time_range.start ({self.start!r}) lies after time_range.end ({self.end!r}).",
+                f"time_range.start ({self.start!r}) is after time_range.end ({self.end!r}).",
                 next_actions=("Swap them.",),
             )
         return TimeRange(start, end, TimeType(self.time_type))
@@ -151,7 +151,7 @@ def instant(
         return None
     if not FIRST_SECOND <= seconds <= LAST_SECOND + 1:
         raise InvalidArgumentsError(
-            f"{name}: {value!r} lies outside of the years 1 to 9999.",
+            f"{name}: {value!r} is outside the years 1 to 9999.",
             next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
         )
     return min(seconds, LAST_SECOND)  # the last second's end is rounded to the next

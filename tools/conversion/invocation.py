@@ -155,7 +155,7 @@ class Invocation:
             return InternalError(error_text(cause) or "The tool failed.")
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             return error
-        return RuntimeError(f"{type(error).__name__} came out of a tool.")
+        return RuntimeError(f"{type(error).__name__} was raised by a tool.")
 
 
 def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:

@@ -55,5 +55,5 @@ def _named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
     raise InvalidArgumentsError(
         f"{parameter}: {show(name)} is unknown; {known}.",
         suggestions=[meant] if meant else [],
-        next_actions=["Give a name that there is."] if by_name else [f"Leave {parameter} out."],
+        next_actions=["Give an existing name."] if by_name else [f"Leave {parameter} out."],
     )

@@ -255,7 +255,7 @@ class RequestContext:
 
     def _granted_calls(self) -> Calls:
         if self._calls is None:
-            raise PermissionDeniedError("This tool's scope grants no calls of other tools.")
+            raise PermissionDeniedError("This tool's scope grants no calls to other tools.")
         return self._calls
 
     def _check_own(self, named: dict[str, str]) -> None:

@@ -214,7 +214,7 @@ class SandboxToolManager:
                 return context.granted()
             case ToolScope.SYSTEM:
                 if self._machine is None:
-                    raise PermissionDeniedError(f"{spec.name} may run nothing here.")
+                    raise PermissionDeniedError(f"{spec.name} cannot run programs here.")
                 return context.granted(
                     sandbox=sandbox, machine=self._machine, reach=permission.reach
                 )

@@ -102,8 +102,8 @@ class Media:
         mime_type = _format(data)
         if mime_type is None:
             raise ValueError(
-                f"Data that begin with {data[:12]!r} are no image or sound of a known format; "
-                "name the kind and the format: Media(kind, data, mime_type)."
+                f"Data that begin with {data[:12]!r} are not an image or a sound in a known format;"
+                " name the kind and the format: Media(kind, data, mime_type)."
             )
         return cls("image" if mime_type.startswith("image/") else "audio", data, mime_type)
 
@@ -210,7 +210,7 @@ class ToolResult:
         ask = f"ask for a part with {narrowing}" if narrowing else "ask for less"
         note = (
             f"\n[Cut here: {{shown}} of {length} characters are shown. "
-            f"For the rest, {ask}, or read the structured result, which is whole.]"
+            f"For the rest, {ask}, or read the structured result, which is complete.]"
         )
         shown = _cut_at_line(self.text, budget - len(note.format(shown=length)))
         return replace(self, text=shown + note.format(shown=len(shown)))

@@ -94,7 +94,7 @@ class Environments:
         except OSError as error:
             raise EnvironmentFailedError(
                 f"The environment with {needed.names} cannot be made in {self._directory}: {error}."
-                " Check the disk and its rights."
+                " Check the disk and its permissions."
             ) from error
         return python_of(path)
 

@@ -168,7 +168,7 @@ class FunctionFile:
             logger.warning("The worker of %s %s during a call of %s", self.path, error, name)
             raise InternalError(
                 f"{name} did not finish: the process that runs {self.path.name} {error}.",
-                next_actions=["Ask for less in one call; the next call starts the process anew."],
+                next_actions=["Ask for less in one call; the next call restarts the process."],
             ) from error
 
     def retire(self) -> None:

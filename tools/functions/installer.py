@@ -204,7 +204,7 @@ def _not_installed(needed: Requirements, output: Sequence[str]) -> str:
     elif ours:
         remedy = (
             f"Toolcrib needs {' and '.join(ours)} in the same environment to run the file: change "
-            f"the dependencies {_IN_THE_FILE} so that both can be had."
+            f"the dependencies {_IN_THE_FILE} so that both can be installed."
         )
     else:
         remedy = f"Correct the dependencies {_IN_THE_FILE}."

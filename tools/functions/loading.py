@@ -277,7 +277,7 @@ def _failure(error: BaseException, path: Path) -> Problem:
 def _remedy(missing: str) -> str:
     package = missing.partition(".")[0]
     if package in OUR_PACKAGES:
-        return f"Your own {package!r} hides the one of Toolcrib; rename yours to import both"
+        return f"Your own {package!r} hides Toolcrib's; rename yours to import both"
     return (
         f"Add it to the dependencies in the file's `# /// script` block, or install it where "
         f"{sys.executable} finds it"

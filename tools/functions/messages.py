@@ -57,7 +57,7 @@ class TooLongError(InternalError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"No more than {LONGEST:,} bytes pass at once between the server and a function.",
+            f"At most {LONGEST:,} bytes can pass between the server and a function at once.",
             next_actions=["Pass less in one call, or the path of a file."],
         )
 

@@ -175,7 +175,7 @@ class Worker:
                 else:
                     self._take(message)
         except Exception:  # whatever it says, it is the worker's fault and ends no more than it
-            logger.exception("The worker of %s says what it should not, and is ended", self._name)
+            logger.exception("The worker of %s sent an invalid message and is ended", self._name)
             _kill(self._process)
         finally:
             self.retired = True

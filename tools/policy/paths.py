@@ -45,7 +45,7 @@ class PathPattern:
         """
         parts = [part for part in text.split("/") if part not in {"", "."}]
         if ".." in parts:
-            raise ValueError(f"{text!r} has .., which no path has; such as 'src/**'")
+            raise ValueError(f"{text!r} contains .., which no path does; such as 'src/**'")
         if text == "~" or text.startswith("~/"):
             raise ValueError(f"{text!r}: write the home directory out, or a path from the root")
         for part in parts:

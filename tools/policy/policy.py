@@ -228,7 +228,7 @@ class Policy:
                 if match is Match.YES and not (doubt and verdict is Verdict.ASK):
                     return _decision(verdict, rule.rule.text, _what(rule, verdict, call))
                 if match is Match.MAYBE and doubt is None:
-                    what = f"cannot be ruled out of {call.subject!r}, whose form is odd"
+                    what = f"cannot be ruled out of {call.subject!r}, whose form is unusual"
                     doubt = _decision(Verdict.ASK, rule.rule.text, what)
         return doubt
 
@@ -298,7 +298,7 @@ class Policy:
         if not asks or said.verdict is Verdict.DENY:
             return said, None
         word = spec.confirmation.value
-        reason = f"{spec.name} wants a person's word first (confirmation {word})."
+        reason = f"{spec.name} needs a person's approval first (confirmation {word})."
         return said, Decision(Verdict.ASK, f"confirmation:{word}", "tool", reason)
 
     def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
@@ -354,7 +354,7 @@ def _closing(closed: ClosedPlaces | None, call: Call) -> str | None:
 def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
     """What a rule does to a call, as the rest of a sentence."""
     if rule.problem:
-        return f"cannot be read, so that it counts for every call: {rule.problem}"
+        return f"cannot be parsed, so it applies to every call: {rule.problem}"
     says = "denies" if verdict is Verdict.DENY else "asks about"
     return f"{says} {call.path or call.subject!r}" if rule.form.is_about_subject else f"{says} it"
 

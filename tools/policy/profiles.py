@@ -38,8 +38,8 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
     "read-only": (
         _rule(_ALLOW, "scope:sandboxed+only:read", "It only reads files beneath the root."),
         _rule(_ALLOW, "scope:context+only:read", "It only reads stored context."),
-        _rule(_ASK, "only:read,external", "It only reads, yet not only what is stored here."),
-        _rule(_DENY, "*", "The profile read-only lets nothing be changed."),
+        _rule(_ASK, "only:read,external", "It only reads, but not only what is stored here."),
+        _rule(_DENY, "*", "The profile read-only allows no changes."),
     ),
     "standard": (
         _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
@@ -49,12 +49,12 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         _rule(_ASK, "scope:system+effect:external", "It reaches beyond this machine."),
         _rule(_ALLOW, "scope:system", "It runs nothing new."),
         _rule(_ALLOW, "scope:mcp+only:read", "It only reads, on another server."),
-        _rule(_ASK, "scope:mcp", "Another server does it, and not only by reading."),
+        _rule(_ASK, "scope:mcp", "It runs on another server, and does not only read."),
     ),
     "trusting": (
         _rule(_ALLOW, "scope:system+effect:execute", "What it runs is confined.", if_confined=True),
         _rule(_ASK, "scope:system+effect:execute", "What it runs is not confined."),
-        _rule(_ALLOW, "*", "The profile trusting lets it run."),
+        _rule(_ALLOW, "*", "The profile trusting allows it."),
     ),
 }
 """The rules of each profile, in the order of their force."""

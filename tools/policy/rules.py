@@ -50,7 +50,7 @@ class Rule:
             raise ValueError("it is empty or has characters that cannot be seen")
         found = RULE.fullmatch(text.strip())
         if found is None:
-            raise ValueError("its parentheses do not fit")
+            raise ValueError("its parentheses do not match")
         selector = Selector.parse(found[1])
         specifier = found[2]
         if specifier is None and selector.place_effect is not None:
@@ -59,7 +59,7 @@ class Rule:
             return cls(text, selector, "", None)
         specifier = specifier.strip()
         if not specifier:
-            raise ValueError("nothing stands in its parentheses; leave them out for every call")
+            raise ValueError("its parentheses are empty; leave them out to cover every call")
         if selector.place_effect is None and Arguments.begin(specifier):
             return cls(text, selector, specifier, Arguments.parse(specifier))
         if selector.place_effect is not None:

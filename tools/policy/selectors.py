@@ -49,7 +49,7 @@ class Selector:
                 kind, value = "name", kind
             if kind not in found:
                 raise ValueError(
-                    f"{part!r} is no selector; known are a tool's name and "
+                    f"{part!r} is not a selector; known are a tool's name and "
                     + ", ".join(f"{each}:…" for each in KINDS)
                 )
             if not value or (kind == "name" and not NAME.fullmatch(value)):

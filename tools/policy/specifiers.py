@@ -61,7 +61,7 @@ class Arguments:
         position = 0
         while found := NAMED.match(text, position):
             if found[1] in wanted:
-                raise ValueError(f"{found[1]!r} stands twice in {text!r}")
+                raise ValueError(f"{found[1]!r} appears twice in {text!r}")
             wanted[found[1]], position = _value(text, found.end())
             if position >= len(text):
                 return cls(wanted)

@@ -44,7 +44,7 @@ class SafeCache:
         try:
             return self._cache.get(keys)
         except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
-            logger.warning("What is kept of tools cannot be read: %s", error)
+            logger.warning("The stored vectors of tools cannot be read: %s", error)
             return {}
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
@@ -54,7 +54,7 @@ class SafeCache:
         try:
             self._cache.put(values)
         except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
-            logger.warning("What was made of tools cannot be kept: %s", error)
+            logger.warning("The vectors of tools cannot be stored: %s", error)
 
     def defer(self, key: bytes, value: bytes) -> None:
         """Takes a value that `flush` is to keep: whoever made it has no time to write."""

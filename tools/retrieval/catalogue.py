@@ -219,7 +219,7 @@ class Catalogue:
             try:
                 await anyio.to_thread.run_sync(self.refresh)
             except Exception:  # it is tried again by whoever searches, and told then
-                _logger.exception("What tools there are now could not be taken in")
+                _logger.exception("The index of tools could not be updated")
 
     def _forget(self, tool_id: str) -> None:
         for judged in list(self._admitted.values()):

@@ -65,7 +65,7 @@ class FileRecords:
                     self._records = dict(_read(records))
                     self._changes = changes
             except StorageError as error:
-                _logger.warning("What files say of tools cannot be read: %s", error)
+                _logger.warning("The tools that files describe cannot be read: %s", error)
             return self._records
 
     def named(self, name: str) -> ToolRecord | None:
@@ -87,7 +87,7 @@ def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
         try:
             record = ToolRecord.model_validate(stored.fields)
         except ValueError as error:  # another version kept it
-            _logger.warning("What %s says of a tool is left out: %s", stored.file, error)
+            _logger.warning("A tool that %s describes is left out: %s", stored.file, error)
             continue
         tool_id = FROM_FILE + record.tool_id
         aliases = tuple(

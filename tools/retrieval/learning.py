@@ -88,7 +88,7 @@ class Learning:
             uses = self._uses.listed(identity)
             return self._vote(kept_question(question), uses) if uses else {}
         except StorageError as error:
-            _logger.warning("Nothing that was learned is used: %s", error)
+            _logger.warning("What was learned cannot be used: %s", error)
             return {}
 
     def _vote(self, question: str, uses: Sequence[Use]) -> dict[str, float]:

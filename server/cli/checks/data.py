@@ -81,7 +81,7 @@ def sqlite(record: Path | None) -> str:
         if state == "current":
             said.append(f"{missing} of them not embedded yet")
         else:
-            said.append(f"{count - missing} of them embedded anew by {scheme}, which takes over")
+            said.append(f"{count - missing} of them embedded again by {scheme}, which takes over")
     return ", ".join(said)
 
 

@@ -38,7 +38,7 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
             Finding(
                 SUBJECT,
                 ok=False,
-                detail="The record is damaged: nothing but a backup brings it back. See"
+                detail="The record is damaged: only a backup can bring it back. See"
                 f" `{invocation()} restore --help`.",
             )
         )

@@ -71,7 +71,9 @@ def _check_variables(server: ServerSettings) -> None:
     for where, text in values.items():
         left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
         if left:
-            raise ValueError(f"Nothing stands for {left[0]} in its {where}: write what is meant.")
+            raise ValueError(
+                f"There is no value for {left[0]} in its {where}: write what is meant."
+            )
         try:
             expand(text, os.environ, where)
         except UnavailableError as error:
@@ -91,7 +93,7 @@ def _reached(server: ServerSettings) -> str:
     url = _expanded(server.url)
     address, seen = urlsplit(url), address_of(url)
     if not address.hostname or address.port == 0:  # reading the port checks it too
-        raise ValueError(f"Its url {seen!r} names no host, or no port that there is.")
+        raise ValueError(f"Its url {seen!r} names no host, or no valid port.")
     secret = server.headers or server.token.get_secret_value()
     if secret and address.scheme == "http" and not _is_here(address.hostname):
         return f"{seen}; its token or headers are sent unencrypted: use https"
@@ -136,8 +138,8 @@ def _started(server: ServerSettings) -> str:
     found = shutil.which(command, path=given.get_secret_value() if given else None)
     if found is None:
         raise FileNotFoundError(
-            f"Its command {command!r} was not found: install it, or name it by its path."
+            f"Its command {command!r} was not found: install it, or give its path."
         )
     if given is None and str(Path(found).parent) not in EVERYBODYS_PATH:
-        return f"{found}; where a client with a window starts Toolcrib, write this path as command"
+        return f"{found}; if a desktop application starts Toolcrib, write this path as command"
     return found

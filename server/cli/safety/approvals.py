@@ -151,7 +151,7 @@ def _present(store: ApprovalStore) -> Iterator[None]:
 
 def _choice(question: Approval) -> str:
     """One of y, n, s and, where a rule is offered, w."""
-    like_it = ", its like for a [w]hile" * bool(question.asked.rule)
+    like_it = ", similar calls for a [w]hile" * bool(question.asked.rule)
     letters = "ynsw" if question.asked.rule else "yns"
     which = f"{question.ticket[:8]} {question.asked.tool}"
     forget_typed()
@@ -222,7 +222,7 @@ def _whole(question: Approval) -> str:
         f"  asked because: {_line(asked.reason)}",
     ]
     if asked.rule:
-        lines.append(f"  its like: {_line(asked.rule)}")
+        lines.append(f"  similar calls: {_line(asked.rule)}")
     return "\n".join(map(wrapped, lines))
 
 

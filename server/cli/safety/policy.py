@@ -121,7 +121,7 @@ def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
                 continue
             full = verdict is Verdict.ALLOW
             if not any(rule.selector.fits(each, "" if full else each.bare) for each in specs):
-                yield f"the rule {rule.text!r} is about no tool that there is now."
+                yield f"the rule {rule.text!r} applies to no tool that there is now."
             elif rule.selector.name:
                 problem = rule.problem(registry.find(rule.selector.name))
                 if problem:

@@ -88,7 +88,7 @@ async def sent(
         return error.error
     except ValidationError:
         return types.ErrorData(
-            code=types.INTERNAL_ERROR, message="The client's answer is none to this question."
+            code=types.INTERNAL_ERROR, message="The client's answer does not fit this question."
         )
 
 

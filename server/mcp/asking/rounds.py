@@ -136,7 +136,9 @@ def _parsed(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise MCPError(types.INVALID_PARAMS, "The request state is not as it was given out.")
+        raise MCPError(
+            types.INVALID_PARAMS, "The request state is not one that was given out here."
+        )
     return said
 
 

@@ -122,7 +122,7 @@ class _OpenQuestion:
 
 
 _NO_ANSWER = types.ErrorData(
-    code=types.INTERNAL_ERROR, message="The client answered with what is no answer to this."
+    code=types.INTERNAL_ERROR, message="The client's answer does not fit this question."
 )
 
 
@@ -256,7 +256,7 @@ class SuspendedRequests:
         if found is None or (found.identity, found.digest) != (identity, digest):
             raise UnavailableError(
                 "These answers come too late: the call that asked for them was given up, or"
-                " Toolcrib was started anew. What it had done until then is done.",
+                " Toolcrib was restarted. What it had done until then is done.",
                 next_actions=["Look at what it did, then make the call again, without answers."],
             )
         del self._kept[name]

@@ -187,7 +187,7 @@ async def _listening(connection: Connection, uri: str) -> AsyncIterator[AsyncIte
     """Changes of a resource of a server of 2026-07-28."""
     async with connection.client.listen(resource_subscriptions=[uri]) as stream:
         if not stream.honored.resource_subscriptions:
-            raise MCPError(types.INVALID_PARAMS, f"Its server does not tell when {uri} changes.")
+            raise MCPError(types.INVALID_PARAMS, f"Its server does not report when {uri} changes.")
         yield stream
 
 

@@ -217,5 +217,5 @@ class Exchange(Generic[ResultT]):
             return presented(self._upstream.name, request)
         except UnshowableError as error:
             raise UpstreamError(
-                f"The server {self._upstream.name!r} asked in vain: {error}"
+                f"The server {self._upstream.name!r} asked something that was not answered: {error}"
             ) from error

@@ -66,7 +66,7 @@ def presented_page(
         UnshowableError: If that is no web address.
     """
     if not _WEB.fullmatch(params.url):
-        raise UnshowableError(f"{visible(params.url[:200])} is no address of a web page.")
+        raise UnshowableError(f"{visible(params.url[:200])} is not the address of a web page.")
     return types.ElicitRequestURLParams(
         message=_asked(server, params.message),
         url=params.url,

@@ -50,7 +50,7 @@ def refusal(server: str, error: MCPError) -> ToolError:
         data = json.dumps(error.error.data, ensure_ascii=False, default=str)
         said += f" {utf8_text(data[:LONGEST_DATA])}"
     if error.code == types.INVALID_PARAMS:
-        return InvalidArgumentsError(f"The server {server!r} does not take this: {said}.")
+        return InvalidArgumentsError(f"The server {server!r} does not accept this: {said}.")
     return UpstreamError(f"The server {server!r} refused: {said} (error {error.code}).")
 
 
@@ -64,7 +64,8 @@ def no_result(server: str, error: ValidationError) -> ToolError:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))[:LONGEST_DATA]
     return UpstreamError(
-        f"The server {server!r} answered with what is no result of a tool: {where}: {first['msg']}."
+        f"The server {server!r} answered with something that is not a tool's result:"
+        f" {where}: {first['msg']}."
     )
 
 

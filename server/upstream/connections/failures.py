@@ -29,7 +29,7 @@ def as_mcp_error(server: str, error: Exception) -> MCPError:
         case TimeoutError():
             text = f"The server {server!r} gave no answer in time."
         case ValidationError():
-            text = f"The server {server!r} answered with something that the protocol has not."
+            text = f"The server {server!r} answered with something that is not in the protocol."
         case _:
             text = f"The server {server!r} failed: {str(error) or type(error).__name__}"
     return MCPError(types.INTERNAL_ERROR, utf8_text(text))

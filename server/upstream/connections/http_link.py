@@ -143,7 +143,7 @@ class _Observed(httpx2.AsyncBaseTransport):
         self._link.note_answer(request, response)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            raise httpx2.DecodingError("it compresses what nobody asked it to", request=request)
+            raise httpx2.DecodingError("it compresses its answer unasked", request=request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101  # of an asynchronous transport
         is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
         most = None if is_stream else MOST_BYTES  # the SDK bounds each event

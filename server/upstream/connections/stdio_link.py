@@ -74,7 +74,7 @@ class Program:
             path = shutil.which(self.command, path=self.env.get("PATH", os.defpath))
         if path is None:
             raise UnavailableError(
-                f"the command {self.command!r} was not found: install it, or name it by its path"
+                f"the command {self.command!r} was not found: install it, or give its path"
             )
         return Prepared(argv=(path, *self.args), cwd=str(self.cwd), environment=self.env)
 
@@ -196,7 +196,7 @@ class StdioLink(Link):
             reason = error.errors(include_url=False, include_input=False)[0]["msg"]
             failure = types.ErrorData(
                 code=types.PARSE_ERROR,
-                message=f"its answer is no message of the protocol: {reason}",
+                message=f"its answer is not a message of the protocol: {reason}",
             )
             request_id = number if named[1].startswith(b'"') else int(number)
             return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=failure))

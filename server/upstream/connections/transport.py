@@ -90,7 +90,9 @@ class Transports:
             headers["authorization"] = f"Bearer {token}"
         for name, value in headers.items():
             if not _HEADER.fullmatch(value):  # whoever would send it would quote it
-                raise UnavailableError(f"its header {name!r} has characters that none can have")
+                raise UnavailableError(
+                    f"its header {name!r} has characters that no header can have"
+                )
         url = expand(settings.url, self._environ, "url")
         proxy = "" if _is_local(url) else self._proxy
         if "_tls" not in vars(self):

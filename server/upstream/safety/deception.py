@@ -56,7 +56,7 @@ def findings(tool: types.Tool, definition: str) -> list[Finding]:
     """
     found = [
         Finding(
-            f"its {part} has characters that are not seen ({_codes(odd)})",
+            f"its {part} has invisible characters ({_codes(odd)})",
             _around(text, text.find(odd[0]), 1),
         )
         for part, text in _texts(tool)

@@ -75,7 +75,7 @@ class Neighbours:
             yield Finding(f"its name looks like {imitated}", name)
         for word, shown in mentioned.items():
             if (meant := self._meant(server, word)) is not None:
-                yield Finding(f"it speaks of {meant}, which its server does not have", shown)
+                yield Finding(f"it mentions {meant}, which its server does not have", shown)
 
     def _meant(self, server: str, word: str) -> str | None:
         """The tool, or server, of others that a word names; None if it names none."""

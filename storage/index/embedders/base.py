@@ -182,13 +182,15 @@ def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
     try:
         wide = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise StorageUnavailableError(f"{source} gave what is no vector: {error}.") from error
+        raise StorageUnavailableError(
+            f"{source} returned something that is not a vector: {error}."
+        ) from error
     if wide.ndim != 2 or wide.shape[0] != count or not wide.shape[1]:  # noqa: PLR2004  # rows and columns
         raise StorageUnavailableError(
             f"{source} gave numbers of shape {wide.shape} for {count} texts."
         )
     if not np.isfinite(wide).all():
-        raise StorageUnavailableError(f"{source} gave a vector that is not finite.")
+        raise StorageUnavailableError(f"{source} returned a vector that is not finite.")
     largest = np.abs(wide).max(axis=1, keepdims=True)
     scaled = wide / np.where(largest, largest, 1)  # first, lest the squares overflow or vanish
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -262,7 +264,7 @@ class LazyLoader(Generic[T]):
                     raise
         raise StorageUnavailableError(
             f"{self._name} is still being loaded.",
-            suggestions=("It is used as soon as it is there; searches go on by words.",),
+            suggestions=("It is used once it is loaded; until then, searches go by words.",),
         )
 
     def _fill(self, loaded: Future[T]) -> None:

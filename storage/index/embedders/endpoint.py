@@ -33,7 +33,7 @@ SHOWN = 200
 _REACH = "Check embedder.url, and that the server there is running."
 _KEY = "Check embedder.api_key."
 _ASK = "Check embedder.url and embedder.model."
-_WAIT = "It is tried again; searches go on by words meanwhile."
+_WAIT = "It is retried; searches go by words meanwhile."
 
 
 class _RefusalError(Exception):

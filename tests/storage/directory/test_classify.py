@@ -133,13 +133,13 @@ def test_queries_for_topics_are_taken_for_topics(directories: Directories) -> No
 @pytest.mark.parametrize(
     ("query", "kind", "reason"),
     [
-        ("Boyle, Theresa", "name", "it is a name that is known"),
-        ("smith j", "name", "its words are those of a name that is known"),
-        ("papers by Boyle", "name", "its words are those of a name that is known"),
-        ("Teresa Bole", "name", "it is like a name that is known"),
-        ("Dr. Ziegenfuss", "name", "it has a title as people have"),
+        ("Boyle, Theresa", "name", "it is a known name"),
+        ("smith j", "name", "its words are those of a known name"),
+        ("papers by Boyle", "name", "its words are those of a known name"),
+        ("Teresa Bole", "name", "it resembles a known name"),
+        ("Dr. Ziegenfuss", "name", "it has a person's title"),
         ("who studies cancer", "topic", "it asks who works on something"),
-        ("Young investigators", "topic", "no name that is known is like it"),
+        ("Young investigators", "topic", "it resembles no known name"),
     ],
 )
 def test_the_answer_says_which_it_took_and_why(

@@ -147,7 +147,7 @@ def test_another_directory_reads_other_fields() -> None:
         ("[1, 2]", "Record 1 is 1; an object"),
         ('[{"name": "Ann"}, "Bob"]', 'Record 2 is "Bob"'),
         ("[", "JSON cannot be read"),
-        ('{"name": "Ann"}\n{"name": ', "Record 2 is no JSON"),
+        ('{"name": "Ann"}\n{"name": ', "Record 2 is not JSON"),
         ('{"a": [], "b": []}', "has the arrays 'a', 'b'"),
         ('{"a": 1}', "has no array"),
         ("[" * 100_000, "JSON"),

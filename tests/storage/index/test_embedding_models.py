@@ -256,7 +256,7 @@ def test_a_model_that_is_no_longer_what_it_was_is_told(
     assert (found.mode, len(found.hits)) == ("lexical", 1)
     assert "vectors of 48 numbers now; those that are stored have 64" in found.status.problem
     library.shelf(ANN).add(world.new_document("two", "about egrets"))
-    with pytest.raises(StorageUnavailableError, match="no longer the model"):
+    with pytest.raises(StorageUnavailableError, match="no longer the same model"):
         world.drain(library)
 
 

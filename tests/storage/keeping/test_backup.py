@@ -200,9 +200,9 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(small: Library, tmp_path:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("data/copy", "lies in the data directory"),
-        ("data/deeper/../copy", "lies in the data directory"),
-        ("data/toolcrib.db", "lies in the data directory"),
+        ("data/copy", "inside the data directory"),
+        ("data/deeper/../copy", "inside the data directory"),
+        ("data/toolcrib.db", "inside the data directory"),
         ("folder", "is a directory"),
         ("nowhere/copy", "No such file or directory"),
         ("file/copy", "Not a directory"),
@@ -299,7 +299,7 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(
     if force:
         target.mkdir()
         (target / "mine").write_text("mine")
-    with pytest.raises(BackupError, match=r"no backup|cannot be restored|damaged"):
+    with pytest.raises(BackupError, match=r"not a Toolcrib backup|cannot be restored|damaged"):
         restore(bad, target, force=force)
     left = [path.name for path in target.iterdir()] if target.exists() else []
     assert left == (["mine"] if force else [])

@@ -95,7 +95,7 @@ def test_a_long_description_is_cut_and_told_whole_elsewhere(count: int) -> None:
     )
     spec = customized(ASK, Collections(sources=sources))
     assert len(spec.description) <= LONGEST_DESCRIPTION
-    assert spec.description.endswith("describe_tool tells all of each.")
+    assert spec.description.endswith("describe_tool explains each.")
     assert f"Papers of group {count - 1} " in spec.details
     if count <= 40:
         assert all(f"source_{number}" in spec.description for number in range(count))

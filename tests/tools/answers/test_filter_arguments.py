@@ -124,7 +124,7 @@ def test_an_unknown_key_is_named_with_the_nearest_and_all() -> None:
 
 def test_a_key_of_another_source_is_none_of_this_one() -> None:
     message = refused({"sender": "una"}, DOCS, MAIL, source=DOCS)
-    assert "`filters.sender` is no filter of the source 'docs'" in message
+    assert "`filters.sender` is not a filter of the source 'docs'" in message
     assert "product, version, entities" in message
     assert "`filters.product`" in refused({"product": "x"}, DOCS, BARE, source=BARE)
 
@@ -139,7 +139,7 @@ def test_where_there_are_sources_only_what_they_support_is_metadata() -> None:
         ({"kinds": ["documents"]}, "did you mean 'document'?"),
         ({"entities": [1]}, "`filters.entities[0]`"),
         ({"time_range": {"from": 1}}, "`filters.time_range.from`"),
-        ({"time_range": {"start": 2, "end": 1}}, "lies after"),
+        ({"time_range": {"start": 2, "end": 1}}, "is after"),
         ({"raw_type": ""}, "`filters.raw_type`"),
         ({"metadata": "product"}, "`filters.metadata`"),
     ],

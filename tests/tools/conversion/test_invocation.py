@@ -500,7 +500,7 @@ async def test_awaiting_something_cancelled_is_not_a_cancelled_call() -> None:
         task.cancel()
         await task
 
-    with pytest.raises(RuntimeError, match="CancelledError came out of a tool"):
+    with pytest.raises(RuntimeError, match="CancelledError was raised by a tool"):
         await run(wait_for_nothing)
 
 

@@ -367,7 +367,7 @@ def test_a_model_of_the_author_stays_as_it_is() -> None:
 
 
 def test_a_field_that_was_never_set_is_an_internal_error() -> None:
-    with pytest.raises(InternalError, match="a Invoice that does not fit"):
+    with pytest.raises(InternalError, match="a Invoice that does not match"):
         Output("tool", Invoice).result(Invoice(0))
 
 

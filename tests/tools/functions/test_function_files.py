@@ -199,7 +199,7 @@ async def test_what_hides_our_own_package_is_told(serve: Serve) -> None:
         served.save("", "tools/__init__.py")
         served.save("from tools.core.spec import tool")
         await served.files.refresh()
-        assert "Your own 'tools' hides the one of Toolcrib" in served.files.problems[0]
+        assert "Your own 'tools' hides Toolcrib's" in served.files.problems[0]
 
 
 async def test_a_file_is_imported_as_python_would_run_it(serve: Serve) -> None:

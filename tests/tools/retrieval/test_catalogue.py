@@ -207,7 +207,7 @@ def test_a_record_that_another_version_kept_hides_no_other(
     assert found(Catalogue(registry, library=library, index=words_only), "rocket") == [
         "Rocket launcher"
     ]
-    assert "odd.json says of a tool is left out" in caplog.text
+    assert "odd.json describes is left out" in caplog.text
 
 
 @pytest.mark.anyio

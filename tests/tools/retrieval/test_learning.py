@@ -133,7 +133,7 @@ def test_a_record_that_refuses_costs_the_boosts_alone(
     database.path.rename(database.path.with_name("moved.db"))
     assert learning.boosts(ANN, ASKED) == {}
     learning.remember(ANN, ASKED, "chat")
-    assert "Nothing that was learned is used" in caplog.text
+    assert "What was learned cannot be used" in caplog.text
     assert "The use of chat was not remembered" in caplog.text
 
 

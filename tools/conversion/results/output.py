@@ -153,7 +153,7 @@ class Output:
             raise self._defect(told, error) from error
         except (AttributeError, ValueError) as error:  # such as a field that was never set
             kind = type(value).__name__
-            told = f"the wrong type: a {kind} that does not fit what it promises"
+            told = f"the wrong type: a {kind} that does not match its return type"
             raise self._defect(told, error) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
@@ -185,7 +185,7 @@ class Output:
             return {"items": collected.items, "returned": collected.returned}
         if collected.returned is None:
             return collected.items
-        told = "something besides what it yields, which its return type does not tell; make it"
+        told = "something besides what it yields, which its return type does not mention; make it"
         raise self._defect(f"{told} Generator[…, None, …]", None)
 
     def _defect(self, told: str, error: Exception | None) -> InternalError:

@@ -58,9 +58,9 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
         text = word.text
         short = f"{'-' * (name == 'tar' and at == 1)}{text} {following.text}"
         if text is None:
-            yield at, f"the words of {name} cannot be seen"
+            yield at, f"the words of {name} cannot be determined"
         elif setting is not None and setting.fullmatch(text):
-            yield at, f"{name} sets a variable, or may run what stands in {text!r}"
+            yield at, f"{name} sets a variable, or may run what is in {text!r}"
         elif _names_program(text, options) or (letters and letters.fullmatch(short)):
             yield at, f"{name} runs what {text!r} names"
 

@@ -112,7 +112,7 @@ class _Reader:
             return
         if kind in {"blank", "comment", "redirect"}:
             if kind == "redirect" and self._text is not None:
-                raise NotPlainError("a redirection stands close to a word")
+                raise NotPlainError("a redirection touches a word")
             self._end_word()
             return
         self._take[kind](piece)
@@ -178,7 +178,7 @@ def check_characters(line: str) -> None:
     odd = INVISIBLE.search(line)
     found = odd[0] if odd else next((one for one in line if not _is_seen(one)), None)
     if found is not None:
-        raise NotPlainError(f"it has a character that cannot be seen (U+{ord(found):04X})")
+        raise NotPlainError(f"it has an invisible character (U+{ord(found):04X})")
 
 
 def _is_seen(character: str) -> bool:

@@ -175,14 +175,14 @@ class _Look:
         if not self._note(Found(tuple(words)), depth):
             return
         if words[0].text is None or words[0].is_glob:
-            self._miss("a command's name cannot be seen")
+            self._miss("a command's name cannot be determined")
         for inner in inner_commands(words):
             if inner.unseen:
                 self._miss(inner.unseen)
             elif inner.script is not None:
                 self.into_line(inner.script, depth + 1)
             elif not inner.words:
-                self._miss("what it runs cannot be seen")
+                self._miss("what it runs cannot be determined")
             elif inner.is_certain:
                 self.into_command(inner.words, depth + 1)
             else:

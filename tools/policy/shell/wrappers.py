@@ -208,7 +208,7 @@ def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
     while at < len(words):
         text = words[at].text
         if text is None or words[at].is_glob:
-            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
             return
         if text[:1] not in {"-", "+"} or text in STDIN:
             break
@@ -229,7 +229,7 @@ def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """The words of eval as the line that it runs; of trap the first alone."""
     texts = [word.text for word in (words[1:] if name == "eval" else words[1:2])]
     if any(text is None for text in texts) or any(word.is_glob for word in words):
-        yield Inner(0, unseen=f"what {name} runs cannot be seen")
+        yield Inner(0, unseen=f"what {name} runs cannot be determined")
     elif texts:
         yield Inner(len(texts), script=" ".join(text or "" for text in texts))
 
@@ -238,7 +238,7 @@ def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
     runs = FIND_RUNS if name.endswith("find") else FD_RUNS
     for at, word in enumerate(words):
         if at and word.text is None:
-            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
         if word.text in runs:
             rest = words[at + 1 :]
             ends = (place for place, each in enumerate(rest) if each.text in TERMINATORS)
@@ -297,7 +297,7 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
     while at < len(words):
         text = words[at].text
         if text is None:
-            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
             break
         if text.startswith("-") and text != "-":
             at += 1 + _takes_value(text, wrapper)
@@ -340,7 +340,7 @@ def _takes_value(option: str, wrapper: Wrapper) -> bool:
 
 def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """Whatever the words may say."""
-    yield Inner(0, unseen=f"what {name} runs cannot be seen")
+    yield Inner(0, unseen=f"what {name} runs cannot be determined")
     yield from _suffixes(words, 1)
 
 
@@ -353,14 +353,14 @@ def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, word in enumerate(words[1:], start=1):
         text = word.text
         if text is None or re.search(r"system|getline|\||@load|close|print.*>", text):
-            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
 
 
 def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """A program given as text, or read from the standard input."""
     for at, word in enumerate(words[1:], start=1):
         if word.text is None or CODE.fullmatch(word.text):
-            yield Inner(at, unseen=f"what {name} runs cannot be seen")
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
             return
         if not word.text.startswith("-"):
             return  # a file, as any other program is

@@ -118,7 +118,7 @@ class Jobs:
         running = [job.id for job in self._of(user_id) if job.is_running]
         if len(running) + self._starting[user_id] >= MOST_RUNNING:
             raise RateLimitedError(
-                f"{MOST_RUNNING} jobs run already, and no more may.",
+                f"{MOST_RUNNING} jobs are running already, which is the limit.",
                 next_actions=[f"Wait until one has ended, or end one with bash_kill: {running}."],
             )
         self._starting[user_id] += 1

@@ -260,7 +260,7 @@ class Processes:
                 invisible = invisible or folder
         if invisible:
             raise UnavailableError(
-                f"The program {name!r} lies in {invisible}, which programs cannot see.",
+                f"The program {name!r} is in {invisible}, which programs cannot see.",
                 next_actions=[f"Ask the user to add {invisible} to the setting system.readable."],
             )
         raise UnavailableError(

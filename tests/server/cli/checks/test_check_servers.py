@@ -43,7 +43,7 @@ def test_a_program_that_is_everywhere_on_path_is_fine(work: Path) -> None:
 def test_a_program_that_only_shells_find_is_found_with_advice(work: Path, program: Path) -> None:
     ok, detail = seen(work, command="my-server")
     assert ok
-    assert detail.startswith(f"{program}; where a client with a window starts Toolcrib")
+    assert detail.startswith(f"{program}; if a desktop application starts Toolcrib")
     assert seen(work, command="my-server", env={"PATH": str(program.parent)}) == (
         True,
         str(program),
@@ -69,9 +69,9 @@ def test_a_path_is_taken_from_the_server_s_directory(work: Path, program: Path) 
         ({"url": "https://h/", "headers": {"K": "${NO_SUCH}"}}, "headers.K names the variable"),
         (
             {"command": "sh", "args": ["--key=${input:key}"]},
-            "Nothing stands for ${input:key} in its args",
+            "There is no value for ${input:key} in its args",
         ),
-        ({"command": "sh", "args": ["${workspaceFolder}/x"]}, "Nothing stands for ${workspaceF"),
+        ({"command": "sh", "args": ["${workspaceFolder}/x"]}, "There is no value for ${workspaceF"),
         ({"command": "${NO_SUCH}/x"}, "command names the variable NO_SUCH"),
         ({"url": "http://:80/"}, "names no host"),
         ({"url": "http://h:99999/"}, "Port out of range"),

@@ -69,7 +69,7 @@ def test_an_embedder_that_takes_over_is_told(cli: Command, data: Path) -> None:
     ended = cli("doctor", "--json")
     assert ended.code == 0
     told = findings(ended)["SQLite"][1]
-    assert f"0 of them embedded anew by {MiniLMEmbedder.model_id}, which takes over" in told
+    assert f"0 of them embedded again by {MiniLMEmbedder.model_id}, which takes over" in told
 
 
 def test_another_embedder_is_tried_and_its_library_named(

@@ -68,7 +68,7 @@ def test_a_damaged_export_is_refused_with_its_line_and_exits_with_1(
     exported.write_text("".join([*lines[:2], lines[2][:50]]), encoding="utf-8")
     ended = cli("import", str(exported), "--data-dir", "elsewhere")
     assert ended.code == 1
-    assert f"'{exported}' is no sound export: line 3: the file ends within it" in ended.err
+    assert f"'{exported}' is not a valid export: line 3: the file ends within it" in ended.err
     assert "1 skipped" in ended.out
     assert cli("export", "none.jsonl", "--data-dir", "elsewhere").out.startswith("Wrote 0 records")
 

@@ -139,7 +139,7 @@ def test_the_summary_can_be_read_by_a_program(cli: Command, work: Path) -> None:
         ("a.json", b'[{"name": ["Ada"]}]', "Record 1: name"),
         ("a.json", b'[{"name": "Ada"}, 7]', "Record 2 is 7"),
         ("a.csv", b"Department\nSurgery\n", "no column 'name'"),
-        ("a.jsonl", b'{"name": "Ada"}\n{"name"', "Record 2 is no JSON"),
+        ("a.jsonl", b'{"name": "Ada"}\n{"name"', "Record 2 is not JSON"),
         ("a.json", b"", "is empty"),
         ("a.json", bytes(range(256)) * 20, "binary"),
     ],

@@ -173,7 +173,7 @@ def test_without_servers_the_way_to_them_is_said(cli: Command, work: Path) -> No
 def test_what_is_hidden_is_shown_with_marks(cli: Command, toy: Upstream) -> None:
     out = cli("servers", "review", "toy").out
     assert "toy__sub" in out
-    assert "its description has characters that are not seen (U+001B, U+200B)" in out
+    assert "its description has invisible characters (U+001B, U+200B)" in out
     assert "Subtracts.␛[2J<U+200B>" in out
     assert "toy__add" not in out
     assert "\x1b" not in out

@@ -99,7 +99,7 @@ def test_the_rules_are_shown_in_the_order_of_their_force(cli: Command, config: P
 @pytest.mark.parametrize(
     ("rule", "warning"),
     [
-        ("bahs(ls)", "is about no tool that there is now"),
+        ("bahs(ls)", "applies to no tool that there is now"),
         ("forget(dryrun=false)", "can never match: forget has no parameter dryrun"),
     ],
 )

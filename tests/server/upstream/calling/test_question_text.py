@@ -29,7 +29,7 @@ def url(address: str) -> types.ElicitRequest:
     ],
 )
 def test_a_person_is_sent_to_nothing_but_addresses_that_can_be_read(address: str) -> None:
-    with pytest.raises(UnshowableError, match="no address"):
+    with pytest.raises(UnshowableError, match="not the address"):
         presented("toy", url(address))
 
 

@@ -175,6 +175,8 @@ async def test_a_header_that_cannot_be_sent_is_named_without_its_value(gateway_o
     for wrong in ({"headers": {"X-Key": "geheim\nX"}}, {"token": "geheim\u20ac"}):
         toy = ServerSettings(url="http://127.0.0.1:9/mcp", **wrong)
         async with gateway_of(toy=toy) as running:
-            with pytest.raises(UnavailableError, match="has characters that none can have") as said:
+            with pytest.raises(
+                UnavailableError, match="has characters that no header can have"
+            ) as said:
                 await running.call("toy", "echo")
             assert "geheim" not in said.value.message

@@ -115,7 +115,7 @@ async def test_an_answer_that_is_none_fails_its_call_alone(
 ) -> None:
     toy = frail()
     async with gateway_of(toy=toy.settings()) as running:
-        with pytest.raises(MCPError, match="no message of the protocol"):
+        with pytest.raises(MCPError, match="not a message of the protocol"):
             await running.call("toy", tool)
         assert await running.call("toy", "echo", "fine") == "fine"
     assert len(toy.pids) == 1

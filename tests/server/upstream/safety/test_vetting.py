@@ -110,7 +110,7 @@ def test_an_approval_holds_for_the_definition_that_was_shown(pins: Pins) -> None
 def test_a_definition_with_something_hidden_is_held_back_from_the_first(pins: Pins) -> None:
     tool = a_tool(description="Adds.\u200b")
     judged = vetted(pins, tool)["add"]
-    assert judged.barred == "its description has characters that are not seen (U+200B)"
+    assert judged.barred == "its description has invisible characters (U+200B)"
     assert judged.pin is None
     assert vetted(pins, tool)["add"].barred == judged.barred
     approve(pins, judged)
@@ -153,7 +153,7 @@ def test_what_was_accepted_unseen_is_held_back_once_it_speaks_of_a_new_neighbour
     assert [each.barred for each in vetting.judge("git", trusts=True)] == [""]
     assert vetting.put("mail", [a_tool("send_mail")], OURS) == {"git", "mail"}
     (judged,) = vetting.judge("git", trusts=True)
-    assert judged.barred == "it speaks of mail__send_mail, which its server does not have"
+    assert judged.barred == "it mentions mail__send_mail, which its server does not have"
     approve(pins, judged)
     assert [each.barred for each in vetting.judge("git", trusts=True)] == [""]
 

@@ -300,6 +300,6 @@ def _execute_error(program: str, code: int) -> ToolError:
         )
     if code == errno.ENOEXEC:
         return InvalidArgumentsError(
-            f"{program} is no program: a script needs a first line that names its interpreter."
+            f"{program} is not a program: a script needs a first line that names its interpreter."
         )
     return UnavailableError(f"{program} could not be executed: {os.strerror(code)}.")

@@ -128,7 +128,7 @@ async def test_waiting_may_be_given_up_and_repeated(launcher: Launcher, place: A
     [
         ({"argv": ("/usr/bin/nothing-here",)}, NotFoundError, "/usr/bin/nothing-here"),
         ({"argv": ("{root}/no_interpreter",)}, NotFoundError, "interpreter"),
-        ({"argv": ("{root}/empty",)}, InvalidArgumentsError, "no program"),
+        ({"argv": ("{root}/empty",)}, InvalidArgumentsError, "not a program"),
         ({"argv": ("{root}/plain",)}, PermissionDeniedError, "may not be executed"),
         ({"argv": ("{root}",)}, PermissionDeniedError, "may not be executed"),
         ({"argv": ("/bin/echo", "x" * 3_000_000)}, InvalidArgumentsError, "too long"),
