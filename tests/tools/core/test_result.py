@@ -39,7 +39,7 @@ def test_the_first_bytes_tell_the_format(start: bytes, mime_type: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"%PDF-1.7 and so on", b"x" * 64])
 def test_data_that_are_no_image_or_sound_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="not an image or a sound in a known format; name the kind"):
+    with pytest.raises(ValueError, match="in a known format; name the kind"):
         Media.of(data)
 
 

@@ -34,5 +34,5 @@ def test_no_texts_are_no_rows() -> None:
 
 @pytest.mark.parametrize("rows", [[1.0], [[1.0], [1.0, 2.0]], [[]], [[float("nan")]], [None]])
 def test_what_is_no_vector_for_each_text_is_refused(rows: Any) -> None:
-    with pytest.raises(StorageUnavailableError, match="it (gave|returned)"):
+    with pytest.raises(StorageUnavailableError, match=r"it (gave|returned)"):
         unit_rows(rows, 1, "it")
