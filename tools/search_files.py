@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import groupby, takewhile
+from typing import Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -15,10 +15,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.file_texts import unicode_name
-from tools.sandbox.search.place import Scope
-
-if TYPE_CHECKING:
-    from tools.sandbox.search.conversation import Found
+from tools.sandbox.search.search import Found, Scope
 
 __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
 
@@ -30,6 +27,9 @@ FilePattern = Annotated[
     str, Field(max_length=1000, description="Only such files: *.py, src/**, *.{ts,tsx}")
 ]
 IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
+
+MAX_WORDS = 16
+"""Words that a query is searched for at most."""
 
 PATH = Subject(SubjectKind.PATH, "path")
 
@@ -254,9 +254,7 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
-    from tools.sandbox.search.words import words_of
-
-    words = words_of(query)
+    words = _words_of(query)
     if not words:
         raise InvalidArgumentsError(
             f"The query {query!r} has no word in it.",
@@ -270,6 +268,31 @@ async def search_files(
     )
     files = [_ranked(item, list(words.values())) for item in found.items]
     return RankedFiles(files=files, files_searched=found.files, **_told(found))
+
+
+def _words_of(query: str) -> dict[str, str]:
+    """How each word of a query begins in any of its forms, with the word as it was written.
+
+    The words are those of `storage.tokenize`: without stop words where there are others, and with
+    the parts of identifiers. A word stands for all that begin as it and its stem do: `policies`
+    for `policy` too.
+    """
+    from storage.tokenize import terms_of
+
+    found: dict[str, str] = {}
+    for term, written in terms_of(query).items():
+        found.setdefault(_beginning(written.lower(), term), written)
+    if not found:
+        found = {word.lower(): word for word in query.split() if any(map(str.isalnum, word))}
+    return dict(list(found.items())[:MAX_WORDS])
+
+
+def _beginning(word: str, term: str) -> str:
+    """What a word and its stem have in common; the word itself where it holds signs or accents."""
+    if not (word.isascii() and word.isalnum()):
+        return word
+    pairs = zip(word, term.removesuffix("i"), strict=False)
+    return word[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))] or word
 
 
 def _paths(found: Found) -> FilePaths:

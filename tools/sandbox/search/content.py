@@ -1,10 +1,25 @@
-"""Lines of a file's bytes, and what is shown of one."""
+r"""The text and lines of a file's bytes, and whether they are worth matching line by line.
+
+A plain text is looked for in the bytes of a file. Any other pattern that can match no line feed is
+tried on the whole text, with `^` and `$` at every line (MULTILINE): where it does not match the
+text, it matches no line, and trying it costs no more than trying it on each.
+"""
 
 from __future__ import annotations
 
 import codecs
+import re
+from typing import NamedTuple, Self
 
-__all__ = ["MAX_FILE_BYTES", "WIDE_MARKS", "cut", "lines_of", "text_of"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "WIDE_MARKS",
+    "PlainText",
+    "cut",
+    "lines_of",
+    "stays_in_line",
+    "text_of",
+]
 
 MAX_FILE_BYTES = 50_000_000
 """Larger files are not searched; the answer names them."""
@@ -17,6 +32,17 @@ _LOOKED_AT = 8192
 
 WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 """The byte order marks of UTF-16, and what they stand for."""
+
+_MAY_LEAVE = re.compile(
+    r"\\[^dwSbtfv\W_]"  # classes with a line feed, ends of the text, `\B`, characters by number
+    r"|\[\^"  # a set by what is not in it
+    r"|\(\?(?!:|P[<=]|i[:)])"  # lookarounds, flags, atomic groups
+    r"|[*+?}]\+"  # possessive repetitions: they give back nothing of another line
+    r"|[\0-\x1f]"
+)
+_PLAIN = re.compile(r"(\(\?i\))?([\w !\"#%&',/:;<=>@`~-]+)", re.ASCII)
+_FOLDED_BEYOND_ASCII = re.compile("[kKsSiI]")
+"""Letters that stand for others, as the Kelvin sign, when case is ignored."""
 
 
 def text_of(data: bytes) -> str | None:
@@ -60,6 +86,42 @@ def cut(line: str, start: int, end: int) -> str:
     first = max(min(start - room // 2, len(line) - MAX_SHOWN), 0)
     last = min(first + MAX_SHOWN, len(line))
     return ("…" if first else "") + line[first:last] + ("…" if last < len(line) else "")
+
+
+class PlainText(NamedTuple):
+    """A text that is in every line in which a pattern fits.
+
+    Attributes:
+        text: In ASCII; in lower case where case is ignored.
+        ignores_case: Whether it is.
+    """
+
+    text: bytes
+    ignores_case: bool
+
+    @classmethod
+    def of(cls, pattern: str, *, ignore_case: bool) -> Self | None:
+        """Returns the text of a pattern that is one; None for any other pattern."""
+        match = _PLAIN.fullmatch(pattern)
+        if match is None:
+            return None
+        text, ignores_case = match[2], ignore_case or match[1] is not None
+        if ignores_case:
+            text = max(_FOLDED_BEYOND_ASCII.split(text), key=len).lower()
+        return cls(text.encode(), ignores_case)
+
+    def is_in(self, data: bytes) -> bool:
+        """Returns whether it is in the bytes of a file, in UTF-8 or Latin-1."""
+        return self.text in (data.lower() if self.ignores_case else data)
+
+
+def stays_in_line(pattern: str) -> bool:
+    """Returns whether no part of a pattern takes a line feed, or means the ends of the text.
+
+    Args:
+        pattern: A valid one of Python's `re`. Where its text does not tell, the answer is no.
+    """
+    return _MAY_LEAVE.search(pattern) is None
 
 
 def _line(data: bytes) -> str:

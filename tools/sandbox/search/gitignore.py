@@ -10,10 +10,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MAX_FILE_BYTES", "Rule", "byte_text", "read_rule", "read_rules", "translate"]
+from tools.sandbox.files.nofollow import open_below, open_file
+
+__all__ = [
+    "MAX_FILE_BYTES",
+    "IgnoreRules",
+    "Rule",
+    "byte_text",
+    "read_rule",
+    "read_rules",
+    "translate",
+]
 
 MAX_FILE_BYTES = 1_000_000
 """How much of a rule file is read."""
@@ -65,6 +75,66 @@ class Rule:
         if self.directories_only and not is_directory:
             return False
         return bool(self.pattern.fullmatch(path if self.anchored else path.rpartition("/")[2]))
+
+
+class IgnoreRules:
+    """The rules that hold in one directory: its own, and those above it in its repository.
+
+    Args:
+        levels: The rules of each directory that has some, the deepest first.
+    """
+
+    def __init__(self, levels: tuple[_Level, ...] = ()) -> None:
+        self._levels = levels
+
+    def below(self, directory: int, path: str, names: Collection[str]) -> IgnoreRules:
+        """Returns the rules that hold one directory deeper.
+
+        Args:
+            directory: Descriptor of that directory.
+            path: Its path, with a slash at the end unless it is empty.
+            names: The names in it.
+        """
+        levels = self._levels
+        if ".git" in names:  # another repository: the rules above it do not apply
+            levels = _level(directory, path, ".git", "info", "exclude")
+        if ".gitignore" in names:
+            levels = (*_level(directory, path, ".gitignore"), *levels)
+        return IgnoreRules(levels)
+
+    def match(self, path: str, *, is_directory: bool) -> bool:
+        """Whether an entry of the directory, given by its path, is ignored."""
+        if not self._levels:
+            return False
+        path = byte_text(path)
+        verdicts = (level.verdict(path, is_directory=is_directory) for level in self._levels)
+        return next((each for each in verdicts if each is not None), False)
+
+
+class _Level:
+    """The rules of one directory.
+
+    Args:
+        path: Its path, with a slash at the end unless it is empty.
+        rules: The last first.
+    """
+
+    def __init__(self, path: str, rules: Sequence[Rule]) -> None:
+        self._prefix_length = len(byte_text(path))
+        self._rules = rules
+        # One expression for all rules: most entries match none of them.
+        self._by_name = _any(rule for rule in rules if not rule.anchored)
+        self._by_path = _any(rule for rule in rules if rule.anchored)
+
+    def verdict(self, path: str, *, is_directory: bool) -> bool | None:
+        """Whether the entry is ignored; None where no rule names it."""
+        below = path[self._prefix_length :]
+        name = path.rpartition("/")[2]
+        if self._by_name.fullmatch(name) or self._by_path.fullmatch(below):
+            for rule in self._rules:
+                if rule.names(below, is_directory=is_directory):
+                    return rule.ignores
+        return None
 
 
 def byte_text(name: str) -> str:
@@ -164,3 +234,25 @@ def _members(members: str) -> str:
         if first <= last:
             parts.append(f"{re.escape(first)}-{re.escape(last)}")
     return "".join(parts) or "^\\s\\S"
+
+
+def _any(rules: Iterable[Rule]) -> re.Pattern[str]:
+    """One expression for what any of the rules names."""
+    alternatives = [f"(?:{rule.pattern.pattern})" for rule in rules]
+    return re.compile("|".join(alternatives) or "(?!)", re.DOTALL | re.ASCII)
+
+
+def _level(directory: int, path: str, *names: str) -> tuple[_Level, ...]:
+    """The rules of a file; none where it is not there, a link, no regular file, or unreadable."""
+    *directories, name = names
+    try:
+        parent = open_below(directory, directories)
+        try:
+            fd, _ = open_file(name, parent)
+        finally:
+            os.close(parent)
+        with os.fdopen(fd, "rb") as file:
+            rules = read_rules(file.read(MAX_FILE_BYTES))
+    except OSError:
+        return ()
+    return (_Level(path, rules),) if rules else ()

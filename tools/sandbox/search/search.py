@@ -1,29 +1,87 @@
-"""The one search among files, in worker processes."""
+"""The one search among files: the server's side, which opens the place and asks a worker process.
+
+The worker walks, reads and matches; what it finds is shown only after the sandbox has judged it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from posixpath import basename, dirname
 
 import anyio
 from anyio import to_thread
 
-from tools.core.errors import DeadlineError, InvalidArgumentsError
+from tools.core.errors import (
+    DeadlineError,
+    InternalError,
+    InvalidArgumentsError,
+    UnavailableError,
+)
+from tools.sandbox.files.openat import Root, path_beneath
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.search.conversation import Conversation, Found
+from tools.sandbox.files.sandbox_errors import explained
 from tools.sandbox.search.glob import path_regex
-from tools.sandbox.search.place import Scope, open_place
-from tools.sandbox.search.workers import Workers
+from tools.sandbox.search.workers import Answer, Worker, WorkerEndedError, WorkerPool
 
-__all__ = ["FileSearch"]
+__all__ = ["FileSearch", "Found", "Scope"]
 
 DEADLINE = 20.0
 """Seconds that one search may take."""
+
+SECONDS_OVER = 2
+"""Seconds after the deadline in which the worker ends itself, should the server be gone."""
+
+MAX_CHARACTERS = 200_000
+"""Characters of one answer, about."""
+
+PAGE = 250
+"""Results that are taken from the worker at once."""
+
+MAX_NAMED = 20
+"""Unreadable or too large files that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which files are searched.
+
+    Attributes:
+        path: A directory, or one file, relative to the root.
+        names: Pattern of their paths, relative to that directory; empty for all.
+        include_ignored: Whether those that git ignores are searched too.
+    """
+
+    path: str = "."
+    names: str = ""
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        items: The results; `path` in each is relative to the root.
+        files: How many files have the name that was asked for.
+        truncated: Whether there is more.
+        unreadable: The first files and directories that could not be opened.
+        large: The first files that are too large to be searched.
+    """
+
+    items: list[Answer]
+    files: int
+    truncated: bool
+    unreadable: list[str]
+    large: list[str]
 
 
 class FileSearch:
     """Searches among the files beneath the root of a sandbox, in a process of its own.
 
-    The worker opens one name at a time and follows no link.
+    Every search raises InvalidArgumentsError for a malformed pattern, DeadlineError if it takes too
+    long, UnavailableError if it needs too much memory, and what the methods of Sandbox raise.
 
     Args:
         deadline: Seconds that one search may take.
@@ -31,25 +89,11 @@ class FileSearch:
 
     def __init__(self, *, deadline: float = DEADLINE) -> None:
         self._deadline = deadline
-        self._workers = Workers()
+        self._workers = WorkerPool()
 
     async def glob(self, sandbox: Sandbox, scope: Scope, *, limit: int) -> Found:
-        """Files and links by their paths, the newest first.
-
-        Raises:
-            InvalidArgumentsError: If the pattern is malformed, or the path no directory or file.
-            DeadlineError: If it takes too long.
-            ToolError: As the methods of Sandbox.
-        """
-        names = path_regex(scope.names)
-
-        async def search(conversation: Conversation) -> Found:
-            told = await conversation.begin(
-                "glob", limit=limit, include_ignored=scope.include_ignored, names=names
-            )
-            return await conversation.collect(told, limit)
-
-        return await self._run(sandbox, scope.path, scope.names, search)
+        """Finds files and links by their paths, the newest first."""
+        return await self._run(sandbox, scope, limit, scope.names, {"do": "glob"})
 
     async def grep(
         self,
@@ -61,7 +105,7 @@ class FileSearch:
         context: int = 0,
         limit: int,
     ) -> Found:
-        """Lines in which a pattern fits, in the order of their files.
+        """Finds the lines that a pattern matches, in the order of their files.
 
         Args:
             sandbox: Whose files they are.
@@ -70,81 +114,49 @@ class FileSearch:
             ignore_case: Whether case is ignored.
             context: Lines before and after each that are shown.
             limit: Lines at most.
-
-        Raises:
-            InvalidArgumentsError: If a pattern is malformed, or the path no directory or file.
-            DeadlineError: If it takes too long.
-            ToolError: As the methods of Sandbox.
         """
-        names = path_regex(scope.names or "**")
-
-        async def search(conversation: Conversation) -> Found:
-            told = await conversation.begin(
-                "grep",
-                limit=limit,
-                include_ignored=scope.include_ignored,
-                pattern=pattern,
-                names=names,
-                context=context,
-                ignore_case=ignore_case,
-            )
-            if "malformed" in told:
-                raise _malformed(pattern, told["malformed"], told["position"])
-            return await conversation.collect(told, limit)
-
-        return await self._run(sandbox, scope.path, pattern, search)
+        question = {
+            "do": "grep",
+            "pattern": pattern,
+            "context": context,
+            "ignore_case": ignore_case,
+        }
+        return await self._run(sandbox, scope, limit, pattern, question)
 
     async def rank(
         self, sandbox: Sandbox, words: Sequence[str], scope: Scope, *, limit: int
     ) -> Found:
-        """Files by plain words in their names and lines, the best first.
+        """Finds files by plain words in their names and lines, the best first.
 
         Args:
             sandbox: Whose files they are.
             words: How each word begins.
             scope: Which files.
             limit: Files at most.
-
-        Raises:
-            InvalidArgumentsError: If the pattern of paths is malformed, or the path no directory
-                or file.
-            DeadlineError: If it takes too long.
-            ToolError: As the methods of Sandbox.
         """
-        names = path_regex(scope.names or "**")
-
-        async def search(conversation: Conversation) -> Found:
-            told = await conversation.begin(
-                "rank",
-                limit=limit,
-                include_ignored=scope.include_ignored,
-                words=list(words),
-                names=names,
-            )
-            return await conversation.collect(told, limit)
-
-        return await self._run(sandbox, scope.path, " ".join(words), search)
+        question = {"do": "rank", "words": list(words)}
+        return await self._run(sandbox, scope, limit, " ".join(words), question)
 
     async def aclose(self) -> None:
         """Ends the worker that waits for the next search."""
         await self._workers.aclose()
 
     async def _run(
-        self,
-        sandbox: Sandbox,
-        path: str,
-        what: str,
-        search: Callable[[Conversation], Awaitable[Found]],
+        self, sandbox: Sandbox, scope: Scope, limit: int, pattern: str, question: Answer
     ) -> Found:
-        place = await to_thread.run_sync(open_place, sandbox, path)
+        names = path_regex(scope.names or "**")
+        place = await to_thread.run_sync(_open_place, sandbox, scope.path)
         try:
-            async with self._workers.lent() as worker:
+            async with self._workers.borrow() as worker:
                 with anyio.move_on_after(self._deadline):
-                    return await search(Conversation(worker, place, self._deadline))
+                    search = _Search(worker, place, limit, pattern, self._deadline)
+                    return await search.run(
+                        question | {"names": names}, include_ignored=scope.include_ignored
+                    )
         finally:
             place.close()
         raise DeadlineError(
-            f"The search for {what!r} did not finish within {self._deadline:g} seconds and was "
+            f"The search for {pattern!r} did not finish within {self._deadline:g} seconds and was "
             "stopped.",
             next_actions=[
                 "Give a smaller path or a file pattern.",
@@ -153,9 +165,148 @@ class FileSearch:
         )
 
 
-def _malformed(pattern: str, why: str, position: int | None) -> InvalidArgumentsError:
-    where = "" if position is None else f" at position {position}"
-    return InvalidArgumentsError(
-        f"The pattern {pattern!r} is no regular expression: {why}{where}.",
-        next_actions=["Put a backslash before what is meant as it is: \\( \\[ \\{ \\*."],
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is searched.
+
+    Attributes:
+        sandbox: Whose files they are.
+        path: As the caller gave it.
+        fds: Descriptors of the root and of the directory, or of the one file alone.
+        prefix: The directory, relative to the root and without links; "." for the root.
+        name: The one file's name; empty for a directory.
+    """
+
+    sandbox: Sandbox
+    path: str
+    fds: tuple[int, ...]
+    prefix: str
+    name: str = ""
+
+    def beneath_root(self, path: str) -> str:
+        return path if self.prefix == "." else f"{self.prefix}/{path}"
+
+    def visible(self, paths: set[str]) -> set[str]:
+        """Those paths beneath the place that neither protection nor rules hide; blocks."""
+        return {path for path in paths if not self.sandbox.hides(self.beneath_root(path))}
+
+    def close(self) -> None:
+        for fd in self.fds:
+            os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search, whose results come from the worker page by page."""
+
+    worker: Worker
+    place: _Place
+    limit: int
+    pattern: str
+    seconds: float
+
+    async def run(self, question: Answer, *, include_ignored: bool) -> Found:
+        where = {
+            "prefix": self.place.prefix,
+            "name": self.place.name,
+            "closed": sorted(self.place.sandbox.closed()),
+            "include_ignored": include_ignored,
+        }
+        # One result more than wanted shows that there are others.
+        count = min(PAGE, self.limit + 1)
+        page = await self._ask(question | {"place": where, "count": count}, self.place.fds)
+        files: int = page["files"]
+        items: list[Answer] = []
+        characters = 0
+        while True:
+            for item in await self._visible(page["items"]):
+                characters += _characters(item)
+                if characters <= MAX_CHARACTERS or not items:
+                    items.append(item)
+            is_cut = len(items) > self.limit or characters > MAX_CHARACTERS
+            if is_cut or page["is_last"]:
+                break
+            page = await self._ask({"do": "more", "count": min(PAGE, self.limit - len(items) + 1)})
+        return Found(
+            items[: self.limit],
+            files,
+            is_cut or page["truncated"],
+            await self._named(page["unreadable"]),
+            await self._named(page["large"]),
+        )
+
+    async def _ask(self, question: Answer, fds: tuple[int, ...] = ()) -> Answer:
+        alarm = {"seconds": round(self.seconds) + SECONDS_OVER}
+        try:
+            answer = await self.worker.ask(question | alarm, fds)
+        except WorkerEndedError as error:
+            raise InternalError(
+                "The process that searches among files ended.",
+                next_actions=["Search again, in a smaller path or with a simpler pattern."],
+            ) from error
+        match answer:
+            case {"errno": code}:
+                with explained(self.place.path, self.place.sandbox.root):
+                    raise OSError(code, os.strerror(code))
+            case {"exhausted": True}:
+                raise UnavailableError(
+                    "The search needs more memory than its process may have.",
+                    next_actions=["Give a smaller path or a file pattern."],
+                )
+            case {"malformed": why, "position": position}:
+                where = "" if position is None else f" at position {position}"
+                raise InvalidArgumentsError(
+                    f"The pattern {self.pattern!r} is no regular expression: {why}{where}.",
+                    next_actions=[
+                        "Put a backslash before what is meant as it is: \\( \\[ \\{ \\*."
+                    ],
+                )
+        return answer
+
+    async def _visible(self, items: list[Answer]) -> list[Answer]:
+        paths = {item["path"] for item in items}
+        visible = await to_thread.run_sync(self.place.visible, paths) if paths else paths
+        beneath = self.place.beneath_root
+        return [item | {"path": beneath(item["path"])} for item in items if item["path"] in visible]
+
+    async def _named(self, paths: list[str]) -> list[str]:
+        found = await self._visible([{"path": path} for path in paths[:MAX_NAMED]])
+        return [each["path"] for each in found]
+
+
+def _open_place(sandbox: Sandbox, path: str) -> _Place:
+    """Opens a directory or a file to be searched; raises as the methods of Sandbox do."""
+    fds = [sandbox.open_directory()]
+    try:
+        try:
+            fds.append(sandbox.open_directory(path))
+        except InvalidArgumentsError:  # no directory
+            return _open_one(sandbox, path)
+        prefix = _real_path(sandbox, path, *fds)
+        return _Place(sandbox, path, (fds.pop(0), fds.pop()), prefix)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _open_one(sandbox: Sandbox, path: str) -> _Place:
+    with sandbox.open_read(path) as file:
+        spelled = sandbox.relative(path)
+        fds = (os.dup(file.fileno()),)
+    return _Place(sandbox, path, fds, dirname(spelled) or ".", basename(spelled))
+
+
+def _real_path(sandbox: Sandbox, path: str, root: int, start: int) -> str:
+    try:
+        return path_beneath(Root(root, ()), start)
+    except OSError:
+        return sandbox.relative(path)  # where the system does not tell
+
+
+def _characters(item: Answer) -> int:
+    """About how long a result is."""
+    return sum(
+        len(value) if isinstance(value, str) else sum(len(str(each)) for each in value)
+        for value in item.values()
+        if isinstance(value, (str, list))
     )

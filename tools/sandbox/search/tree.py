@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.sandbox.search.ignored import VERSION_CONTROL, Ignored
-from tools.sandbox.search.opening import open_directory
+from tools.sandbox.files.nofollow import open_below
+from tools.sandbox.search.gitignore import IgnoreRules
 
 __all__ = ["File", "Tree", "Walk"]
 
@@ -18,6 +18,9 @@ MAX_FILES = 500_000
 
 MAX_PATH_BYTES = 4096
 """Longest path that other tools could open, as PATH_MAX in Linux."""
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".jj", ".svn"})
+"""What version control keeps for itself; searches pass over it."""
 
 Identity = tuple[int, int]
 
@@ -59,7 +62,7 @@ class _Open(NamedTuple):
     fd: int
     prefix: str
     entries: Iterator[os.DirEntry[str]]
-    ignored: Ignored
+    ignored: IgnoreRules
 
 
 class Walk:
@@ -106,7 +109,9 @@ class Walk:
                 for entry in here.entries:
                     path = f"{here.prefix}{entry.name}"
                     is_directory = entry.is_dir(follow_symlinks=False)
-                    if not self._takes(here, entry.name, path, is_directory=is_directory):
+                    if entry.name in VERSION_CONTROL or here.ignored.match(
+                        path, is_directory=is_directory
+                    ):
                         continue
                     if is_directory:
                         if self._descends(stack, entry.name, path, tree):
@@ -123,9 +128,9 @@ class Walk:
                 os.close(each.fd)
         return tree
 
-    def _above(self) -> Ignored:
+    def _above(self) -> IgnoreRules:
         """The rules of the directories above the one to search."""
-        ignored = Ignored()
+        ignored = IgnoreRules()
         if self._include_ignored or not self._prefix:
             return ignored
         fd, prefix = os.dup(self._root), ""
@@ -133,7 +138,7 @@ class Walk:
             for part in self._prefix.removesuffix("/").split("/"):
                 names = [name for name in (".git", ".gitignore") if _exists(name, fd)]
                 ignored = ignored.below(fd, prefix, names)
-                below = open_directory(part, fd)
+                below = open_below(fd, [part])
                 os.close(fd)
                 fd, prefix = below, f"{prefix}{part}/"
         except OSError:
@@ -142,10 +147,10 @@ class Walk:
             os.close(fd)
         return ignored
 
-    def _entered(self, name: str, directory: int, prefix: str, above: Ignored) -> _Open:
-        fd = open_directory(name, directory)
+    def _entered(self, name: str, directory: int, prefix: str, above: IgnoreRules) -> _Open:
+        fd = open_below(directory, [name])
         try:
-            self._check_open(fd)
+            self._refuse_closed(fd)
             with os.scandir(fd) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
             ignored = above
@@ -156,14 +161,9 @@ class Walk:
             raise
         return _Open(fd, prefix, iter(entries), ignored)
 
-    def _check_open(self, directory: int) -> None:
+    def _refuse_closed(self, directory: int) -> None:
         if _identity(os.fstat(directory)) in self._closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    def _takes(self, here: _Open, name: str, path: str, *, is_directory: bool) -> bool:
-        if name in VERSION_CONTROL:
-            return False
-        return not here.ignored.names(path, name, is_directory=is_directory)
 
     def _descends(self, stack: list[_Open], name: str, path: str, tree: Tree) -> bool:
         here = stack[-1]

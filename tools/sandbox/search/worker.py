@@ -19,9 +19,16 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from tools.sandbox.search.content import MAX_FILE_BYTES, WIDE_MARKS, cut, lines_of, text_of
-from tools.sandbox.search.opening import Ladder
-from tools.sandbox.search.prefilter import PlainText, stays_in_line
+from tools.sandbox.files.nofollow import open_below, open_file
+from tools.sandbox.search.content import (
+    MAX_FILE_BYTES,
+    WIDE_MARKS,
+    PlainText,
+    cut,
+    lines_of,
+    stays_in_line,
+    text_of,
+)
 from tools.sandbox.search.ranking import WordRanking
 from tools.sandbox.search.tree import File, Tree, Walk
 
@@ -35,19 +42,19 @@ MAX_MEMORY = 2 << 30
 
 CHUNK = 1 << 16
 
-_OF_EVERY = frozenset({"do", "seconds", "place", "count"})
-"""What messages say besides the arguments of what they ask for."""
-
 
 def main() -> None:
-    """Serves the server at the other end of the socket that is its standard input."""
-    _limit_memory()
+    """Answers the server at the other end of the socket that is the standard input."""
+    _set_limits()
+    search = _Search([])
     with socket.socket(fileno=0) as channel:
-        requests = _Requests()
         for message, fds in _messages(channel):
-            signal.alarm(message["seconds"])
+            signal.alarm(message.pop("seconds"))
+            if fds:
+                search.close()
+                search = _Search(fds)
             try:
-                answer = requests.take(message, fds)
+                answer = search.take(message)
             except re.error as error:
                 answer = {"malformed": error.msg, "position": error.pos}
             except (OverflowError, RecursionError) as error:
@@ -60,25 +67,17 @@ def main() -> None:
             channel.sendall(json.dumps(answer).encode() + b"\n")
 
 
-class _SingleFile:
-    """One open file, as a ladder has many."""
+class _Search:
+    """One search, and what is left of its results.
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    Args:
+        fds: The root and the directory to search, or one open file alone; closed with the search.
+    """
 
-    def open(self, _path: str) -> tuple[int, os.stat_result]:
-        return os.dup(self._fd), os.fstat(self._fd)
-
-    def close(self) -> None:
-        """Its descriptor is closed by whoever has it."""
-
-
-class _Requests:
-    """Does what the messages ask for, about the place that the last search was given."""
-
-    def __init__(self) -> None:
-        self._fds: list[int] = []
-        self._files: Ladder | _SingleFile = _SingleFile(-1)
+    def __init__(self, fds: list[int]) -> None:
+        self._fds = fds
+        self._above = ""
+        """Path of the directory whose descriptor is the last one."""
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
         self._large: list[str] = []
@@ -86,35 +85,36 @@ class _Requests:
         self._whole: Search | None = None
         self._results: Iterator[Message] = iter(())
 
-    def take(self, message: Message, fds: list[int]) -> Message:
-        arguments = {name: each for name, each in message.items() if name not in _OF_EVERY}
-        if message["do"] == "more":
-            return self._more(message["count"])
-        self._enter(fds, **message["place"], detailed=message["do"] == "glob")
-        search: Callable[..., int] = getattr(self, f"_do_{message['do']}")
-        return {"files": search(**arguments)} | self._more(message["count"])
+    def take(self, message: Message) -> Message:
+        """Does what a message asks for, and returns the first or the next results."""
+        do, count = message.pop("do"), message.pop("count")
+        if do == "more":
+            return self._more(count)
+        self._find_files(**message.pop("place"), detailed=do == "glob")
+        searches: dict[str, Callable[..., int]]
+        searches = {"glob": self._glob, "grep": self._grep, "rank": self._rank}
+        return {"files": searches[do](**message)} | self._more(count)
 
-    def _enter(
+    def close(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+    def _find_files(
         self,
-        fds: list[int],
         prefix: str,
         name: str,
-        closed: list[list[int]],
+        closed: list[tuple[int, int]],
         *,
         include_ignored: bool,
         detailed: bool,
     ) -> None:
         """Takes one open file for all that there is, or walks beneath a directory."""
-        self._forget()
-        self._fds = fds
         if name:
-            status = os.fstat(fds[0])
-            self._tree = Tree(
-                [File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)]
-            )
-            self._files = _SingleFile(fds[0])
+            status = os.fstat(self._fds[0])
+            file = File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)
+            self._tree = Tree([file])
             return
-        root, start = fds
+        root, start = self._fds
         self._closed = frozenset((device, inode) for device, inode in closed)
         self._tree = Walk(
             root,
@@ -124,9 +124,9 @@ class _Requests:
             include_ignored=include_ignored,
             detailed=detailed,
         ).run()
-        self._files = Ladder(start)
+        self._fds.append(os.dup(start))
 
-    def _do_glob(self, names: str) -> int:
+    def _glob(self, names: str) -> int:
         """Files and links by their paths, the newest first."""
         fits = re.compile(names, re.DOTALL).fullmatch
         found = [file for file in self._tree.files if fits(file.path)]
@@ -134,7 +134,7 @@ class _Requests:
         self._results = (file._asdict() for file in found)
         return len(found)
 
-    def _do_grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
+    def _grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
         """Lines in which a pattern fits."""
         flags = re.IGNORECASE if ignore_case else 0
         fits = re.compile(pattern, flags).search
@@ -145,7 +145,7 @@ class _Requests:
         self._results = self._matches(fits, paths, context)
         return len(paths)
 
-    def _do_rank(self, words: list[str], names: str) -> int:
+    def _rank(self, words: list[str], names: str) -> int:
         """Files by words in their names and lines."""
         paths = self._fitting(names)
         ranking = WordRanking(words)
@@ -205,34 +205,29 @@ class _Requests:
         return lines_of(text)
 
     def _data(self, path: str) -> bytes:
-        """What is in a file; nothing where it is too large or closed to reads."""
-        fd, status = self._files.open(path)
+        """The content of a file; nothing where it is too large or closed to reads."""
+        fd, status = self._open(path)
         try:
-            is_closed = (status.st_dev, status.st_ino) in self._closed
-            if is_closed or not self._note_size(path, status.st_size):
+            if (status.st_dev, status.st_ino) in self._closed:
+                return b""
+            if status.st_size > MAX_FILE_BYTES:
+                self._large.append(path)
                 return b""
             return _up_to(fd, status.st_size, MAX_FILE_BYTES)
         finally:
             os.close(fd)
 
-    def _note_size(self, path: str, size: int) -> bool:
-        """Whether a file may be read; one that is too large is told."""
-        if size <= MAX_FILE_BYTES:
-            return True
-        self._large.append(path)
-        return False
-
-    def _forget(self) -> None:
-        self._files.close()
-        self._files = _SingleFile(-1)
-        for fd in self._fds:
-            os.close(fd)
-        self._fds = []
-        self._tree = Tree()
-        self._large = []
-        self._plain = None
-        self._whole = None
-        self._results = iter(())
+    def _open(self, path: str) -> tuple[int, os.stat_result]:
+        """Opens a file; its directory stays open for the next, which is often in there too."""
+        if len(self._fds) == 1:
+            return os.dup(self._fds[0]), os.fstat(self._fds[0])
+        above, _, name = path.rpartition("/")
+        if above != self._above:
+            directory = open_below(self._fds[1], above.split("/") if above else ())
+            os.close(self._fds.pop())
+            self._fds.append(directory)
+            self._above = above
+        return open_file(name, self._fds[-1])
 
 
 def _up_to(fd: int, size: int, most: int) -> bytes:
@@ -261,7 +256,7 @@ def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:
             fds = []
 
 
-def _limit_memory() -> None:
+def _set_limits() -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # not on Windows
 

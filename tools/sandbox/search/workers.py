@@ -1,4 +1,4 @@
-"""The worker processes as the server sees them: one waits, several search side by side."""
+"""The pool of worker processes: several search side by side, one stays idle for the next search."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import Process, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
-__all__ = ["WorkerEndedError", "WorkerProcess", "Workers"]
+__all__ = ["Answer", "Worker", "WorkerEndedError", "WorkerPool"]
 
-AT_ONCE = 4
+Answer = dict[str, Any]
+"""One object of JSON."""
+
+MAX_WORKERS = 4
 """Searches that run side by side."""
 
-SECONDS_OVER = 2
-"""Seconds after the deadline in which the worker ends itself, should the server be gone."""
-
-CHUNK = 1 << 18
+MAX_ANSWER_BYTES = 1 << 26
 
 START = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
@@ -32,33 +33,35 @@ PACKAGES = Path(__file__).parents[3]
 
 
 class WorkerEndedError(Exception):
-    """The worker ended while it was asked."""
+    """The worker ended before it answered."""
 
 
-class WorkerProcess:
+class Worker:
     """A process that searches, one question at a time.
 
     Args:
         process: The process.
-        channel: Our end of its socket, not blocking.
+        channel: Our end of the socket that is its standard input.
+        stream: The same end, as a stream.
     """
 
-    def __init__(self, process: Process, channel: socket.socket) -> None:
+    def __init__(self, process: Process, channel: socket.socket, stream: SocketStream) -> None:
         self._process = process
         self._channel = channel
-        self._received = bytearray()
-        self._is_asked = False
+        self._stream = stream
+        self._answers = BufferedByteReceiveStream(stream)
+        self._is_busy = False
 
     @property
     def is_ready(self) -> bool:
         """Whether it can be asked: it runs, and owes no answer."""
-        return not self._is_asked and self._process.returncode is None
+        return not self._is_busy and self._process.returncode is None
 
     @classmethod
-    async def start(cls) -> WorkerProcess:
+    async def start(cls) -> Worker:
         """Starts one, without the environment, the user's site packages or anything to write to."""
         ours, its = socket.socketpair()
-        ours.setblocking(False)  # noqa: FBT003  # the standard library's own signature
+        stream = await SocketStream.from_socket(ours)
         try:
             with its:
                 process = await anyio.open_process(
@@ -70,91 +73,54 @@ class WorkerProcess:
                     cwd="/",
                 )
         except BaseException:
-            ours.close()
+            await anyio.aclose_forcefully(stream)
             raise
-        return cls(process, ours)
+        return cls(process, ours, stream)
 
-    async def ask(
-        self,
-        operation: str,
-        *,
-        seconds: float,
-        fds: Sequence[int] = (),
-        **arguments: Any,  # noqa: ANN401  # JSON of any kind
-    ) -> dict[str, Any]:
-        """What it answers to one question.
+    async def ask(self, question: Answer, fds: Sequence[int] = ()) -> Answer:
+        """Returns its answer to one question.
 
         Args:
-            operation: What to do, as `tools.sandbox.search.worker` names it.
-            seconds: Seconds that are left for it.
+            question: As `tools.sandbox.search.worker` takes it.
             fds: Open directories that it is given.
-            **arguments: What it is told besides.
 
         Raises:
             WorkerEndedError: If it ended instead.
         """
-        alarm = round(seconds) + SECONDS_OVER
-        message = json.dumps({"do": operation, "seconds": alarm, **arguments}).encode() + b"\n"
-        self._is_asked = True
+        message = json.dumps(question).encode() + b"\n"
+        self._is_busy = True
         try:
-            await self._send(message, fds)
-            answer = await self._receive()
-        except OSError as error:
+            if fds:  # with the first byte; it fits, because nothing else is on the way
+                socket.send_fds(self._channel, [message[:1]], fds)
+                message = message[1:]
+            await self._stream.send(message)
+            answer = await self._answers.receive_until(b"\n", MAX_ANSWER_BYTES)
+        except (OSError, anyio.BrokenResourceError, anyio.IncompleteRead) as error:
             raise WorkerEndedError from error
-        self._is_asked = False
-        return answer
+        self._is_busy = False
+        found: Answer = json.loads(answer)
+        return found
 
     async def aclose(self) -> None:
         """Kills it, whatever it does."""
         with anyio.CancelScope(shield=True):
-            self._channel.close()
+            await anyio.aclose_forcefully(self._stream)
             if self._process.returncode is None:
                 self._process.kill()
             await self._process.wait()
 
-    async def _send(self, message: bytes, fds: Sequence[int]) -> None:
-        view = memoryview(message)
-        while view:
-            try:
-                if fds:
-                    sent = socket.send_fds(self._channel, [view], fds)
-                    fds = ()
-                else:
-                    sent = self._channel.send(view)
-            except BlockingIOError:
-                await anyio.wait_writable(self._channel)
-            else:
-                view = view[sent:]
 
-    async def _receive(self) -> dict[str, Any]:
-        end = -1
-        while end < 0:
-            try:
-                chunk = self._channel.recv(CHUNK)
-            except BlockingIOError:
-                await anyio.wait_readable(self._channel)
-                continue
-            if not chunk:
-                raise WorkerEndedError
-            self._received += chunk
-            end = self._received.find(b"\n", len(self._received) - len(chunk))
-        line = bytes(self._received[:end])
-        del self._received[: end + 1]
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-
-class Workers:
+class WorkerPool:
     """Lends worker processes, one to each search."""
 
     def __init__(self) -> None:
-        self._idle: list[WorkerProcess] = []
-        self._turns = anyio.Semaphore(AT_ONCE)
+        self._idle: list[Worker] = []
+        self._slots = anyio.Semaphore(MAX_WORKERS)
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[WorkerProcess]:
-        """A worker for the block; one that was left without an answer is killed after it."""
-        async with self._turns:
+    async def borrow(self) -> AsyncIterator[Worker]:
+        """Lends a worker for the block; kills it afterwards if it still owes an answer."""
+        async with self._slots:
             worker = await self._take()
             try:
                 yield worker
@@ -165,14 +131,14 @@ class Workers:
                     await worker.aclose()
 
     async def aclose(self) -> None:
-        """Ends the one that waits."""
+        """Ends the idle worker."""
         while self._idle:
             await self._idle.pop().aclose()
 
-    async def _take(self) -> WorkerProcess:
+    async def _take(self) -> Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.is_ready:
                 return worker
             await worker.aclose()
-        return await WorkerProcess.start()
+        return await Worker.start()

@@ -12,8 +12,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.search.conversation import Found
-from tools.sandbox.search.search import FileSearch
+from tools.sandbox.search.search import FileSearch, Found
 
 
 class Searcher:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.sandbox.search.content import lines_of, text_of
-from tools.sandbox.search.place import Scope
+from tools.sandbox.search.search import Scope
 
 WORDS = st.sampled_from(
     [

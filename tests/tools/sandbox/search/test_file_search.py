@@ -25,8 +25,7 @@ from tools.core.errors import (
 )
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.content import MAX_FILE_BYTES
-from tools.sandbox.search.place import Scope
-from tools.sandbox.search.search import FileSearch
+from tools.sandbox.search.search import FileSearch, Scope
 
 pytestmark = pytest.mark.boundary
 
@@ -334,7 +333,7 @@ def test_a_worker_ends_with_its_server(root: Path) -> None:
     server = f"""
 import anyio, os, signal
 from pathlib import Path
-from tools.sandbox.search.place import Scope
+from tools.sandbox.search.search import Scope
 from tools.sandbox.search.search import FileSearch
 from tools.sandbox.files.sandbox import Sandbox
 

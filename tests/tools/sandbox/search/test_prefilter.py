@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.sandbox.search.prefilter import PlainText, stays_in_line
+from tools.sandbox.search.content import PlainText, stays_in_line
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tools.core.errors import ToolError
-from tools.sandbox.search.place import Scope
+from tools.sandbox.search.search import Scope
 
 pytestmark = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "renameat2"), reason="the swapper needs Linux"

@@ -1,0 +1,50 @@
+"""Opening beneath an open directory, one name at a time and never through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+
+__all__ = ["open_below", "open_file"]
+
+_NOFOLLOW = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NOFOLLOW
+
+
+def open_below(directory: int, names: Iterable[str] = ()) -> int:
+    """Opens a directory for reading its entries.
+
+    Args:
+        directory: Descriptor of the directory where the way begins.
+        names: The names on the way down; none for the open directory itself.
+
+    Raises:
+        OSError: If it cannot be opened; ELOOP or ENOTDIR if there is a link on the way.
+    """
+    fd = os.open(".", _DIRECTORY, dir_fd=directory)
+    try:
+        for name in names:
+            below = os.open(name, _DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
+    """Opens a regular file and returns its descriptor and status; no pipe or device blocks it.
+
+    Raises:
+        OSError: If it cannot be opened; ELOOP if it is a link, ENXIO if it is no regular file.
+    """
+    fd = os.open(name, _FILE, dir_fd=directory)
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise OSError(errno.ENXIO, "not a regular file")
+    return fd, status
