@@ -13,12 +13,25 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES
-from tools.sandbox.files.similar_lines import lines_like
 from tools.sandbox.files.text_diff import hunks, shown
-from tools.sandbox.files.text_edit import MOST_COUNTED, Change, Passages, applied, inserted
-from tools.sandbox.files.text_encoding import editable_text, encode_text
+from tools.sandbox.files.text_edit import (
+    MOST_COUNTED,
+    Change,
+    Passages,
+    applied,
+    inserted,
+    similar_lines,
+)
+from tools.sandbox.files.text_files import (
+    Digest,
+    Encoding,
+    FilePath,
+    editable_text,
+    encode_text,
+    unicode_name,
+    visible,
+)
 
 __all__ = ["FileEdited", "edit_file", "insert_text_file"]
 
@@ -171,7 +184,7 @@ def _check_found(
     if not lines:
         raise InvalidArgumentsError(
             f"old_text is not in {path!r}, as it was given.",
-            suggestions=lines_like(text, old_text),
+            suggestions=similar_lines(text, old_text),
             next_actions=["Call read_file and give the passage exactly as it stands there."],
         )
     if len(lines) > 1 and not replace_all:

@@ -14,7 +14,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.file_texts import Digest, Encoding, FilePath, unicode_name, visible
 from tools.sandbox.files.lines import (
     Excerpt,
     Newline,
@@ -25,11 +24,16 @@ from tools.sandbox.files.lines import (
     replace_lines,
 )
 from tools.sandbox.files.sandbox import FileContent, Written
-from tools.sandbox.files.text_encoding import (
+from tools.sandbox.files.text_files import (
+    Digest,
+    Encoding,
+    FilePath,
     editable_text,
     encode_text,
     present_encoding,
     read_text,
+    unicode_name,
+    visible,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.file_texts import unicode_name
+from tools.sandbox.files.text_files import unicode_name
 from tools.sandbox.search.search import Found, Scope
 
 __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]

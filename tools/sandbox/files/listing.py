@@ -7,15 +7,15 @@ import heapq
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from tools.sandbox.files.nofollow import open_below
 
 __all__ = ["Entry", "EntryType", "Listing", "list_entries"]
 
 EntryType = Literal["file", "directory", "symlink", "other"]
-
-_OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,13 @@ def list_entries(
         parts = waiting.popleft()
         room = limit - len(listing.entries)
         try:
-            with _opened(top, parts) as fd:
+            fd = open_below(top, parts)
+            try:
                 if parts and hides(os.fstat(fd)):
                     raise PermissionError
                 found = _entries(fd, room + 1, _shown(parts, leaves_out))
+            finally:
+                os.close(fd)
         except OSError:
             if not parts:
                 raise
@@ -98,20 +101,6 @@ def list_entries(
         if len(found) > room:
             return Listing(listing.entries, truncated=True, unreadable=listing.unreadable)
     return listing
-
-
-@contextlib.contextmanager
-def _opened(top: int, parts: tuple[str, ...]) -> Iterator[int]:
-    """Opens a directory below an open one, refusing a link at every step."""
-    fd = os.open(".", _OPEN, dir_fd=top)
-    try:
-        for part in parts:
-            below = os.open(part, _OPEN, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _shown(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tools.sandbox.files.nofollow import open_file
 from tools.sandbox.files.openat import (
     MAX_LINKS,
     OPEN_DIRECTORY,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Resolver"]
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_READ_FLAGS = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
@@ -61,7 +61,7 @@ class Place:
         Raises:
             OSError: ELOOP if a link is there by now; ENOENT, EISDIR, ENXIO, EACCES.
         """
-        opened = open_regular(self.directory, self.name)
+        opened = _open_regular(self.directory, self.name)
         if opened is None:
             raise _endless()
         return opened[0]
@@ -78,38 +78,27 @@ class Place:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def open_regular(directory: int, name: str) -> tuple[int, os.stat_result] | None:
-    """Opens a regular file in a directory for reading.
-
-    Returns:
-        Its descriptor and status; None if a link is there.
-
-    Raises:
-        OSError: EISDIR or ENXIO if something else than a regular file is there; ENOENT, EACCES.
-    """
-    # Looked at first, because opening some devices does something; O_NONBLOCK and the second look
-    # are for a pipe or device that is swapped in between.
+def _open_regular(directory: int, name: str) -> tuple[int, os.stat_result] | None:
+    """Opens a regular file for reading; returns None if a link is there."""
+    # Looked at first, because opening some devices does something.
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return None
     _check_regular(status)
     try:
-        fd = os.open(name, _READ_FLAGS, dir_fd=directory)
+        return open_file(name, directory)
     except OSError as error:
         if error.errno == errno.ELOOP:
             return None
         raise
-    try:
-        status = os.fstat(fd)
-        _check_regular(status)
-    except OSError:
-        os.close(fd)
-        raise
-    return fd, status
 
 
 class Resolver:
     """Finds places beneath one open root.
+
+    What opens, finds or judges a place raises OSError if the path cannot be opened beneath the
+    root, PermissionDeniedError if a rule denies it, ProtectedPathError if it is protected and
+    StrayDirectoryError if it was moved out of the root.
 
     Args:
         root: The open root.
@@ -131,13 +120,7 @@ class Resolver:
         self._rules = rules
 
     def open_directory(self, path: str) -> int:
-        """Opens a directory for reading its entries.
-
-        Raises:
-            OSError: If it cannot be opened beneath the root.
-            PermissionDeniedError: If a rule denies it.
-            ProtectedPathError: If it is protected.
-        """
+        """Opens a directory for reading its entries."""
         fd = self._open_directory(self._root, path)
         try:
             self._guard.judge_read(self._root, fd)
@@ -148,11 +131,7 @@ class Resolver:
         return fd
 
     def hides(self, path: str) -> bool:
-        """Whether a place is protected, or left out by a rule.
-
-        Raises:
-            OSError: If its directory cannot be opened beneath the root.
-        """
+        """Whether a place is protected, or left out by a rule."""
         head, _, name = path.rpartition("/")
         if name in _NO_NAMES:
             head, name = path, ""
@@ -176,22 +155,13 @@ class Resolver:
         return lambda path: rules.hides(path if top == "." else f"{top}/{path}")
 
     def open_file(self, path: str) -> tuple[int, os.stat_result]:
-        """Opens a regular file for reading.
-
-        Returns:
-            Its descriptor, which the caller closes, and its status.
-
-        Raises:
-            OSError: If it cannot be opened beneath the root.
-            PermissionDeniedError: If a rule denies it.
-            ProtectedPathError: If it is protected.
-        """
+        """Opens a regular file for reading; returns its descriptor and status."""
         for _ in range(MAX_LINKS):
             head, _, name = path.rpartition("/")
             self._refuse_directory(path, name)
             directory = self._open_directory(self._root, head)
             try:
-                opened = open_regular(directory, name)
+                opened = _open_regular(directory, name)
                 if opened is not None:
                     self._judge_read(directory, name, *opened)
                     return opened
@@ -217,12 +187,8 @@ class Resolver:
 
         Args:
             path: The file; a link is followed to its target.
-            create: Whether missing directories are made. Those made are removed again if the
-                block raises.
-
-        Raises:
-            OSError: If there is no such place beneath the root.
-            ProtectedPathError: If it is protected.
+            create: Whether missing directories are made; they are removed again if the block
+                raises.
         """
         with self._found(path, create=create) as place:
             self.judge_write(place)
@@ -241,13 +207,7 @@ class Resolver:
         self._check(place.directory, (place.name,), writing=False)
 
     def judge_write(self, place: Place) -> None:
-        """Raises if the place may not be written.
-
-        Raises:
-            PermissionDeniedError: If a rule denies it.
-            ProtectedPathError: If it is protected.
-            StrayDirectoryError: If it is no longer beneath the root.
-        """
+        """Raises if the place may not be written."""
         self._judge_write(place.directory, (place.name,))
 
     def _judge_write(self, directory: int, names: Sequence[str]) -> None:

@@ -19,208 +19,67 @@ from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 __all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
 
 _REPOSITORIES = (
-    ".config/git",
-    ".config/hg",
-    ".config/jj",
-    ".git",
-    ".gitconfig",
-    ".gitmodules",
-    ".hg",
-    ".hgrc",
-    ".jj",
-    ".repo",
-    ".sl",
-    ".svn",
+    ".config/git .config/hg .config/jj .git .gitconfig .gitmodules .hg .hgrc .jj .repo .sl .svn"
 )
 """Version control's own: hooks, and settings that name programs."""
 
 _COMMIT = (
-    ".githooks",
-    ".husky",
-    ".lefthook",
-    ".lefthook.json",
-    ".lefthook.toml",
-    ".lefthook.yaml",
-    ".lefthook.yml",
-    ".lefthook-local.yml",
-    ".local-overcommit.yml",
-    ".overcommit.yml",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    "lefthook-local.json",
-    "lefthook-local.toml",
-    "lefthook-local.yaml",
-    "lefthook-local.yml",
-    "lefthook.json",
-    "lefthook.toml",
-    "lefthook.yaml",
-    "lefthook.yml",
-    "prek.toml",
+    ".githooks .husky .lefthook .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml "
+    ".lefthook-local.yml .local-overcommit.yml .overcommit.yml .pre-commit-config.yaml "
+    ".pre-commit-config.yml lefthook-local.json lefthook-local.toml lefthook-local.yaml "
+    "lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml prek.toml"
 )
 """What a commit or a push starts, where the user has such hooks."""
 
 _AGENTS = (
-    ".aider.conf.yml",
-    ".amazonq",
-    ".amp",
-    ".augment",
-    ".claude",
-    ".claude.json",
-    ".clinerules/hooks",
-    ".codeium",
-    ".codex",
-    ".config/amp",
-    ".config/crush",
-    ".config/goose",
-    ".config/opencode",
-    ".config/toolcrib",
-    ".continue",
-    ".continuerc.json",
-    ".copilot",
-    ".crush.json",
-    ".cursor/cli.json",
-    ".cursor/environment.json",
-    ".cursor/hooks",
-    ".cursor/hooks.json",
-    ".cursor/mcp.json",
-    ".cursor/permissions.json",
-    ".cursor/sandbox.json",
-    ".cursor/worktrees.json",
-    ".factory",
-    ".gemini",
-    ".github/hooks",
-    ".github/mcp.json",
-    ".grok",
-    ".junie/mcp",
-    ".kilocode/mcp.json",
-    ".kiro/hooks",
-    ".kiro/settings",
-    ".mcp.json",
-    ".opencode",
-    ".openhands",
-    ".qwen",
-    ".roo/mcp.json",
-    ".trae/mcp.json",
-    ".windsurf",
-    "crush.json",
-    "opencode.json",
-    "opencode.jsonc",
-    "toolcrib/config.toml",
+    ".aider.conf.yml .amazonq .amp .augment .claude .claude.json .clinerules/hooks .codeium "
+    ".codex .config/amp .config/crush .config/goose .config/opencode .config/toolcrib .continue "
+    ".continuerc.json .copilot .crush.json .cursor/cli.json .cursor/environment.json "
+    ".cursor/hooks .cursor/hooks.json .cursor/mcp.json .cursor/permissions.json "
+    ".cursor/sandbox.json .cursor/worktrees.json .factory .gemini .github/hooks .github/mcp.json "
+    ".grok .junie/mcp .kilocode/mcp.json .kiro/hooks .kiro/settings .mcp.json .opencode "
+    ".openhands .qwen .roo/mcp.json .trae/mcp.json .windsurf crush.json opencode.json "
+    "opencode.jsonc toolcrib/config.toml"
 )
 """Servers that an agent starts, hooks that it runs, and what it may do unasked."""
 
 _EDITORS = (
-    ".config/Code/User",
-    ".config/helix",
-    ".config/nvim",
-    ".config/zed",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".dir-locals-2.el",
-    ".dir-locals.el",
-    ".emacs",
-    ".emacs.d",
-    ".exrc",
-    ".fleet",
-    ".helix",
-    ".idea",
-    ".lvimrc",
-    ".nvim.lua",
-    ".nvimrc",
-    ".vim",
-    ".vimrc",
-    ".vscode",
-    ".zed",
+    ".config/Code/User .config/helix .config/nvim .config/zed .devcontainer .devcontainer.json "
+    ".dir-locals-2.el .dir-locals.el .emacs .emacs.d .exrc .fleet .helix .idea .lvimrc .nvim.lua "
+    ".nvimrc .vim .vimrc .vscode .zed"
 )
 """Tasks that start with a directory, programs that check what is typed, local scripts."""
 
 _SHELLS = (
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/fish",
-    ".config/mise",
-    ".config/mise.toml",
-    ".config/nushell",
-    ".cshrc",
-    ".direnv",
-    ".envrc",
-    ".inputrc",
-    ".kshrc",
-    ".login",
-    ".logout",
-    ".mise",
-    ".mise.local.toml",
-    ".mise.toml",
-    ".pam_environment",
-    ".profile",
-    ".screenrc",
-    ".tcshrc",
-    ".tmux.conf",
-    ".xinitrc",
-    ".xprofile",
-    ".xsession",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "mise.local.toml",
-    "mise.toml",
+    ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .config/fish .config/mise "
+    ".config/mise.toml .config/nushell .cshrc .direnv .envrc .inputrc .kshrc .login .logout .mise "
+    ".mise.local.toml .mise.toml .pam_environment .profile .screenrc .tcshrc .tmux.conf .xinitrc "
+    ".xprofile .xsession .zlogin .zlogout .zprofile .zshenv .zshrc mise.local.toml mise.toml"
 )
 """What a shell or a session runs when it starts, and when it enters a directory."""
 
 _SESSIONS = (
-    ".config/autostart",
-    ".config/environment.d",
-    ".config/systemd",
-    ".local/bin",
-    ".local/share/applications",
-    ".local/share/systemd",
-    "Library/LaunchAgents",
+    ".config/autostart .config/environment.d .config/systemd .local/bin .local/share/applications "
+    ".local/share/systemd Library/LaunchAgents"
 )
 """What runs by itself, or takes the place of another program, where the root is a home."""
 
 _INTERPRETERS = (
-    ".RData",
-    ".Renviron",
-    ".byebugrc",
-    ".erlang",
-    ".gdbinit",
-    ".ghci",
-    ".iex.exs",
-    ".irbrc",
-    ".jdbrc",
-    ".lldbinit",
-    ".ocamlinit",
-    ".octaverc",
-    ".pdbrc",
-    ".pdbrc.py",
-    ".perldb",
-    ".pryrc",
-    ".psqlrc",
-    ".Rprofile",
-    ".sqliterc",
+    ".RData .Renviron .byebugrc .erlang .gdbinit .ghci .iex.exs .irbrc .jdbrc .lldbinit "
+    ".ocamlinit .octaverc .pdbrc .pdbrc.py .perldb .pryrc .psqlrc .Rprofile .sqliterc"
 )
 """What a debugger, an interpreter or a database's prompt runs when it starts."""
 
-_CONNECTIONS = (".curlrc", ".gnupg", ".netrc", ".ripgreprc", ".ssh", ".wgetrc")
+_CONNECTIONS = ".curlrc .gnupg .netrc .ripgreprc .ssh .wgetrc"
 """Whom programs trust, with which credentials, and what they start besides."""
 
 CLOSED_TO_WRITES: tuple[tuple[str, ...], ...] = tuple(
     tuple(path.split("/"))
-    for path in (
-        *_REPOSITORIES,
-        *_COMMIT,
-        *_AGENTS,
-        *_EDITORS,
-        *_SHELLS,
-        *_SESSIONS,
-        *_INTERPRETERS,
-        *_CONNECTIONS,
+    for group in (
+        *(_REPOSITORIES, _COMMIT, _AGENTS, _EDITORS),
+        *(_SHELLS, _SESSIONS, _INTERPRETERS, _CONNECTIONS),
     )
+    for path in group.split()
 )
 """Paths, in any directory of the root, whose content makes other programs run or trust things."""
 

@@ -14,12 +14,32 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.files.lines import count_lines, line_ends, line_start, usual_end
+from tools.sandbox.files.lines import (
+    count_lines,
+    line_ends,
+    line_start,
+    split_lines,
+    usual_end,
+)
 
-__all__ = ["Change", "Passages", "applied", "inserted", "replaced"]
+__all__ = ["Change", "Passages", "applied", "inserted", "replaced", "similar_lines"]
 
 MOST_COUNTED = 1000
 """Matches that are counted before they are merely many."""
+
+MOST_COMPARED = 20_000
+"""Lines that are compared."""
+
+MOST_SEARCHED = 2_000_000
+"""Characters of the text that the compared lines are taken from."""
+
+MOST_CHARACTERS = 300
+"""Characters of each line that are compared."""
+
+MOST_SUGGESTED = 3
+
+LEAST_SIMILARITY = 60
+"""How much of two lines has to agree, of 100 (rapidfuzz.fuzz.ratio)."""
 
 _BLOCK = 10_000
 """Parts of a text that are joined at once: no other thread runs meanwhile."""
@@ -181,6 +201,36 @@ def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str,
     return "".join((*blocks, *parts)), seen
 
 
+def similar_lines(text: str, passage: str) -> list[str]:
+    """Returns the lines most similar to the first line of a passage that is not blank.
+
+    Where the passage differs in white space at the ends of lines only, that alone is said.
+    """
+    wanted = [line.strip() for line in split_lines(passage)]
+    while wanted and not wanted[0]:
+        wanted.pop(0)
+    while wanted and not wanted[-1]:
+        wanted.pop()
+    if not wanted:
+        return []
+    lines = split_lines(text[:MOST_SEARCHED])[:MOST_COMPARED]
+    plain = [line.strip()[:MOST_CHARACTERS] for line in lines]
+    number = _same_but_for_space([line[:MOST_CHARACTERS] for line in wanted], plain)
+    if number is not None:
+        last = number + len(wanted) - 1
+        return [f"lines {number}-{last} differ from it in white space only: {lines[number - 1]!r}"]
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(
+        wanted[0][:MOST_CHARACTERS],
+        plain,
+        scorer=fuzz.ratio,
+        score_cutoff=LEAST_SIMILARITY,
+        limit=MOST_SUGGESTED,
+    )
+    return [f"line {place + 1}: {plain[place]!r}" for _, _, place in found]
+
+
 def _line_feeds(text: str) -> Sequence[int]:
     """Where, in a text whose line ends became line feeds, two characters became one."""
     places = array("q")
@@ -189,3 +239,10 @@ def _line_feeds(text: str) -> Sequence[int]:
         places.append(found - len(places))
         found = text.find("\r\n", found + 2)
     return places
+
+
+def _same_but_for_space(wanted: list[str], lines: list[str]) -> int | None:
+    """The line from which on the wanted ones follow each other."""
+    joined = "\n".join(("", *lines, ""))
+    found = joined.find("\n".join(("", *wanted, "")))
+    return None if found < 0 else joined.count("\n", 0, found + 1)

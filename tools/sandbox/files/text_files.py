@@ -1,15 +1,46 @@
-"""Text in files: decoded for reading, and encoded as the file has it for writing."""
+"""What the tools of text files share: their parameters, names as text, and encodings."""
 
 from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from pydantic import Field
 
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import Decoded, byte_order_mark, decode
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.sandbox.files.sandbox import FileContent, Sandbox
 
-__all__ = ["editable_text", "encode_text", "present_encoding", "read_text"]
+__all__ = [
+    "Digest",
+    "Encoding",
+    "FilePath",
+    "editable_text",
+    "encode_text",
+    "present_encoding",
+    "read_text",
+    "unicode_name",
+    "visible",
+]
+
+FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
+Encoding = Annotated[str, Field(max_length=64, description="Such as cp1252; default: detected")]
+Digest = Annotated[
+    str, Field(pattern="^[0-9a-fA-F]{64}$", description="Refuse if the file has another digest")
+]
 
 _MARK_BYTES = 4
+
+
+def unicode_name(name: str) -> str:
+    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def visible(name: str) -> str:
+    """A name that cannot pass for more than one line or drive a terminal."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
 
 
 def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
