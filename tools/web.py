@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
@@ -18,13 +19,12 @@ from tools.core.errors import (
 )
 from tools.core.result import Media, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.web.form import Form
-from tools.sandbox.web.site import followed_by
+from tools.sandbox.web.reading import Body, Form, read_body
+from tools.sandbox.web.response import WebResponse
 
 if TYPE_CHECKING:
-    from tools.sandbox.web.client import WebResponse
     from tools.sandbox.web.page import Page
-    from tools.sandbox.web.reading import Body
+    from tools.sandbox.web.url import Url
 
 __all__ = ["HttpAnswer", "WebPage", "http_request", "read_web_page", "web_search"]
 
@@ -117,13 +117,19 @@ async def http_request(
     ] = "auto",
 ) -> HttpAnswer:
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
-    from tools.sandbox.web.reading import read_body
-
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(
-        method, url, headers=headers, body=content, follows=followed_by(context)
+        method, url, headers=headers, body=content, follows=_follows(context)
     )
     return _http_answer(response, await read_body(response, form))
+
+
+def _follows(context: RequestContext) -> Callable[[Url, Url], bool]:
+    """Which redirects a call follows: those within its site that no rule of the policy denies.
+
+    The policy and whoever approved the call judged its URL alone: another site is another call.
+    """
+    return lambda here, there: here.is_same_site(there) and context.may_reach(str(there))
 
 
 def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
@@ -214,10 +220,10 @@ async def read_web_page(
     ] = SHOWN,
 ) -> WebPage:
     """Reads a web page, or a PDF or text on the web, as Markdown without menus."""
-    from tools.sandbox.web.pages import page_of
+    from tools.sandbox.web.page import page_of
 
     response = await context.machine.web.request(
-        "GET", url, headers={"Accept": ACCEPT}, follows=followed_by(context)
+        "GET", url, headers={"Accept": ACCEPT}, follows=_follows(context)
     )
     _check_page(url, response)
     try:

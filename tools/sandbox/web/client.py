@@ -29,6 +29,7 @@ from tools.sandbox.web.headers import (
 )
 from tools.sandbox.web.inflate import ACCEPTED, Inflater
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
+from tools.sandbox.web.response import WebResponse
 from tools.sandbox.web.url import Url
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from tools.sandbox.web.transport import Transport
 
-__all__ = ["WebClient", "WebResponse"]
+__all__ = ["WebClient"]
 
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -46,36 +47,6 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "toolcrib"
 MAX_REASON = 200
 """Characters of a server's own words that an error repeats."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebResponse:
-    """An answer.
-
-    Attributes:
-        url: Where it came from, after redirects.
-        status: Its status code.
-        headers: Names and values in their order, as they were sent.
-        content: Its body, unpacked.
-        truncated: Whether the body goes on.
-        redirects: The URLs that led here, in their order.
-        redirect_to: Where it leads on to, where that was not followed.
-        elapsed: Seconds that it took.
-    """
-
-    url: str
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    content: bytes
-    truncated: bool
-    redirects: tuple[str, ...]
-    redirect_to: str | None
-    elapsed: float
-
-    def header(self, name: str) -> str:
-        """The values of a header, joined by commas; empty if there is none."""
-        wanted = name.lower()
-        return ", ".join(value for key, value in self.headers if key.lower() == wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,26 @@
-"""A web page's article as Markdown, and what the page says of itself."""
+"""An answer as a page: HTML by its article, documents by their parsers, text as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
 from typing import TypeVar
+from urllib.parse import urlsplit
+
+import anyio.to_thread
 
 from storage.reading import htmltext
+from storage.reading.formats import FORMATS, MARKDOWN
+from storage.reading.isolated import run_isolated
+from storage.reading.parse import parse_isolated
+from tools.core.errors import InvalidArgumentsError
+from tools.sandbox.web.response import UNTYPED, WebResponse
 
-__all__ = ["Page", "read_page"]
+__all__ = ["Page", "page_of", "read_page"]
+
+READ_SECONDS = 30.0
 
 LEAST_CHARACTERS = 200
 """A shorter article is taken for none where the page has more."""
@@ -16,6 +28,9 @@ LEAST_CHARACTERS = 200
 MAX_ARTICLE_PAGE = 2_000_000
 """Characters of a page; longer ones take trafilatura minutes."""
 
+_SUFFIXES = {
+    each.media_type: each.suffixes[0] for each in FORMATS if each.isolated or each is MARKDOWN
+}
 
 T = TypeVar("T")
 
@@ -37,6 +52,27 @@ class Page:
     site: str = ""
     author: str = ""
     date: str = ""
+
+
+async def page_of(response: WebResponse) -> Page:
+    """What an answer has to read.
+
+    Raises:
+        InvalidArgumentsError: If it is no text.
+        UnreadableDocumentError: If it cannot be read as what it says that it is.
+    """
+    kind = response.media_type
+    if response.is_html:
+        text = await anyio.to_thread.run_sync(_text, response)
+        read = partial(read_page, text, response.url)
+        return await run_isolated(read, name=response.url, timeout=READ_SECONDS)
+    if response.is_text and kind not in _SUFFIXES:
+        return Page("", await anyio.to_thread.run_sync(_text, response))
+    if response.is_text or kind in {*_SUFFIXES, "application/x-pdf", *UNTYPED}:
+        name = _name(response, kind)
+        parsed = await parse_isolated(response.content, name=name, timeout=READ_SECONDS)
+        return Page(parsed.title, parsed.text)
+    raise _no_text(response)
 
 
 def read_page(html: str, url: str) -> Page:
@@ -81,3 +117,24 @@ def _attempt(read: Callable[[], T]) -> T | None:
         return read()
     except Exception:  # noqa: BLE001  # whatever it trips over, the whole text is there
         return None
+
+
+def _no_text(response: WebResponse) -> InvalidArgumentsError:
+    return InvalidArgumentsError(
+        f"{response.url} is of the type {response.media_type[:100]!r}, not text.",
+        next_actions=["Use http_request, which shows images and gives other data as base64."],
+    )
+
+
+def _text(response: WebResponse) -> str:
+    text = response.text()
+    if text is None:
+        raise _no_text(response)
+    return text
+
+
+def _name(response: WebResponse, kind: str) -> str:
+    """A file's name for a document, whose suffix is that of its type."""
+    path = PurePosixPath(urlsplit(response.url).path)
+    suffix = _SUFFIXES.get(kind)
+    return path.with_suffix(suffix).name if suffix and path.name else path.name or "document"

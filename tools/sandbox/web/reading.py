@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio.to_thread
 
@@ -14,13 +13,12 @@ from storage.errors import UnreadableDocumentError
 from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError, UpstreamError
 from tools.core.result import Media
-from tools.sandbox.web.charsets import charset_of, decoded, media_type_of
-from tools.sandbox.web.form import Form
+from tools.sandbox.web.response import UNTYPED, WebResponse
 
-if TYPE_CHECKING:
-    from tools.sandbox.web.client import WebResponse
+__all__ = ["Body", "Form", "read_body"]
 
-__all__ = ["Body", "is_html", "is_text", "read_body"]
+Form = Literal["auto", "text", "markdown", "json", "base64"]
+"""The forms in which a body can be shown."""
 
 MAX_CHARACTERS = 200_000
 """Characters of a text that are shown."""
@@ -33,14 +31,6 @@ MAX_JSON_BYTES = 200_000
 MAX_JSON_LEVELS = 64
 
 PARSE_SECONDS = 20.0
-
-_TEXTUAL = re.compile(
-    r"text/.+|.+/.*(?:json|xml|yaml|toml|javascript|ecmascript|graphql|x-sh|sql|csv)"
-    r"|application/(?:x-www-form-urlencoded|rtf)|image/svg\+xml"
-)
-_HTML = {"text/html", "application/xhtml+xml"}
-_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-_UNTOLD = {"", "application/octet-stream", "binary/octet-stream"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +76,24 @@ async def read_body(response: WebResponse, form: Form) -> Body:
             return await _as_its_type_says(response)
 
 
-def is_html(response: WebResponse) -> bool:
-    """Whether an answer is a page."""
-    kind = media_type_of(response.header("content-type"))
-    return kind in _HTML or (kind in _UNTOLD and bool(_HTML_START.match(response.content[:1_000])))
-
-
-def is_text(response: WebResponse) -> bool:
-    """Whether an answer says that it is text."""
-    return bool(_TEXTUAL.fullmatch(media_type_of(response.header("content-type"))))
-
-
 async def _as_its_type_says(response: WebResponse) -> Body:
-    if is_html(response):
+    if response.is_html:
         try:
             return await _markdown(response)
         except UpstreamError:  # a page without text, or one that its parsers do not survive
             return await anyio.to_thread.run_sync(_text, response)
-    if is_text(response):
+    if response.is_text:
         return await anyio.to_thread.run_sync(_text, response)
     media = _media(response)
     if media is not None:
         return Body("media", media=media)
-    if media_type_of(response.header("content-type")) in _UNTOLD and _is_utf8(response.content):
+    if response.media_type in UNTYPED and _is_utf8(response.content):
         return await anyio.to_thread.run_sync(_text, response)
     return _base64(response)
 
 
 def _text(response: WebResponse) -> Body:
-    found = _decoded(response)
+    found = response.text()
     if found is None:
         raise InvalidArgumentsError(
             f"{response.url} answered with binary data, not text.",
@@ -124,12 +103,12 @@ def _text(response: WebResponse) -> Body:
 
 
 async def _markdown(response: WebResponse) -> Body:
-    if is_text(response) and not is_html(response):
+    if response.is_text and not response.is_html:
         return await anyio.to_thread.run_sync(_text, response)
     data, name = response.content, "document"
-    if is_html(response):
+    if response.is_html:
         name = "page.html"
-        text = await anyio.to_thread.run_sync(_decoded, response)
+        text = await anyio.to_thread.run_sync(response.text)
         data = b"\xef\xbb\xbf" + (text or "").encode("utf-8", "replace")
     try:
         parsed = await parse_isolated(data, name=name, timeout=PARSE_SECONDS)
@@ -148,7 +127,7 @@ def _json(response: WebResponse) -> Body:
             next_actions=[f"Ask for it as text, or for less; {MAX_JSON_BYTES} bytes are parsed."],
         )
     try:
-        value = json.loads(_decoded(response) or "")
+        value = json.loads(response.text() or "")
         _check_levels(value)
     except (ValueError, RecursionError) as error:
         raise UpstreamError(
@@ -195,12 +174,6 @@ def _shown(form: Literal["text", "markdown"], text: str, response: WebResponse) 
     if len(text) > MAX_CHARACTERS:
         notes.append(f"Only the first {MAX_CHARACTERS} of {len(text)} characters are shown.")
     return Body(form, text[:MAX_CHARACTERS], is_cut=bool(notes), note=" ".join(notes))
-
-
-def _decoded(response: WebResponse) -> str | None:
-    charset = charset_of(response.header("content-type"))
-    found = decoded(response.content, charset, partial=response.truncated)
-    return found and found[0]
 
 
 def _is_utf8(data: bytes) -> bool:

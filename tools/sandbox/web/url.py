@@ -103,6 +103,18 @@ class Url:
         _check_characters(reference)
         return Url.parse(urljoin(str(self), reference))
 
+    def is_same_site(self, other: Url) -> bool:
+        """Whether another URL is on the same server, with or without `www.`, or on its HTTPS."""
+        if self.host.removeprefix("www.") != other.host.removeprefix("www."):
+            return False
+        is_upgrade = (self.scheme, self.port, other.scheme, other.port) == (
+            "http",
+            80,
+            "https",
+            443,
+        )
+        return is_upgrade or (self.scheme, self.port) == (other.scheme, other.port)
+
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.target}"
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.core.errors import DeadlineError, ToolError, UpstreamError
-from tools.sandbox.web.client import WebResponse
+from tools.sandbox.web.response import WebResponse
 
 pytestmark = pytest.mark.anyio
 

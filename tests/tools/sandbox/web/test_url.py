@@ -162,3 +162,38 @@ def test_any_text_is_a_url_of_one_spelling_or_refused(text: str, shape: str) -> 
     assert written.isascii()
     assert not any(unicodedata.category(each)[0] in "CZ" for each in written)
     assert (urlsplit(written).hostname, urlsplit(written).username) == (url.host, None)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("https://a.com/b", "https://a.com/c"),
+        ("https://a.com", "https://www.a.com"),
+        ("https://www.a.com", "https://a.com"),
+        ("http://a.com", "https://a.com"),
+        ("http://a.com", "https://www.a.com"),
+        ("http://a.com:8080", "http://a.com:8080/b"),
+    ],
+)
+def test_a_site_is_one_server_with_or_without_www(here: str, there: str) -> None:
+    assert Url.parse(here).is_same_site(Url.parse(there))
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("https://a.com", "http://a.com"),
+        ("https://a.com", "https://b.com"),
+        ("https://a.com", "https://b.a.com"),
+        ("https://b.a.com", "https://a.com"),
+        ("https://a.com", "https://a.com.b.com"),
+        ("https://a.com", "https://a.com:8443"),
+        ("http://a.com:8080", "https://a.com"),
+        ("http://a.com", "https://a.com:8443"),
+        ("http://a.com", "http://a.com:443"),
+        ("https://a.com", "https://wwwa.com"),
+        ("https://a.com", "https://www.www.b.com"),
+    ],
+)
+def test_anything_else_is_another_site(here: str, there: str) -> None:
+    assert not Url.parse(here).is_same_site(Url.parse(there))

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ValidationError
 
 from tools.core.errors import InvalidArgumentsError, UnavailableError
-from tools.sandbox.web.client import WebClient, WebResponse
+from tools.sandbox.web.client import WebClient
+from tools.sandbox.web.response import WebResponse
 from tools.sandbox.web.search.engine import (
     EngineLimitedError,
     SearchQuery,

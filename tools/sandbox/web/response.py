@@ -1,0 +1,132 @@
+"""An answer of the web, and its text in whatever encoding it is (https://encoding.spec.whatwg.org)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from storage.errors import UnreadableDocumentError
+from storage.reading.decode import byte_order_mark, decode
+
+__all__ = ["UNTYPED", "WebResponse", "charset_of", "decoded", "media_type_of"]
+
+UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+"""Media types that say nothing of the content."""
+
+_TEXTUAL = re.compile(
+    r"text/.+|.+/.*(?:json|xml|yaml|toml|javascript|ecmascript|graphql|x-sh|sql|csv)"
+    r"|application/(?:x-www-form-urlencoded|rtf)|image/svg\+xml"
+)
+_HTML = {"text/html", "application/xhtml+xml"}
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
+
+# Pages that name these are, in fact, written in the larger sets.
+_ACTUAL = {
+    "ascii": "cp1252",
+    "big5": "cp950",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+}
+_WEB_CODECS = frozenset(
+    [
+        *(f"cp125{number}" for number in range(9)),
+        *(f"iso8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
+        *("cp866", "cp874", "cp932", "cp949", "cp950", "euc_jp", "gb18030", "iso2022_jp"),
+        *("koi8-r", "koi8-u", "mac-roman", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
+    ]
+)
+"""Codecs that a server may name; others, such as punycode, take time without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebResponse:
+    """An answer.
+
+    Attributes:
+        url: Where it came from, after redirects.
+        status: Its status code.
+        headers: Names and values in their order, as they were sent.
+        content: Its body, unpacked.
+        truncated: Whether the body goes on.
+        redirects: The URLs that led here, in their order.
+        redirect_to: Where it leads on to, where that was not followed.
+        elapsed: Seconds that it took.
+    """
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    content: bytes
+    truncated: bool
+    redirects: tuple[str, ...]
+    redirect_to: str | None
+    elapsed: float
+
+    def header(self, name: str) -> str:
+        """The values of a header, joined by commas; empty if there is none."""
+        wanted = name.lower()
+        return ", ".join(value for key, value in self.headers if key.lower() == wanted)
+
+    @property
+    def media_type(self) -> str:
+        """Its media type, in lower case and without parameters; empty if it names none."""
+        return media_type_of(self.header("content-type"))
+
+    @property
+    def is_html(self) -> bool:
+        """Whether it is a page."""
+        is_untyped_html = self.media_type in UNTYPED and _HTML_START.match(self.content[:1_000])
+        return self.media_type in _HTML or bool(is_untyped_html)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it says that it is text."""
+        return bool(_TEXTUAL.fullmatch(self.media_type))
+
+    def text(self) -> str | None:
+        """Returns its body as text; None if it is binary."""
+        charset = charset_of(self.header("content-type"))
+        return decoded(self.content, charset, partial=self.truncated)
+
+
+def media_type_of(content_type: str) -> str:
+    """The type in a Content-Type, in lower case and without parameters; empty if it has none."""
+    return content_type.partition(";")[0].partition(",")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The codec that a Content-Type names; None if it names none that the web knows."""
+    named = _CHARSET.search(content_type)
+    if named is None:
+        return None
+    try:
+        name = codecs.lookup(named[1]).name
+    except LookupError:
+        return None
+    name = _ACTUAL.get(name, name)
+    return name if name in _WEB_CODECS else None
+
+
+def decoded(data: bytes, charset: str | None, *, partial: bool) -> str | None:
+    """Returns the text in bytes; None if they are binary.
+
+    A byte order mark beats the named charset. Bytes that are no characters become U+FFFD.
+
+    Args:
+        data: The bytes.
+        charset: The codec that is named, if one is.
+        partial: Whether they end before their end.
+    """
+    named = None if byte_order_mark(data)[1] else charset
+    for name in dict.fromkeys((named, None)):
+        try:
+            return decode(data, name, partial=partial).text
+        except UnreadableDocumentError:
+            continue
+    return None if b"\0" in data else data.decode(named or "utf-8", "replace")
