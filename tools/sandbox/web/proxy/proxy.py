@@ -82,7 +82,7 @@ class GuardedProxy:
         guard: Opens every connection.
         allowed: Whether a host, in its canonical form, and a port may be asked for at all.
         limits: What it bears.
-        on_refusal: Told why where a target may not be asked for.
+        on_refusal: Is given the reason where a target may not be asked for.
     """
 
     def __init__(
@@ -97,10 +97,13 @@ class GuardedProxy:
         self._allowed = allowed
         self._on_refusal = on_refusal
         self._limits = limits or ProxyLimits()
+        self._connections = 0
+        self._credentials = b""
+        """What Proxy-Authorization has to be; empty where everybody may ask."""
 
     @asynccontextmanager
     async def serving(self, path: Path | None = None) -> AsyncIterator[ProxyAddress]:
-        """Serves until the block ends, which closes every connection.
+        """Serves until the block ends, which closes every connection; one block at a time.
 
         Args:
             path: A Unix socket to make, in a directory that only its owner may enter; else it is
@@ -113,9 +116,11 @@ class GuardedProxy:
         failure: Exception | None = None
         async with await _listener(path) as listener:
             address = _address(listener, path)
+            pair = base64.b64encode(f"{USER}:{address.token}".encode())
+            self._credentials = b"Basic " + pair if address.token else b""
             try:
                 async with anyio.create_task_group() as group:
-                    group.start_soon(listener.serve, _Door(self, address, self._limits).answer)
+                    group.start_soon(listener.serve, self._serve)
                     try:
                         yield address
                     except Exception as error:  # noqa: BLE001  # a task group would wrap it
@@ -127,12 +132,48 @@ class GuardedProxy:
         if failure is not None:
             raise failure
 
-    async def connect(self, request: ProxyRequest) -> SocketStream:
-        """A judged connection to what is asked for.
+    async def _serve(self, client: SocketStream) -> None:
+        """Answers one connection; what goes wrong with it concerns no other."""
+        self._connections += 1
+        try:
+            async with await _cancellable(client) as stream:
+                await self._answer(stream)
+        except (anyio.EndOfStream, *BROKEN):
+            pass  # the client has left
+        except Exception:
+            _logger.exception("A connection of the proxy broke")
+        finally:
+            self._connections -= 1
 
-        Raises:
-            RefusedRequestError: If it is not allowed, or cannot be reached.
-        """
+    async def _answer(self, client: SocketStream) -> None:
+        try:
+            request = await self._request(client)
+            async with await self._connect(request) as upstream:
+                idle = Idle(self._limits.idle_seconds)
+                if request.is_tunnel:
+                    await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                    await tunnel(client, upstream, request.rest, idle)
+                else:
+                    await Exchange(request, client, idle).forward(upstream)
+                    await _linger(client)
+        except RefusedRequestError as refusal:
+            await _refuse(client, refusal)
+
+    async def _request(self, client: SocketStream) -> ProxyRequest:
+        if self._connections > self._limits.connections:
+            raise RefusedRequestError(503, "Too many connections are open.")
+        try:
+            with anyio.fail_after(self._limits.head_seconds):
+                request = await read_request(client)
+        except TimeoutError:
+            raise RefusedRequestError(408, "The head took too long.") from None
+        given = request.credentials.encode("latin-1")
+        if self._credentials and not secrets.compare_digest(given, self._credentials):
+            raise RefusedRequestError(407, "The proxy wants its token.")
+        return request
+
+    async def _connect(self, request: ProxyRequest) -> SocketStream:
+        """A judged connection to what is asked for."""
         where = request.where
         if not self._allowed(request.host, request.port):
             raise self._forbidden(f"{where} is not among the hosts that are allowed.")
@@ -152,64 +193,6 @@ class GuardedProxy:
         return RefusedRequestError(403, why)
 
 
-class _Door:
-    """One address of a proxy, and who is inside."""
-
-    def __init__(self, proxy: GuardedProxy, address: ProxyAddress, limits: ProxyLimits) -> None:
-        self._proxy = proxy
-        self._limits = limits
-        self._inside = 0
-        self._wanted = ""
-        if address.token:
-            pair = base64.b64encode(f"{USER}:{address.token}".encode()).decode()
-            self._wanted = f"Basic {pair}"
-
-    async def answer(self, client: SocketStream) -> None:
-        """Answers one connection; what goes wrong with it is nobody else's."""
-        self._inside += 1
-        try:
-            async with await _steady(client) as steady:
-                await self._answer(steady)
-        except (anyio.EndOfStream, *BROKEN):
-            pass  # the client has left
-        except Exception:
-            _logger.exception("A connection of the proxy broke")
-        finally:
-            self._inside -= 1
-
-    async def _answer(self, client: SocketStream) -> None:
-        try:
-            request = await self._request(client)
-            async with await self._proxy.connect(request) as upstream:
-                await self._pass_on(request, client, upstream)
-        except RefusedRequestError as refusal:
-            await _refuse(client, refusal)
-
-    async def _request(self, client: SocketStream) -> ProxyRequest:
-        if self._inside > self._limits.connections:
-            raise RefusedRequestError(503, "Too many connections are open.")
-        try:
-            with anyio.fail_after(self._limits.head_seconds):
-                request = await read_request(client)
-        except TimeoutError:
-            raise RefusedRequestError(408, "The head took too long.") from None
-        given = request.credentials.encode("latin-1")
-        if self._wanted and not secrets.compare_digest(given, self._wanted.encode()):
-            raise RefusedRequestError(407, "The proxy wants its token.")
-        return request
-
-    async def _pass_on(
-        self, request: ProxyRequest, client: SocketStream, upstream: SocketStream
-    ) -> None:
-        idle = Idle(self._limits.idle_seconds)
-        if request.is_tunnel:
-            await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await tunnel(client, upstream, request.rest, idle)
-        else:
-            await Exchange(request, client, idle).forward(upstream)
-            await _linger(client)
-
-
 async def _listener(path: Path | None) -> Listener[SocketStream]:
     if path is None:
         (listener,) = (await anyio.create_tcp_listener(local_host=LOOPBACK, local_port=0)).listeners
@@ -226,7 +209,7 @@ def _address(listener: Listener[SocketStream], path: Path | None) -> ProxyAddres
     return ProxyAddress(LOOPBACK, port, secrets.token_urlsafe(24))
 
 
-async def _steady(stream: SocketStream) -> SocketStream:
+async def _cancellable(stream: SocketStream) -> SocketStream:
     """The same connection as a stream that can be given up while something arrives.
 
     That of AnyIO 4.16 for Unix sockets then has the event loop report an InvalidStateError.

@@ -68,15 +68,7 @@ class BraveEngine:
         self._url = url
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """What the API finds.
-
-        Raises:
-            DeadlineError: If it does not answer in time.
-            EngineLimitedError: If the subscription allows no more now.
-            InvalidArgumentsError: If the query is too long, or the page too far.
-            UnavailableError: If it does not take the key.
-            UpstreamError: If it fails.
-        """
+        """Returns what the API finds; see `SearchEngine`."""
         answer = await self._client.request(
             "GET",
             f"{self._url}?{urlencode(_parameters(query))}",

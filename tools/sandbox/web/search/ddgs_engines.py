@@ -79,15 +79,7 @@ class DdgsEngine:
         self._timeout = timeout
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """What the engine finds.
-
-        Raises:
-            DeadlineError: If it does not answer in time.
-            EngineLimitedError: If it turns programs away.
-            PermissionDeniedError: If it leads to an address that may not be asked.
-            UnavailableError: If the settings name an engine that does not exist.
-            UpstreamError: If it fails, or answers with something else than results.
-        """
+        """Returns what the engine finds; see `SearchEngine`."""
         refusals: list[str] = []
         proxy = GuardedProxy(
             self._guard, allowed=lambda _host, _port: True, on_refusal=refusals.append

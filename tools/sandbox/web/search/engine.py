@@ -91,18 +91,18 @@ class SearchEngine(Protocol):
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102  # told above
+    def name(self) -> str: ...  # noqa: D102  # described above
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """What it finds, best first, as it says it.
+        """Returns what it finds, best first, as it says it.
 
         Raises:
             DeadlineError: If it does not answer in time.
+            EngineLimitedError: If it was asked too much, or turns programs away.
             InvalidArgumentsError: If it cannot be asked that.
-            PermissionDeniedError: If it leads where nobody may ask.
-            RateLimitedError: If it was asked too much.
+            PermissionDeniedError: If it leads to an address that may not be asked.
             UnavailableError: If the settings do not fit it.
-            UpstreamError: If it fails.
+            UpstreamError: If it fails, or answers with something else than results.
         """
 
 

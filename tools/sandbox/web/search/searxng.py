@@ -63,15 +63,7 @@ class SearxngEngine:
         self._url = url.rstrip("/").removesuffix("/search")
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """What the instance finds; each result names the engine behind it.
-
-        Raises:
-            DeadlineError: If it does not answer in time.
-            EngineLimitedError: If its limiter turns us away.
-            PermissionDeniedError: If it is where nobody may ask.
-            UnavailableError: If it does not offer JSON.
-            UpstreamError: If it, or every engine behind it, fails.
-        """
+        """Returns what the instance finds, each result with the engine behind it."""
         parameters = {"q": query.text, "format": "json", "pageno": str(query.page)}
         if query.language is not None:
             parameters["language"] = query.language.tag
