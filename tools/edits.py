@@ -166,10 +166,9 @@ def _edited(
     written = context.sandbox.edit(file_path, edit, expected_sha256=expected_sha256)
     name, text, made, count = done[0]
     touched = list(itertools.islice(hunks(text, made()), MAX_LISTED))
-    return FileEdited(
+    return FileEdited.from_attributes(
+        written,
         file_path=unicode_name(written.path),
-        size=written.size,
-        sha256=written.sha256,
         encoding=name,
         changes=count,
         lines=[(hunk.new_line, hunk.new_last) for hunk in touched],

@@ -264,11 +264,8 @@ def list_directory(
     return DirectoryListing(
         path=path,
         entries=[
-            DirectoryEntry(
-                name=unicode_name(entry.path),
-                type=entry.type,
-                size=entry.size,
-                modified=utc(entry.mtime),
+            DirectoryEntry.from_attributes(
+                entry, name=unicode_name(entry.path), modified=utc(entry.mtime)
             )
             for entry in listing.entries
         ],
@@ -306,10 +303,5 @@ def _note(shown: Excerpt, found: FileContent, decoded: Decoded) -> str:
 
 
 def _answer(written: Written, encoding: str) -> FileWritten:
-    return FileWritten(
-        file_path=unicode_name(written.path),
-        size=written.size,
-        sha256=written.sha256,
-        encoding=encoding,
-        created=written.created,
-    )
+    path = unicode_name(written.path)
+    return FileWritten.from_attributes(written, file_path=path, encoding=encoding)

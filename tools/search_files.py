@@ -297,12 +297,7 @@ def _beginning(word: str, term: str) -> str:
 
 def _paths(found: Found) -> FilePaths:
     files = [
-        FoundPath(
-            path=unicode_name(item["path"]),
-            is_link=item["is_link"],
-            size=item["size"],
-            modified=utc(item["mtime"]),
-        )
+        FoundPath(**item | {"path": unicode_name(item["path"]), "modified": utc(item["mtime"])})
         for item in found.items
     ]
     return FilePaths(files=files, **_told(found))

@@ -137,7 +137,8 @@ def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
     notes = [body.note]
     if onward:
         notes.append(f"The redirect was not followed; to go there, ask for {onward}.")
-    return HttpAnswer(
+    return HttpAnswer.from_attributes(
+        body,
         status=response.status,
         url=response.url,
         redirect_to=onward,
@@ -145,10 +146,6 @@ def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
         headers={
             name.lower(): response.header(name)[:MAX_HEADER_VALUE] for name, _ in response.headers
         },
-        form=body.form,
-        content=body.content,
-        parsed=body.parsed,
-        media=body.media,
         bytes=len(response.content),
         truncated=body.is_cut or response.truncated,
         elapsed=round(response.elapsed, 3),
@@ -269,12 +266,9 @@ def _page_part(page: Page, response: WebResponse, offset: int, size: int) -> Web
             next_actions=[f"Give an offset from 0 to {total}."],
         )
     end = min(offset + size, total)
-    return WebPage(
+    return WebPage.from_attributes(
+        page,
         url=response.url,
-        title=page.title,
-        site=page.site,
-        author=page.author,
-        date=page.date,
         text=page.text[offset:end],
         offset=offset,
         total=total,
@@ -368,9 +362,6 @@ async def web_search(
     )
     return FoundPages(
         query=query,
-        results=[
-            FoundPage(title=each.title, snippet=each.snippet, url=each.url, source=each.source)
-            for each in found.results
-        ],
+        results=[FoundPage.from_attributes(each) for each in found.results],
         engine=found.engine,
     )

@@ -16,7 +16,7 @@ import httpx2
 from tools.core.errors import ToolError
 from tools.sandbox.web.addresses import why_not_public
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.hosts import canonical_host, literal
+from tools.sandbox.web.hosts import canonical_host, join_host_port, literal
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 
 __all__ = ["endpoint_client"]
@@ -44,7 +44,7 @@ def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "")
     parts = httpx2.URL(url)
     host = canonical_host(f"[{parts.host}]" if ":" in parts.host else parts.host)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    guard = AddressGuard((f"[{host}]:{port}" if ":" in host else f"{host}:{port}",))
+    guard = AddressGuard((join_host_port(host, port),))
     is_near = AddressGuard(private).allows(host, port) or _is_local(host)
     transport = _GuardedTransport(guard, None if is_near else ForwardProxy.parse(proxy))
     return httpx2.Client(transport=transport, trust_env=False)

@@ -115,10 +115,10 @@ class WebClient:
 
         Raises:
             DeadlineError: If it is not there in time.
-            InvalidArgumentsError: If the method, URL or a header is none.
+            InvalidArgumentsError: If the method, the URL or a header is invalid.
             RefusedAddressError: If it leads to an address that may not be asked.
             UnavailableError: If too many look-ups hang, or no certificates can be loaded.
-            UpstreamError: If nobody answers, or no HTTP.
+            UpstreamError: If nobody answers, or not in HTTP.
         """
         if method not in METHODS:
             raise InvalidArgumentsError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
 from ipaddress import ip_address
+from typing import TypeVar
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
@@ -17,14 +18,22 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from tools.core.errors import PermissionDeniedError, UnavailableError
 from tools.sandbox.web.addresses import Address, why_not_public
-from tools.sandbox.web.hosts import canonical_host, host_and_port, literal
+from tools.sandbox.web.hosts import canonical_host, host_and_port, join_host_port, literal
 
-__all__ = ["AddressGuard", "RefusedAddressError", "Resolver", "resolve_by_system"]
+__all__ = [
+    "AddressGuard",
+    "RefusedAddressError",
+    "Resolver",
+    "in_daemon_thread",
+    "resolve_by_system",
+]
 
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a name, as texts; blocking; raises OSError for a name that has none."""
 
 Resolved = Future[list[Address]]
+
+T = TypeVar("T")
 
 ATTEMPT_DELAY = 0.25
 """Seconds until the next address is tried beside one that does not answer (RFC 8305, 5)."""
@@ -54,6 +63,10 @@ class AddressGuard:
     A connection is refused where any of a host's addresses is not public, whatever the others are:
     the answer of a name server is its owner's, and may change between two looks.
 
+    What resolves or connects raises InvalidArgumentsError if the host is odd, OSError if the name
+    is unknown or nobody answers, RefusedAddressError if one of its addresses may not be asked, and
+    UnavailableError if too many look-ups hang.
+
     Args:
         private: Each `host:port` that may be private, exactly as URLs name it.
         resolver: Looks names up.
@@ -74,29 +87,17 @@ class AddressGuard:
         return (host, port) in self._private
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """The judged addresses of a host; blocking.
+        """Returns the judged addresses of a host; blocks.
 
         Args:
             host: A name or an address, an IPv6 address with or without brackets.
             port: Where it is to be asked.
-
-        Raises:
-            InvalidArgumentsError: If the host is odd.
-            OSError: If the name is unknown.
-            RefusedAddressError: If one of its addresses may not be asked.
         """
         host = _canonical(host)
         return self._judged(host, port, self._look_up(host, port))
 
     async def check(self, host: str, port: int) -> list[Address]:
-        """As `resolve`, without blocking; a look-up that hangs is left behind when cancelled.
-
-        Raises:
-            InvalidArgumentsError: If the host is odd.
-            OSError: If the name is unknown.
-            RefusedAddressError: If one of its addresses may not be asked.
-            UnavailableError: If too many look-ups hang.
-        """
+        """As `resolve`, without blocking; a look-up that hangs is left behind when cancelled."""
         host = _canonical(host)
         if literal(host) is not None:
             return self.resolve(host, port)
@@ -106,18 +107,12 @@ class AddressGuard:
         return future.result()
 
     async def connect(self, host: str, port: int, *, timeout: float) -> SocketStream:  # noqa: ASYNC109  # one deadline over look-up and connection
-        """A connection to a judged address of a host.
+        """Opens a connection to a judged address of a host.
 
         Args:
             host: A name or an address.
             port: Its port.
-            timeout: Seconds over the look-up and every attempt.
-
-        Raises:
-            InvalidArgumentsError: If the host is odd.
-            OSError: If the name is unknown, or nobody answers; a TimeoutError if not in time.
-            RefusedAddressError: If one of its addresses may not be asked.
-            UnavailableError: If too many look-ups hang.
+            timeout: Seconds over the look-up and every attempt; TimeoutError beyond.
         """
         with anyio.fail_after(timeout):
             stream = await _first_to_answer(await self.check(host, port), port)
@@ -129,14 +124,7 @@ class AddressGuard:
         return stream
 
     def connect_blocking(self, host: str, port: int, *, timeout: float) -> socket.socket:
-        """As `connect`, in a thread that may block.
-
-        Raises:
-            InvalidArgumentsError: If the host is odd.
-            OSError: If the name is unknown, or nobody answers; a TimeoutError if not in time.
-            RefusedAddressError: If one of its addresses may not be asked.
-            UnavailableError: If too many look-ups hang.
-        """
+        """As `connect`, in a thread that may block."""
         end = time.monotonic() + timeout
         addresses = self._start_resolving(_canonical(host), port).result(timeout)
         failure = OSError(f"{host} has no address")
@@ -166,28 +154,15 @@ class AddressGuard:
                 f"{host} is not looked up: {MOST_RESOLUTIONS} other names are being looked up.",
                 next_actions=["Check that the name servers of this machine answer; try again."],
             )
-        future: Resolved = Future()
-        if then is not None:
-            future.add_done_callback(then)
-        thread = threading.Thread(
-            target=self._fill, args=(future, host, port), name="toolcrib-resolver", daemon=True
-        )
         try:
-            thread.start()
+            future = in_daemon_thread(partial(self.resolve, host, port), "toolcrib-resolver")
         except RuntimeError:
             self._resolutions.release()
             raise
+        future.add_done_callback(lambda _: self._resolutions.release())
+        if then is not None:
+            future.add_done_callback(then)
         return future
-
-    def _fill(self, future: Resolved, host: str, port: int) -> None:
-        try:
-            found = self.resolve(host, port)
-        except BaseException as error:  # noqa: BLE001  # whoever waits for it raises it
-            future.set_exception(error)
-        else:
-            future.set_result(found)
-        finally:
-            self._resolutions.release()
 
     def _look_up(self, host: str, port: int) -> list[Address]:
         address = literal(host)
@@ -214,6 +189,23 @@ class AddressGuard:
         return addresses
 
 
+def in_daemon_thread(function: Callable[[], T], name: str) -> Future[T]:
+    """Runs something that may hang in a thread of its own, which keeps no process alive."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:  # noqa: BLE001  # whoever waits for it raises it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
 def _canonical(host: str) -> str:
     return canonical_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
 
@@ -226,8 +218,7 @@ def _wake(done: anyio.Event, loop: EventLoopToken, _: Resolved) -> None:
 
 
 def _refusal(host: str, port: int, address: Address, reason: str) -> RefusedAddressError:
-    shown = f"[{host}]" if ":" in host else host
-    where = f"{shown}:{port}"
+    where = join_host_port(host, port)
     leads = "" if str(address) == host else f" leads to {address}, which"
     return RefusedAddressError(
         f"{where}{leads} is {reason}, not a public address.",

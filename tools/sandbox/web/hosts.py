@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv6Address
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.addresses import Address
 
-__all__ = ["canonical_host", "host_and_port", "literal", "parse_port"]
+__all__ = ["canonical_host", "host_and_port", "join_host_port", "literal", "parse_port"]
 
 MAX_HOST = 253
 """Characters of a name (RFC 1035, 2.3.4)."""
@@ -64,6 +64,11 @@ def host_and_port(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     return canonical_host(host), parse_port(port)
+
+
+def join_host_port(host: str, port: int) -> str:
+    """Returns `host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_port(text: str) -> int:

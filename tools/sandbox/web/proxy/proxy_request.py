@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anyio.abc import ByteReceiveStream
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.web.hosts import host_and_port
+from tools.sandbox.web.hosts import host_and_port, join_host_port
 
 __all__ = ["MAX_HEAD", "ProxyRequest", "RefusedRequestError", "read_request"]
 
@@ -75,7 +75,7 @@ class ProxyRequest:
     @property
     def where(self) -> str:
         """The target's `host:port`."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_host_port(self.host, self.port)
 
     @property
     def authority(self) -> str:

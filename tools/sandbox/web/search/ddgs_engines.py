@@ -11,16 +11,14 @@ from __future__ import annotations
 import asyncio
 import html
 import re
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tools.core.errors import DeadlineError, PermissionDeniedError, ToolError, UnavailableError
-from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.guard import AddressGuard, in_daemon_thread
 from tools.sandbox.web.proxy.proxy import GuardedProxy
 from tools.sandbox.web.search.engine import (
     EngineLimitedError,
@@ -47,7 +45,6 @@ _TURNED_AWAY = {HTTPStatus.ACCEPTED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_R
 _CHALLENGE = re.compile(
     r"captcha|anomaly-modal|challenge-form|unusual traffic|not a robot", re.IGNORECASE
 )
-_T = TypeVar("_T")
 
 
 def engine_names() -> list[str]:
@@ -86,7 +83,8 @@ class DdgsEngine:
         )
         try:
             async with proxy.serving() as address:  # its end breaks off what a thread waits for
-                return await _in_thread(partial(self._search, query, address.url))
+                search = partial(self._search, query, address.url)
+                return await asyncio.wrap_future(in_daemon_thread(search, "toolcrib-search"))
         except ToolError:
             if not refusals:
                 raise
@@ -229,20 +227,3 @@ def _decoded(content: bytes, encoding: str) -> str:
         return content.decode(encoding, "replace")
     except LookupError:
         return content.decode("utf-8", "replace")
-
-
-async def _in_thread(function: Callable[[], _T]) -> _T:
-    """Runs something in a thread that is left behind when cancelled, and keeps no process alive."""
-    future: Future[_T] = Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            result = function()
-        except BaseException as error:  # noqa: BLE001  # whoever waits for it raises it
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=run, name="toolcrib-search", daemon=True).start()
-    return await asyncio.wrap_future(future)

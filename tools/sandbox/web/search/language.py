@@ -12,38 +12,15 @@ __all__ = ["Language"]
 
 _FORM = re.compile(r"([a-z]{2})(?:[-_]([a-z]{2}))?", re.IGNORECASE)
 
-_HOMES = {
-    "ar": "xa",
-    "bn": "in",
-    "ca": "ct",
-    "cs": "cz",
-    "da": "dk",
-    "el": "gr",
-    "en": "us",
-    "et": "ee",
-    "fa": "ir",
-    "ga": "ie",
-    "gu": "in",
-    "he": "il",
-    "hi": "in",
-    "ja": "jp",
-    "kn": "in",
-    "ko": "kr",
-    "ml": "in",
-    "mr": "in",
-    "ms": "my",
-    "nb": "no",
-    "pa": "in",
-    "sl": "si",
-    "sr": "rs",
-    "sv": "se",
-    "ta": "in",
-    "te": "in",
-    "uk": "ua",
-    "vi": "vn",
-    "zh": "cn",
-}
-"""Where a language is spoken most, where that has another code; as regions of DuckDuckGo."""
+_REGIONS = (
+    *("xa-ar", "in-bn", "ct-ca", "cz-cs", "dk-da", "gr-el", "us-en", "ee-et", "ir-fa"),
+    *("ie-ga", "in-gu", "il-he", "in-hi", "jp-ja", "in-kn", "kr-ko", "in-ml", "in-mr"),
+    *("my-ms", "no-nb", "in-pa", "si-sl", "rs-sr", "se-sv", "in-ta", "in-te", "ua-uk"),
+    *("vn-vi", "cn-zh"),
+)
+"""Regions of DuckDuckGo for languages that are spoken most in a country of another code."""
+
+_HOMES = {region[3:]: region[:2] for region in _REGIONS}
 
 _BRAVE_NAMES = {
     "en-gb": "en-gb",
