@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from functools import partial
 from ipaddress import ip_address
 from typing import TypeVar
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
-from anyio.from_thread import run_sync as run_in_loop
-from anyio.lowlevel import EventLoopToken, current_token
 
 from tools.core.errors import PermissionDeniedError, UnavailableError
 from tools.sandbox.web.addresses import Address, why_not_public
@@ -30,8 +28,6 @@ __all__ = [
 
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a name, as texts; blocking; raises OSError for a name that has none."""
-
-Resolved = Future[list[Address]]
 
 T = TypeVar("T")
 
@@ -101,10 +97,7 @@ class AddressGuard:
         host = _canonical(host)
         if literal(host) is not None:
             return self.resolve(host, port)
-        done = anyio.Event()
-        future = self._start_resolving(host, port, partial(_wake, done, current_token()))
-        await done.wait()
-        return future.result()
+        return await asyncio.wrap_future(self._start_resolving(host, port))
 
     async def connect(self, host: str, port: int, *, timeout: float) -> SocketStream:  # noqa: ASYNC109  # one deadline over look-up and connection
         """Opens a connection to a judged address of a host.
@@ -145,24 +138,25 @@ class AddressGuard:
             return connection
         raise failure
 
-    def _start_resolving(
-        self, host: str, port: int, then: Callable[[Resolved], None] | None = None
-    ) -> Resolved:
+    def _start_resolving(self, host: str, port: int) -> Future[list[Address]]:
         """Resolves in a thread of its own that does not keep the process from ending."""
         if not self._resolutions.acquire(blocking=False):
             raise UnavailableError(
                 f"{host} is not looked up: {MOST_RESOLUTIONS} other names are being looked up.",
                 next_actions=["Check that the name servers of this machine answer; try again."],
             )
+
+        def resolve() -> list[Address]:
+            try:
+                return self.resolve(host, port)
+            finally:
+                self._resolutions.release()
+
         try:
-            future = in_daemon_thread(partial(self.resolve, host, port), "toolcrib-resolver")
+            return in_daemon_thread(resolve, "toolcrib-resolver")
         except RuntimeError:
             self._resolutions.release()
             raise
-        future.add_done_callback(lambda _: self._resolutions.release())
-        if then is not None:
-            future.add_done_callback(then)
-        return future
 
     def _look_up(self, host: str, port: int) -> list[Address]:
         address = literal(host)
@@ -208,13 +202,6 @@ def in_daemon_thread(function: Callable[[], T], name: str) -> Future[T]:
 
 def _canonical(host: str) -> str:
     return canonical_host(f"[{host}]" if ":" in host and not host.startswith("[") else host)
-
-
-def _wake(done: anyio.Event, loop: EventLoopToken, _: Resolved) -> None:
-    try:
-        run_in_loop(done.set, token=loop)
-    except RuntimeError:  # the loop has ended meanwhile
-        return
 
 
 def _refusal(host: str, port: int, address: Address, reason: str) -> RefusedAddressError:
