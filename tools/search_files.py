@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from itertools import groupby, takewhile
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -15,7 +15,9 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.text_files import unicode_name
-from tools.sandbox.search.search import Found, Scope
+
+if TYPE_CHECKING:
+    from tools.sandbox.search.search import Found, Scope
 
 __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
 
@@ -201,7 +203,7 @@ async def glob(
 
     Without a slash it fits names at any depth, else paths relative to `path`.
     """
-    scope = Scope(path=path, names=pattern, include_ignored=include_ignored)
+    scope = _scope(path, pattern, include_ignored=include_ignored)
     found = await (await context.file_search()).glob(context.sandbox, scope, limit=max_results)
     return await anyio.to_thread.run_sync(_paths, found)  # a thousand take their time
 
@@ -228,7 +230,7 @@ async def grep(
     found = await (await context.file_search()).grep(
         context.sandbox,
         pattern,
-        Scope(path=path, names=file_pattern, include_ignored=include_ignored),
+        _scope(path, file_pattern, include_ignored=include_ignored),
         ignore_case=not case_sensitive,
         context=context_lines,
         limit=max_results,
@@ -263,7 +265,7 @@ async def search_files(
     found = await (await context.file_search()).rank(
         context.sandbox,
         list(words),
-        Scope(path=path, names=file_pattern, include_ignored=include_ignored),
+        _scope(path, file_pattern, include_ignored=include_ignored),
         limit=max_results,
     )
     files = [_ranked(item, list(words.values())) for item in found.items]
@@ -293,6 +295,12 @@ def _beginning(word: str, term: str) -> str:
         return word
     pairs = zip(word, term.removesuffix("i"), strict=False)
     return word[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))] or word
+
+
+def _scope(path: str, names: str, *, include_ignored: bool) -> Scope:
+    from tools.sandbox.search.search import Scope
+
+    return Scope(path=path, names=names, include_ignored=include_ignored)
 
 
 def _paths(found: Found) -> FilePaths:

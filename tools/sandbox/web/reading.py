@@ -10,7 +10,6 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError, UpstreamError
 from tools.core.result import Media
 from tools.sandbox.web.response import UNTYPED, WebResponse
@@ -105,6 +104,8 @@ def _text(response: WebResponse) -> Body:
 async def _markdown(response: WebResponse) -> Body:
     if response.is_text and not response.is_html:
         return await anyio.to_thread.run_sync(_text, response)
+    from storage.reading.parse import parse_isolated
+
     data, name = response.content, "document"
     if response.is_html:
         name = "page.html"
