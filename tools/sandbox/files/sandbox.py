@@ -140,12 +140,7 @@ class Sandbox:
             return spelled
 
     def read(self, path: str, *, max_bytes: int) -> FileContent:
-        """Reads a file, at most so many bytes of it.
-
-        Args:
-            path: The file.
-            max_bytes: Bytes that are read at most; a sparse or growing file costs no more.
-        """
+        """Reads a file, at most `max_bytes` of it; a sparse or growing file costs no more."""
         try:
             fd, status = self._open_file(path)
             try:
@@ -160,26 +155,15 @@ class Sandbox:
         )
 
     def open_read(self, path: str) -> BinaryIO:
-        """Opens a regular file for reading.
-
-        Args:
-            path: The file.
-
-        Returns:
-            An unbuffered binary file that the caller closes.
-        """
+        """Opens a regular file for reading, unbuffered."""
         with explained(path, self._root):
             return os.fdopen(self._open_file(path)[0], "rb", buffering=0)
 
     def open_directory(self, path: str = ".") -> int:
-        """Opens a directory, for a program that works in it.
+        """Opens a directory, for a program that works in it; the caller closes the descriptor.
 
-        Args:
-            path: The directory.
-
-        Returns:
-            A descriptor that the caller closes. On Linux it has O_PATH: one may change to it and
-            open what is in it, but not read its entries.
+        On Linux it has O_PATH: one may change to it and open what is in it, but not read its
+        entries.
         """
         with explained(path, self._root), self._resolver() as resolver:
             return resolver.open_directory(self._beneath(path))
@@ -189,11 +173,7 @@ class Sandbox:
         return self._guard.identities()
 
     def hides(self, path: str) -> bool:
-        """Whether a listing or a search leaves a place out: protected, denied, or not there.
-
-        Args:
-            path: The place, as a search beneath the root found it.
-        """
+        """Whether a listing or a search leaves a place out: protected, denied, or not there."""
         with explained(path, self._root), self._resolver() as resolver:
             try:
                 return resolver.hides(self._beneath(path))
@@ -233,13 +213,7 @@ class Sandbox:
         return self._replace(path, function, expected_sha256, whole=False)
 
     def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
-        """Lists a directory, level by level, without following links.
-
-        Args:
-            path: The directory.
-            depth: Levels below it, from 1.
-            limit: Entries at most.
-        """
+        """Lists a directory, `depth` levels of it and `limit` entries, without following links."""
         with explained(path, self._root), self._resolver() as resolver:
             relative = self._beneath(path)
             fd = resolver.open_directory(relative)
