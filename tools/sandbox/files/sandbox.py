@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.listing import Listing, list_entries
+from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
     OPEN_DIRECTORY,
     DirectoryOpener,
@@ -40,8 +41,6 @@ MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 
 LIST_FIRST = "Call list_directory to see what is there."
-
-_CHUNK_BYTES = 1 << 20
 
 MAX_EDIT_BYTES = 10_000_000
 """Largest file that is edited in memory."""
@@ -144,7 +143,7 @@ class Sandbox:
         try:
             fd, status = self._open_file(path)
             try:
-                data = _up_to(fd, max_bytes + 1, status.st_size)
+                data = read_up_to(fd, max_bytes + 1, status.st_size)
             finally:
                 os.close(fd)
         except EXPLAINABLE as error:
@@ -322,22 +321,9 @@ class Sandbox:
             ) from error
 
 
-def _up_to(fd: int, count: int, size: int) -> bytes:
-    """The first bytes of an open file that had so many when it was opened, and may have grown."""
-    chunks = list[bytes]()
-    found, asked = 0, min(size + 1, count)  # One more than there is: the end is seen at once.
-    while asked > 0 and (chunk := os.read(fd, asked)):
-        chunks.append(chunk)
-        found += len(chunk)
-        if len(chunk) < asked and found >= size > 0:  # /proc says 0, whatever is there.
-            break
-        asked = min(_CHUNK_BYTES, count - found)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
 def _whole(fd: int, path: str) -> bytes:
     try:
-        data = _up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
+        data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
     finally:
         os.close(fd)
     if len(data) > MAX_EDIT_BYTES:
