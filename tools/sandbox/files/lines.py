@@ -25,7 +25,6 @@ __all__ = [
 
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
-_ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 _BLOCK = 1_000_000
 """Characters that are split at once: no other thread runs meanwhile."""
 
@@ -125,7 +124,9 @@ def usual_end(text: str, *, near: int | None = None) -> str:
         As most lines end, where no place is given; "\n" in a text of one line.
     """
     if near is None:
-        return _most_frequent_end(text)
+        if text.count("\r\n") * 2 > text.count("\n"):
+            return "\r\n"
+        return "\r" if newline_style(text) == "cr" else "\n"
     end = _end_sign(text)
     found = text.find(end, near)
     if found < 0:
@@ -216,10 +217,3 @@ def _end(line: str) -> str:
     if line.endswith("\r\n"):
         return "\r\n"
     return line[-1] if line.endswith(("\n", "\r")) else ""
-
-
-def _most_frequent_end(text: str) -> str:
-    style = newline_style(text)
-    if style == "mixed":
-        return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
-    return _ENDS.get(style, "\n")

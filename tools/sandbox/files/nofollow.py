@@ -1,4 +1,4 @@
-"""Opening beneath an open directory, one name at a time and never through a link."""
+"""Opening beneath an open directory, one name at a time and never through a link; reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 import stat
 from collections.abc import Iterable
 
-__all__ = ["open_below", "open_file"]
+__all__ = ["open_below", "open_file", "read_up_to"]
+
+_CHUNK_BYTES = 1 << 20
 
 _NOFOLLOW = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
@@ -48,3 +50,22 @@ def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
         os.close(fd)
         raise OSError(errno.ENXIO, "not a regular file")
     return fd, status
+
+
+def read_up_to(fd: int, count: int, size: int) -> bytes:
+    """Returns the first `count` bytes of an open file.
+
+    Args:
+        fd: Its descriptor.
+        count: Bytes at most.
+        size: Bytes that it had when it was opened; it may have grown.
+    """
+    chunks = list[bytes]()
+    found, asked = 0, min(size + 1, count)  # One more than there is: the end is seen at once.
+    while asked > 0 and (chunk := os.read(fd, asked)):
+        chunks.append(chunk)
+        found += len(chunk)
+        if len(chunk) < asked and found >= size > 0:  # /proc says 0, whatever is there.
+            break
+        asked = min(_CHUNK_BYTES, count - found)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -78,14 +78,11 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_beneath(root: Root, path: str) -> int:
-    """Opens a directory beneath a root.
+    """Opens a directory beneath a root; the caller closes the descriptor.
 
     Args:
         root: Where the path starts and what it may not leave.
         path: Relative path; `..` and links may be in it as long as they stay inside.
-
-    Returns:
-        A descriptor that the caller closes.
 
     Raises:
         OSError: EXDEV if the path leads outside, else what the system says.
@@ -104,7 +101,7 @@ def open_beneath(root: Root, path: str) -> int:
 
 
 def strip_root(path: str, spellings: Sequence[str]) -> str:
-    """The part of an absolute path below a root, as it is spelled.
+    """Returns the part of an absolute path below a root, as it is spelled.
 
     Args:
         path: Absolute path.
@@ -137,14 +134,7 @@ def path_of(fd: int) -> str:
 
 
 def path_beneath(root: Root, directory: int) -> str:
-    """Where an open directory is now, as the system itself tells it.
-
-    Args:
-        root: The root that it has to be in.
-        directory: Descriptor of the directory.
-
-    Returns:
-        Its path relative to the root, without links; "." for the root itself.
+    """Returns the path of an open directory relative to the root now, without links.
 
     Raises:
         OSError: EXDEV if it is not beneath the root now, ENOTSUP where the system does not tell.

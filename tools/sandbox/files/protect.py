@@ -133,6 +133,9 @@ _SPELLED = {"head": "HEAD"}
 class Guard:
     """Judges whether an opened directory is a place to read from or write to.
 
+    A judgement raises ProtectedPathError if the place is protected, StrayDirectoryError if it was
+    moved out of the root, and OSError if a directory on the way up cannot be looked at.
+
     Args:
         protected: Files and directories closed to reads and writes; they need not exist.
         read_only: Files and directories closed to writes.
@@ -162,11 +165,6 @@ class Guard:
             directory: Descriptor of the directory, or of the one that the file is in.
             name: The file's name.
             file: Its status; None if the directory itself is read.
-
-        Raises:
-            ProtectedPathError: If it is protected.
-            StrayDirectoryError: If the directory was moved out of the root.
-            OSError: If a directory on the way up cannot be looked at.
         """
         levels = _levels(root, directory)
         opened = file and identity(file)
@@ -186,11 +184,6 @@ class Guard:
             root: The root that the directory has to be in.
             directory: Descriptor of the deepest directory that exists.
             names: What follows below it, the file's own name last.
-
-        Raises:
-            ProtectedPathError: If it is protected.
-            StrayDirectoryError: If the directory was moved out of the root.
-            OSError: If a directory on the way up cannot be looked at.
         """
         levels = _levels(root, directory)
         # The file may be another name of a protected one.

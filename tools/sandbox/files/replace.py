@@ -35,9 +35,7 @@ class WriteLocks:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._locks: weakref.WeakValueDictionary[tuple[int, int], _Lock] = (
-            weakref.WeakValueDictionary()
-        )
+        self._locks = weakref.WeakValueDictionary[tuple[int, int], threading.Lock]()
 
     @contextlib.contextmanager
     def held(self, directory: int) -> Iterator[None]:
@@ -52,21 +50,14 @@ class WriteLocks:
         deadline = time.monotonic() + LOCK_SECONDS
         key = identity(os.fstat(directory))
         with self._guard:
-            lock = self._locks.setdefault(key, _Lock())
-        if not lock.threads.acquire(timeout=LOCK_SECONDS):
+            lock = self._locks.setdefault(key, threading.Lock())
+        if not lock.acquire(timeout=LOCK_SECONDS):
             raise _busy()
         try:
             with _flocked(directory, deadline):
                 yield
         finally:
-            lock.threads.release()
-
-
-class _Lock:
-    """A lock that can be weakly referenced."""
-
-    def __init__(self) -> None:
-        self.threads = threading.Lock()
+            lock.release()
 
 
 @contextlib.contextmanager

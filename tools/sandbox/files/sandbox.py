@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.listing import Listing, list_entries
+from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
     OPEN_DIRECTORY,
     DirectoryOpener,
@@ -40,8 +41,6 @@ MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 
 LIST_FIRST = "Call list_directory to see what is there."
-
-_CHUNK_BYTES = 1 << 20
 
 MAX_EDIT_BYTES = 10_000_000
 """Largest file that is edited in memory."""
@@ -140,16 +139,11 @@ class Sandbox:
             return spelled
 
     def read(self, path: str, *, max_bytes: int) -> FileContent:
-        """Reads a file, at most so many bytes of it.
-
-        Args:
-            path: The file.
-            max_bytes: Bytes that are read at most; a sparse or growing file costs no more.
-        """
+        """Reads a file, at most `max_bytes` of it; a sparse or growing file costs no more."""
         try:
             fd, status = self._open_file(path)
             try:
-                data = _up_to(fd, max_bytes + 1, status.st_size)
+                data = read_up_to(fd, max_bytes + 1, status.st_size)
             finally:
                 os.close(fd)
         except EXPLAINABLE as error:
@@ -160,26 +154,15 @@ class Sandbox:
         )
 
     def open_read(self, path: str) -> BinaryIO:
-        """Opens a regular file for reading.
-
-        Args:
-            path: The file.
-
-        Returns:
-            An unbuffered binary file that the caller closes.
-        """
+        """Opens a regular file for reading, unbuffered."""
         with explained(path, self._root):
             return os.fdopen(self._open_file(path)[0], "rb", buffering=0)
 
     def open_directory(self, path: str = ".") -> int:
-        """Opens a directory, for a program that works in it.
+        """Opens a directory, for a program that works in it; the caller closes the descriptor.
 
-        Args:
-            path: The directory.
-
-        Returns:
-            A descriptor that the caller closes. On Linux it has O_PATH: one may change to it and
-            open what is in it, but not read its entries.
+        On Linux it has O_PATH: one may change to it and open what is in it, but not read its
+        entries.
         """
         with explained(path, self._root), self._resolver() as resolver:
             return resolver.open_directory(self._beneath(path))
@@ -189,11 +172,7 @@ class Sandbox:
         return self._guard.identities()
 
     def hides(self, path: str) -> bool:
-        """Whether a listing or a search leaves a place out: protected, denied, or not there.
-
-        Args:
-            path: The place, as a search beneath the root found it.
-        """
+        """Whether a listing or a search leaves a place out: protected, denied, or not there."""
         with explained(path, self._root), self._resolver() as resolver:
             try:
                 return resolver.hides(self._beneath(path))
@@ -233,13 +212,7 @@ class Sandbox:
         return self._replace(path, function, expected_sha256, whole=False)
 
     def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
-        """Lists a directory, level by level, without following links.
-
-        Args:
-            path: The directory.
-            depth: Levels below it, from 1.
-            limit: Entries at most.
-        """
+        """Lists a directory, `depth` levels of it and `limit` entries, without following links."""
         with explained(path, self._root), self._resolver() as resolver:
             relative = self._beneath(path)
             fd = resolver.open_directory(relative)
@@ -348,22 +321,9 @@ class Sandbox:
             ) from error
 
 
-def _up_to(fd: int, count: int, size: int) -> bytes:
-    """The first bytes of an open file that had so many when it was opened, and may have grown."""
-    chunks = list[bytes]()
-    found, asked = 0, min(size + 1, count)  # One more than there is: the end is seen at once.
-    while asked > 0 and (chunk := os.read(fd, asked)):
-        chunks.append(chunk)
-        found += len(chunk)
-        if len(chunk) < asked and found >= size > 0:  # /proc says 0, whatever is there.
-            break
-        asked = min(_CHUNK_BYTES, count - found)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
 def _whole(fd: int, path: str) -> bytes:
     try:
-        data = _up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
+        data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
     finally:
         os.close(fd)
     if len(data) > MAX_EDIT_BYTES:

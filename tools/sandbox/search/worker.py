@@ -19,7 +19,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from tools.sandbox.files.nofollow import open_below, open_file
+from tools.sandbox.files.nofollow import open_below, open_file, read_up_to
 from tools.sandbox.search.content import (
     MAX_FILE_BYTES,
     WIDE_MARKS,
@@ -213,7 +213,7 @@ class _Search:
             if status.st_size > MAX_FILE_BYTES:
                 self._large.append(path)
                 return b""
-            return _up_to(fd, status.st_size, MAX_FILE_BYTES)
+            return read_up_to(fd, MAX_FILE_BYTES, status.st_size)
         finally:
             os.close(fd)
 
@@ -228,17 +228,6 @@ class _Search:
             self._fds.append(directory)
             self._above = above
         return open_file(name, self._fds[-1])
-
-
-def _up_to(fd: int, size: int, most: int) -> bytes:
-    """The first bytes of a file that had a size when it was looked at, and may grow meanwhile."""
-    data = os.read(fd, min(size + 1, most))
-    if len(data) == size:
-        return data
-    chunks = [data]
-    while chunks[-1] and (left := most - sum(map(len, chunks))) > 0:
-        chunks.append(os.read(fd, left))
-    return b"".join(chunks)
 
 
 def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:

@@ -17,17 +17,8 @@ MAX_HEADER_BYTES = 32_768
 OURS = frozenset(
     {
         "accept-encoding",  # only what can be unpacked within bounds
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "via",
+        *("connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te"),
+        *("trailer", "transfer-encoding", "upgrade", "via"),
     }
 )
 """What frames a message or leads it elsewhere, and so is not a caller's to say (RFC 9110, 7)."""

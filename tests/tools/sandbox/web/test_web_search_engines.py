@@ -464,7 +464,7 @@ async def test_our_own_limit_is_told(
     provider: str, site: Site, fakes: Callable[[str, Site], None]
 ) -> None:
     site.answers = [results(provider, ONE)]
-    pace = SearchPace(per_minute=2, patience=0.01)
+    pace = SearchPace(per_minute=2, turn_seconds=0.01)
     search = searching(provider, site, fakes, pace)
     kinds = [kind(await outcome(search)) for _ in range(4)]
     assert kinds == ["found", "found", "rate_limited", "rate_limited"]

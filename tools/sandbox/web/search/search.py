@@ -48,7 +48,7 @@ class SearchPace:
 
     Attributes:
         per_minute: Searches a minute, over all callers.
-        patience: Seconds that a search waits for its turn at most.
+        turn_seconds: Seconds that a search waits for its turn at most.
         seconds: Over all engines and attempts.
         engine_seconds: Of one engine in one attempt.
         attempts: Rounds through the engines.
@@ -57,7 +57,7 @@ class SearchPace:
     """
 
     per_minute: int = 20
-    patience: float = 2.0
+    turn_seconds: float = 2.0
     seconds: float = 30.0
     engine_seconds: float = 10.0
     attempts: int = 3
@@ -120,12 +120,8 @@ class WebSearch:
             page: From 1.
 
         Raises:
-            DeadlineError: If no engine answers in time.
-            InvalidArgumentsError: If the language is none, or an engine cannot be asked that.
-            PermissionDeniedError: If the engines lead to where nobody may ask.
             RateLimitedError: If we, or the engines, were asked too much.
-            UnavailableError: If the settings do not fit the engine.
-            UpstreamError: If the engines fail.
+            ToolError: As `SearchEngine.ask`.
         """
         language = Language.parse(lang) if lang else None
         wanted = SearchQuery(query, min(max_results, MOST_RESULTS), language, timelimit, page)
@@ -140,12 +136,7 @@ class WebSearch:
             await self._client.aclose()
 
     async def _take_turn(self) -> None:
-        """Counts a search.
-
-        Raises:
-            RateLimitedError: If there were too many, and its turn is not soon.
-        """
-        with anyio.move_on_after(self._pace.patience):
+        with anyio.move_on_after(self._pace.turn_seconds):
             await self._limiter.acquire()
             return
         wait = math.ceil(60 / self._pace.per_minute)
@@ -158,7 +149,6 @@ class WebSearch:
         )
 
     async def _ask(self, wanted: SearchQuery) -> Found:
-        """Asks until an attempt succeeds or would not be worth while."""
         import stamina
 
         pace = self._pace
