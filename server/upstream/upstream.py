@@ -17,8 +17,8 @@ from mcp.shared.inbound import x_mcp_header_map
 from pydantic import ValidationError
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Connection
+from server.upstream.connections.failures import problem_of
 from server.upstream.connections.health import Backoff, Health, State
 from server.upstream.connections.listing import Listing, list_all
 from server.upstream.connections.opening import Opener

@@ -61,7 +61,7 @@ def _check_variables(server: ServerSettings) -> None:
     import os
     import re
 
-    from server.upstream.connections.expansion import expand
+    from server.upstream.connections.environment import expand
     from tools.core.errors import UnavailableError
 
     values = {"command": server.command, "url": server.url}
@@ -103,7 +103,7 @@ def _reached(server: ServerSettings) -> str:
 def _expanded(text: str) -> str:
     import os
 
-    from server.upstream.connections.expansion import expand
+    from server.upstream.connections.environment import expand
 
     return expand(text, os.environ, "address")
 

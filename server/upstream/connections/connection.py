@@ -23,7 +23,7 @@ from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.upstream.connections.causes import problem_of
+from server.upstream.connections.failures import problem_of
 from server.upstream.connections.link import Link
 from tools.core.errors import UpstreamError
 

@@ -9,8 +9,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
+from server.upstream.connections.failures import problem_of
 from server.upstream.connections.http_link import HttpLink
 from server.upstream.connections.link import Link, said_last
 from server.upstream.connections.transport import Transports

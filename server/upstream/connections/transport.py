@@ -15,10 +15,9 @@ import anyio.to_thread
 from pydantic import SecretStr
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.expansion import expand
+from server.upstream.connections.environment import expand, inherited
 from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
-from server.upstream.connections.inherited import inherited
 from server.upstream.connections.link import Link
 from server.upstream.depth import VARIABLE, depth_of
 from tools.core.errors import UnavailableError

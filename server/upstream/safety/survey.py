@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from server.settings.gateway import ServerSettings
 from server.upstream.connections.cached import Cached
-from server.upstream.connections.causes import problem_of
 from server.upstream.connections.connection import Callbacks
+from server.upstream.connections.failures import problem_of
 from server.upstream.connections.health import State
 from server.upstream.connections.listing import Listing, list_all
 from server.upstream.connections.opening import Opener

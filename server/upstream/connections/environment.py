@@ -1,15 +1,34 @@
-"""Variables of the environment in the settings of other servers: ${NAME} and ${NAME:-default}."""
+"""The environment of other servers' programs: what they inherit, and ${NAME} in their settings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
+
 from tools.core.errors import UnavailableError
 
-__all__ = ["expand"]
+__all__ = ["expand", "inherited"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_NAMES = {
+    *DEFAULT_INHERITED_ENV_VARS,
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+}
+"""Without its certificates and its proxy, a program of a company's machine reaches nothing."""
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
@@ -38,3 +57,13 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
         return environ[name]
 
     return _VARIABLE.sub(value, text)
+
+
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a program is given of an environment."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _NAMES or name.startswith(("LC_", "XDG_"))
+        if not value.startswith("()")  # a function, which old shells would run
+    }
