@@ -87,7 +87,7 @@ class View:
 
     name: str
     kind: str = ""
-    wanted: SearchFilter = field(default_factory=SearchFilter)
+    criteria: SearchFilter = field(default_factory=SearchFilter)
     answers: str = ""
     sources: int = 0
 
@@ -141,8 +141,8 @@ def run(
         views = [View("mixed")]
         views += [View(f"mixed: {each.name}", kind=each.name) for each in (*folders, chats)]
         for scope, memory, answers in (("knowledge", False, EVENTS), ("memory", True, MEMORY)):
-            name, wanted = f"{scope} alone: {chats.name}", SearchFilter(memory=memory)
-            views.append(View(name, kind=chats.name, wanted=wanted, answers=answers))
+            name, criteria = f"{scope} alone: {chats.name}", SearchFilter(memory=memory)
+            views.append(View(name, kind=chats.name, criteria=criteria, answers=answers))
         yield from measure(mixed, views, changes, embedder)
 
 
@@ -249,7 +249,7 @@ def _compare(
         judged = {key: grade for key, grade in asked.judged.items() if key.startswith(view.answers)}
         if not judged or view.kind not in {"", asked.kind}:
             continue
-        hits = library.engine.search(Identity(), asked.text, view.wanted, DEEP).hits
+        hits = library.engine.search(Identity(), asked.text, view.criteria, DEEP).hits
         before.append(_score(hits, keys, judged))
         best, rest = hits[:CANDIDATES], hits[CANDIDATES:]
         by_meaning = library.engine.reads(asked.text)

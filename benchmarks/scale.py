@@ -166,15 +166,15 @@ def _toolcrib(
         return Library(directory, HashEmbedder())
 
     def search(shelf: Shelf, query: str, kind: str, share: float) -> int:
-        wanted = SearchFilter()
+        criteria = SearchFilter()
         if kind == "time":
-            wanted = SearchFilter(time_range=TimeRange(0, _until(share, items)))
+            criteria = SearchFilter(time_range=TimeRange(0, _until(share, items)))
         if kind == "entity":
-            wanted = SearchFilter(entities=(_entity(share),))
+            criteria = SearchFilter(entities=(_entity(share),))
         if kind == "identity":
             device = DEVICES.get(share, "")
             shelf = library.shelf(Identity("ann", device, "" if device else AGENT))
-        return len(shelf.search(query, wanted, 10).hits)
+        return len(shelf.search(query, criteria, 10).hits)
 
     opened = []
     for _ in range(5):

@@ -176,20 +176,20 @@ class Shelf:
         return removed
 
     def forgettable(
-        self, wanted: SearchFilter, limit: int
+        self, criteria: SearchFilter, limit: int
     ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
         """How many contexts of each kind `forget_all` would delete.
 
         Returns:
             The counts, and the newest contexts, each with how its text begins.
         """
-        wanted = _spelled_out(wanted)
-        newest = self._library.contexts.newest(self.identity, wanted, limit)
+        criteria = _spelled_out(criteria)
+        newest = self._library.contexts.newest(self.identity, criteria, limit)
         openings = self._library.contexts.openings(newest)
         shown = [(context, openings.get(context.id, "")) for context in newest]
-        return self._library.contexts.count_kinds(self.identity, wanted), shown
+        return self._library.contexts.count_kinds(self.identity, criteria), shown
 
-    def forget_all(self, wanted: SearchFilter) -> dict[ContextType, int]:
+    def forget_all(self, criteria: SearchFilter) -> dict[ContextType, int]:
         """Deletes what fits a filter from every store, and says how many of each kind went.
 
         Entities are names as they stand there, in any case and accents: a name that is merely like
@@ -199,12 +199,12 @@ class Shelf:
         Raises:
             StorageUnavailableError: If the record cannot be written; it says how many had gone.
         """
-        wanted = _spelled_out(wanted)
-        last = self._library.contexts.last_seq(self.identity, wanted)
+        criteria = _spelled_out(criteria)
+        last = self._library.contexts.last_seq(self.identity, criteria)
         gone: Counter[ContextType] = Counter()
         try:
             while kinds := self._library.contexts.delete_some(
-                self.identity, wanted, last, FORGET_BATCH
+                self.identity, criteria, last, FORGET_BATCH
             ):
                 gone.update(kinds)
         except StorageUnavailableError as error:
@@ -216,20 +216,20 @@ class Shelf:
             self._library.indexer.notify()
         return dict(sorted(gone.items()))
 
-    def contexts(self, wanted: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
+    def contexts(self, criteria: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
         """Contexts that fit a filter, newest first; entities are names in any spelling."""
         return self._library.contexts.newest(
-            self.identity, self._resolved(wanted)[0], limit, offset
+            self.identity, self._resolved(criteria)[0], limit, offset
         )
 
-    def count(self, wanted: SearchFilter) -> int:
+    def count(self, criteria: SearchFilter) -> int:
         """How many contexts fit a filter; entities are names in any spelling."""
-        return self._library.contexts.count(self.identity, self._resolved(wanted)[0])
+        return self._library.contexts.count(self.identity, self._resolved(criteria)[0])
 
     def search(
         self,
         query: str | None,
-        wanted: SearchFilter,
+        criteria: SearchFilter,
         top_k: int,
         *,
         alpha: float | None = None,
@@ -238,15 +238,15 @@ class Shelf:
 
         Args:
             query: What to look for.
-            wanted: What narrows the search; entities are names in any spelling.
+            criteria: What narrows the search; entities are names in any spelling.
             top_k: How many hits at most.
             alpha: Weight of meaning against words, 0 to 1; by default the engine's.
         """
-        wanted, unknown = self._resolved(wanted)
+        criteria, unknown = self._resolved(criteria)
         if query is None:
-            found = self._library.engine.newest(self.identity, wanted, top_k)
+            found = self._library.engine.newest(self.identity, criteria, top_k)
         else:
-            found = self._library.engine.search(self.identity, query, wanted, top_k, alpha=alpha)
+            found = self._library.engine.search(self.identity, query, criteria, top_k, alpha=alpha)
         return replace(found, unknown_names=unknown)
 
     def ask(self, query: UnifiedQuery) -> UnifiedResult:
@@ -270,7 +270,7 @@ class Shelf:
             case ContextType.EVENT:
                 return Stored(self._library.contexts.append(self.identity, new, chunks), "added")
 
-    def _resolved(self, wanted: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
+    def _resolved(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
         """The filter with the folded names that are stored for names in any spelling.
 
         Returns:
@@ -280,17 +280,17 @@ class Shelf:
 
         folded: dict[str, None] = {}
         unknown: dict[str, None] = {}
-        for name in wanted.entities:
+        for name in criteria.entities:
             spellings = self.people.spellings(name)
             if not spellings:
                 unknown[name] = None
             # A name that is like none is kept: it fits nothing.
             folded.update(dict.fromkeys(spellings or (fold(name),)))
-        return replace(wanted, entities=tuple(folded)), tuple(unknown)
+        return replace(criteria, entities=tuple(folded)), tuple(unknown)
 
 
-def _spelled_out(wanted: SearchFilter) -> SearchFilter:
+def _spelled_out(criteria: SearchFilter) -> SearchFilter:
     """The filter with its names folded, and with no name that is merely like them."""
     from storage.people.names import fold
 
-    return replace(wanted, entities=tuple(fold(name) for name in wanted.entities))
+    return replace(criteria, entities=tuple(fold(name) for name in criteria.entities))

@@ -66,15 +66,15 @@ class Todos:
         Raises:
             StorageUnavailableError: If the record cannot be written; the earlier list stays.
         """
-        whose = self._whose(session_id)
+        owner = self._whose(session_id)
         with self._database.write() as connection:
-            stored = list(_identified(todos, _read(connection, whose)))
-            connection.execute(f"DELETE FROM todos AS t WHERE {whose.sql}", whose.values)
+            stored = list(_identified(todos, _read(connection, owner)))
+            connection.execute(f"DELETE FROM todos AS t WHERE {owner.sql}", owner.values)
             connection.executemany(
                 "INSERT INTO todos (user_id, device_id, agent_id, session_id, position, id,"
                 " content, status, active_form) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (*whose.values, position, todo.id, todo.content, todo.status, todo.active_form)
+                    (*owner.values, position, todo.id, todo.content, todo.status, todo.active_form)
                     for position, todo in enumerate(stored)
                 ),
             )
@@ -85,11 +85,11 @@ class Todos:
         return Where(f"{own.sql} AND t.session_id = ?", (*own.values, session_id))
 
 
-def _read(connection: sqlite3.Connection, whose: Where) -> list[Todo]:
+def _read(connection: sqlite3.Connection, owner: Where) -> list[Todo]:
     rows = connection.execute(
-        f"SELECT t.id, t.content, t.status, t.active_form FROM todos t WHERE {whose.sql}"
+        f"SELECT t.id, t.content, t.status, t.active_form FROM todos t WHERE {owner.sql}"
         " ORDER BY t.position",
-        whose.values,
+        owner.values,
     )
     return [Todo(*row) for row in rows]
 

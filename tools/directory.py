@@ -239,8 +239,8 @@ def _items_in(
     found = shelf.directories.search_items(where, items, topic, top_k, since=year, until=year)
     if not found.items:
         _check_filled(shelf.directories, where)
-    wanted = SearchFilter(raw_types=(where.items_type(items),), labels=((YEAR, (str(year),)),))
-    total = None if topic else shelf.count(wanted)
+    criteria = SearchFilter(raw_types=(where.items_type(items),), labels=((YEAR, (str(year),)),))
+    total = None if topic else shelf.count(criteria)
     return ListedItems.of(where, items, (topic, year), found, total)
 
 

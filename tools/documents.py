@@ -196,13 +196,13 @@ def retrieve_document_context(
     **identity: Unpack[IdentityArguments],
 ) -> Retrieved:
     """Finds passages of the stored documents by meaning and words, with their scores."""
-    wanted = SearchFilter(
+    criteria = SearchFilter(
         context_types=(ContextType.DOCUMENT,),
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
     )
     return Retrieved.of(
-        context.shelf(**identity).search((query or "").strip() or None, wanted, top_k)
+        context.shelf(**identity).search((query or "").strip() or None, criteria, top_k)
     )
 
 

@@ -116,7 +116,7 @@ def forget(
 
     Call it with dry_run first, and show the user what would go.
     """
-    wanted = SearchFilter(
+    criteria = SearchFilter(
         ids=tuple(ids or ()),
         context_types=tuple(context_types or ()),
         time_range=None if time_range is None else time_range.to_range(),
@@ -124,10 +124,12 @@ def forget(
         raw_types=() if raw_type is None else (raw_type,),
         raw_id=raw_id,
     )
-    _check(wanted)
+    _check(criteria)
     shelf = context.shelf(**identity)
-    missing = _missing(shelf, wanted)
-    kinds, first = shelf.forgettable(wanted, SHOWN) if dry_run else (shelf.forget_all(wanted), [])
+    missing = _missing(shelf, criteria)
+    kinds, first = (
+        shelf.forgettable(criteria, SHOWN) if dry_run else (shelf.forget_all(criteria), [])
+    )
     return Forgotten(
         dry_run=dry_run,
         count=sum(kinds.values()),
@@ -138,18 +140,18 @@ def forget(
     )
 
 
-def _check(wanted: SearchFilter) -> None:
+def _check(criteria: SearchFilter) -> None:
     """Refuses to take nothing for everything.
 
     Raises:
         InvalidArgumentsError: If neither ids nor a filter is given, or both.
     """
-    time_range = wanted.time_range
+    time_range = criteria.time_range
     open_ended = time_range is None or (time_range.start is None and time_range.end is None)
     filtered = not open_ended or any(
-        (wanted.context_types, wanted.entities, wanted.raw_types, wanted.raw_id)
+        (criteria.context_types, criteria.entities, criteria.raw_types, criteria.raw_id)
     )
-    if bool(wanted.ids) != filtered:
+    if bool(criteria.ids) != filtered:
         return
     problem = "not both" if filtered else "neither is given"
     raise InvalidArgumentsError(
@@ -159,11 +161,11 @@ def _check(wanted: SearchFilter) -> None:
     )
 
 
-def _missing(shelf: Shelf, wanted: SearchFilter) -> list[str]:
-    if not wanted.ids:
+def _missing(shelf: Shelf, criteria: SearchFilter) -> list[str]:
+    if not criteria.ids:
         return []
-    stored = {context.id for context in shelf.contexts(wanted, len(wanted.ids))}
-    return [each for each in dict.fromkeys(wanted.ids) if each not in stored]
+    stored = {context.id for context in shelf.contexts(criteria, len(criteria.ids))}
+    return [each for each in dict.fromkeys(criteria.ids) if each not in stored]
 
 
 def _note(missing: list[str], *, dry_run: bool, count: int) -> str:

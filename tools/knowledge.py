@@ -133,23 +133,23 @@ def retrieve_knowledge_context(
     **identity: Unpack[IdentityArguments],
 ) -> Retrieved:
     """Finds knowledge, and events themselves, by meaning and words, with their scores."""
-    wanted = replace(
+    criteria = replace(
         WANTED,
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
     )
     shelf = context.shelf(**identity)
-    found = _found(shelf, (query or "").strip(), wanted, top_k)
+    found = _found(shelf, (query or "").strip(), criteria, top_k)
     return Retrieved.of(replace(found, hits=_merged(found.hits)[:top_k]))
 
 
-def _found(shelf: Shelf, query: str, wanted: SearchFilter, top_k: int) -> SearchResult:
+def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> SearchResult:
     """The hits: the best chunks for a query; else those of the newest contexts."""
     if query:
-        return shelf.search(query, wanted, MOST_HITS)
-    newest = shelf.contexts(wanted, top_k)
+        return shelf.search(query, criteria, MOST_HITS)
+    newest = shelf.contexts(criteria, top_k)
     chunks = sum(context.chunk_count for context in newest)
-    return shelf.search(None, wanted, chunks)
+    return shelf.search(None, criteria, chunks)
 
 
 def _merged(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:

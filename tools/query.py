@@ -63,7 +63,7 @@ def query(
         source=meant,
         sources=sources,
         layers=() if layer == "auto" else (int(layer[1:]),),
-        wanted=SearchFilter() if filters is None else read_filters(filters, meant, sources),
+        criteria=SearchFilter() if filters is None else read_filters(filters, meant, sources),
         session_id=context.session_id,
     )
     return Answer.of_unified(context.shelf(**identity).ask(unified), query)

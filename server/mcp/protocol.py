@@ -24,7 +24,7 @@ from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
 from server.mcp.tool_lists import ToolLists
-from server.transport.auth import Speaker, speaker_of
+from server.transport.auth import Principal, principal_of
 from storage.models import Identity
 from tools.core.client import ProgressReporter, Sampler
 from tools.core.context import RequestContext
@@ -171,28 +171,30 @@ class _ToolBridge:
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
-        speaker = speaker_of(ctx, self._identity)
+        principal = principal_of(ctx, self._identity)
         called = params.name, params.arguments or {}
         try:
-            request = self._requests.open(ctx, params, speaker.identity, called)
+            request = self._requests.open(ctx, params, principal.identity, called)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error))
-        context = self._context(ctx, speaker, request)
+        context = self._context(ctx, principal, request)
         try:
             result = await self._manager.execute(*called, context)
             return _answer(result, request)
         finally:
             request.end()
 
-    def _context(self, ctx: Context, speaker: Speaker, request: ClientRequest) -> RequestContext:
+    def _context(
+        self, ctx: Context, principal: Principal, request: ClientRequest
+    ) -> RequestContext:
         profile = self._profiles.of(ctx)
-        conversation = self._sessions.of(ctx, speaker.identity)
+        conversation = self._sessions.of(ctx, principal.identity)
         can_be_asked = request.can_be_asked
         return RequestContext(
-            speaker.identity,
+            principal.identity,
             _progress_reporter(ctx),
             tool_set=None if profile is None else profile.tool_set,
-            bound=speaker.bound,
+            bound=principal.bound,
             sampler=(sampler_of(request) if can_be_asked else None) or self._sampler,
             approver=approver_of(request) if can_be_asked else None,
             session_id=conversation.session_id,

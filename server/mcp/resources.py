@@ -19,7 +19,7 @@ from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
 from server.mcp.safe_json import utf8_text
 from server.mcp.views import Relevant, relevant, view
-from server.transport.auth import speaker_of
+from server.transport.auth import principal_of
 from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
@@ -183,7 +183,7 @@ class ContextResources:
 
     def shelf_of(self, ctx: RequestContext) -> Shelf:
         """The shelf of whoever asks."""
-        return self._library.shelf(speaker_of(ctx, self._identity).identity)
+        return self._library.shelf(principal_of(ctx, self._identity).identity)
 
     def _read(self, shelf: Shelf, uri: str) -> tuple[str, str]:
         if uri == INDEX_URI:

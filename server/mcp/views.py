@@ -90,8 +90,8 @@ def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
     """
     match address.noun, address.parts:
         case ("documents" | "events" | "knowledge") as noun, ():
-            wanted = SearchFilter(context_types=(KINDS[noun],))
-            return _contexts(shelf, noun.capitalize(), wanted, address)
+            criteria = SearchFilter(context_types=(KINDS[noun],))
+            return _contexts(shelf, noun.capitalize(), criteria, address)
         case "time", (label,):
             return _time(shelf, label, address)
         case "entities", ():
@@ -168,14 +168,14 @@ def _standing(shelf: Shelf) -> list[str]:
     ]
 
 
-def _most_important(shelf: Shelf, wanted: SearchFilter) -> list[Context]:
-    newest = shelf.contexts(wanted, LOOKED_THROUGH)
+def _most_important(shelf: Shelf, criteria: SearchFilter) -> list[Context]:
+    newest = shelf.contexts(criteria, LOOKED_THROUGH)
     return sorted(newest, key=lambda each: -each.importance)[:MOST_IMPORTANT]
 
 
-def _contexts(shelf: Shelf, title: str, wanted: SearchFilter, address: Address) -> str:
-    page, count = _page_of(address), shelf.count(wanted)
-    lines = map(partial(_line, shelf), shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+def _contexts(shelf: Shelf, title: str, criteria: SearchFilter, address: Address) -> str:
+    page, count = _page_of(address), shelf.count(criteria)
+    lines = map(partial(_line, shelf), shelf.contexts(criteria, PAGE, PAGE * (page - 1)))
     return _paged(title, lines, page, count)
 
 
@@ -187,9 +187,9 @@ def _time(shelf: Shelf, label: str, address: Address) -> str:
     if bucket.level == SECOND:
         raise NotFoundError(f"{label!r} is not a day, ISO week or month.")
     times = TimeRange(bucket.start, math.nextafter(bucket.end, bucket.start))
-    wanted = SearchFilter(time_range=times)
-    page, count = _page_of(address), shelf.count(wanted)
-    shown = _in_time(shelf.contexts(wanted, PAGE, PAGE * (page - 1)))
+    criteria = SearchFilter(time_range=times)
+    page, count = _page_of(address), shelf.count(criteria)
+    shown = _in_time(shelf.contexts(criteria, PAGE, PAGE * (page - 1)))
     return _paged(bucket.title, map(partial(_line, shelf), shown), page, count)
 
 
@@ -200,12 +200,12 @@ def _entities(shelf: Shelf, address: Address) -> str:
 
 
 def _entity(shelf: Shelf, name: str, address: Address) -> str:
-    wanted = SearchFilter(entities=(name,))
+    criteria = SearchFilter(entities=(name,))
     meant = [match.entity for match in shelf.people.find(name, limit=1)]
-    if not meant and not shelf.count(wanted):
+    if not meant and not shelf.count(criteria):
         raise NotFoundError(f"Nothing is stored about {name!r}.")
     known = [entity_text(each, shelf.people.relationships_of(each.name)[2]) for each in meant]
-    return "\n\n".join([*known, _contexts(shelf, f"What names {name}", wanted, address)])
+    return "\n\n".join([*known, _contexts(shelf, f"What names {name}", criteria, address)])
 
 
 def _page_of(address: Address) -> int:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.settings.http import HttpSettings
 from storage.models import Identity
 
-__all__ = ["BearerTokens", "Caller", "Speaker", "callers_of", "speaker_of", "token_name_of"]
+__all__ = ["BearerTokens", "Caller", "Principal", "callers_of", "principal_of", "token_name_of"]
 
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
@@ -41,7 +41,7 @@ class Caller(AuthenticatedUser):
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class Principal:
     """As whom a request is answered.
 
     Attributes:
@@ -62,7 +62,7 @@ def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
     return callers if http.token is None else [(http.token, Caller(OWNER, None)), *callers]
 
 
-def speaker_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Speaker:
+def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
     """As whom a request is answered: its token's caller, or the server's own unbound identity.
 
     Args:
@@ -71,8 +71,8 @@ def speaker_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Speaker:
     """
     caller = _caller_of(ctx)
     if caller is None:
-        return Speaker(own, bound=False)
-    return Speaker(caller.speaks_for or own, bound=True)
+        return Principal(own, bound=False)
+    return Principal(caller.speaks_for or own, bound=True)
 
 
 def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:

@@ -61,20 +61,20 @@ class Uses:
 
     def listed(self, identity: Identity) -> list[Use]:
         """What served an identity, the latest last; an empty device or agent means any."""
-        whose = identity_clause(identity, "u")
+        owner = identity_clause(identity, "u")
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT query, tool_id, sum(count) AS count FROM tool_uses u"
-                f" WHERE {whose.sql} GROUP BY query, tool_id"
+                f" WHERE {owner.sql} GROUP BY query, tool_id"
                 " ORDER BY max(last_used), query, tool_id",
-                whose.values,
+                owner.values,
             ).fetchall()
         return [Use(*row) for row in rows]
 
     def forget(self, identity: Identity) -> int:
         """Forgets all that served an identity, and says how much that was."""
-        whose = identity_clause(identity, "u")
+        owner = identity_clause(identity, "u")
         with self._database.write() as connection:
             return connection.execute(
-                f"DELETE FROM tool_uses AS u WHERE {whose.sql}", whose.values
+                f"DELETE FROM tool_uses AS u WHERE {owner.sql}", owner.values
             ).rowcount

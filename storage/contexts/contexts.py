@@ -89,11 +89,11 @@ class ContextRepository:
         Raises:
             ContextNotFoundError: If the identity sees no such context.
         """
-        whose = identity_clause(identity, "x")
+        owner = identity_clause(identity, "x")
         with self._database.read() as connection:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.id = ?",
-                (*whose.values, context_id),
+                f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.id = ?",
+                (*owner.values, context_id),
             ).fetchone()
             if row is None:
                 raise ContextNotFoundError(
@@ -137,31 +137,31 @@ class ContextRepository:
         Returns:
             How many contexts went.
         """
-        whose = identity_clause(identity, "x")
+        owner = identity_clause(identity, "x")
         with self._database.write() as connection:
             rows = connection.execute(
-                f"SELECT x.seq FROM contexts x WHERE {whose.sql}"
+                f"SELECT x.seq FROM contexts x WHERE {owner.sql}"
                 " AND x.id IN (SELECT value FROM json_each(?))",
-                (*whose.values, json.dumps(list(context_ids))),
+                (*owner.values, json.dumps(list(context_ids))),
             ).fetchall()
             _delete(connection, [row["seq"] for row in rows])
         return len(rows)
 
     def delete_some(
-        self, identity: Identity, wanted: SearchFilter, up_to: int, limit: int
+        self, identity: Identity, criteria: SearchFilter, up_to: int, limit: int
     ) -> list[ContextType]:
         """Deletes the oldest contexts that fit a filter.
 
         Args:
             identity: Whose.
-            wanted: What they must fit.
+            criteria: What they have to match.
             up_to: The last seq that may go.
             limit: How many may go at most.
 
         Returns:
             The kind of each that went.
         """
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         with self._database.write() as connection:
             rows = connection.execute(
                 f"SELECT x.seq, x.context_type FROM contexts x WHERE {where.sql} AND x.seq <= ?"
@@ -171,9 +171,9 @@ class ContextRepository:
             _delete(connection, [row["seq"] for row in rows])
         return [ContextType(row["context_type"]) for row in rows]
 
-    def last_seq(self, identity: Identity, wanted: SearchFilter) -> int:
+    def last_seq(self, identity: Identity, criteria: SearchFilter) -> int:
         """The seq of the context stored last of those that fit a filter; 0 if there is none."""
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT max(x.seq) FROM contexts x WHERE {where.sql}", where.values
@@ -181,10 +181,10 @@ class ContextRepository:
         return int(row[0] or 0)
 
     def newest(
-        self, identity: Identity, wanted: SearchFilter, limit: int, offset: int = 0
+        self, identity: Identity, criteria: SearchFilter, limit: int, offset: int = 0
     ) -> list[Context]:
         """Contexts that fit a filter, newest first."""
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM contexts x WHERE {where.sql}"
@@ -203,18 +203,18 @@ class ContextRepository:
             )
             return {row[0]: row[1] for row in rows}
 
-    def count(self, identity: Identity, wanted: SearchFilter) -> int:
+    def count(self, identity: Identity, criteria: SearchFilter) -> int:
         """How many contexts fit a filter."""
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT count(*) FROM contexts x WHERE {where.sql}", where.values
             ).fetchone()
         return int(row[0])
 
-    def count_kinds(self, identity: Identity, wanted: SearchFilter) -> dict[ContextType, int]:
+    def count_kinds(self, identity: Identity, criteria: SearchFilter) -> dict[ContextType, int]:
         """How many contexts of each kind fit a filter."""
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT x.context_type, count(*) FROM contexts x WHERE {where.sql}"
@@ -304,11 +304,11 @@ def load_chunks(
 def _find_document(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> sqlite3.Row | None:
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     row: sqlite3.Row | None = connection.execute(
-        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.raw_type = ? AND x.raw_id = ?"
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.raw_type = ? AND x.raw_id = ?"
         f" AND {_IS_DOCUMENT}",
-        (*whose.values, raw_type, raw_id),
+        (*owner.values, raw_type, raw_id),
     ).fetchone()
     return row
 
@@ -317,11 +317,11 @@ def _visible_documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> list[sqlite3.Row]:
     """What the identity sees under a source, newest first; never empty."""
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.raw_type = ? AND x.raw_id = ?"
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.raw_type = ? AND x.raw_id = ?"
         f" AND {_IS_DOCUMENT} ORDER BY x.update_time DESC, x.seq DESC",
-        (*whose.values, raw_type, raw_id),
+        (*owner.values, raw_type, raw_id),
     ).fetchall()
     if not rows:
         raise DocumentNotFoundError(

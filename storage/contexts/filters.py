@@ -37,31 +37,31 @@ _TIME_COLUMNS = {
 }
 
 
-def compile_filter(identity: Identity, wanted: SearchFilter) -> Where:
+def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
     """The condition on `contexts AS x`.
 
     Args:
         identity: Whose contexts.
-        wanted: What narrows them; entities are given folded (see `storage.people.names.fold`).
+        criteria: What narrows them; entities are given folded (see `storage.people.names.fold`).
     """
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     parts = [
-        *_range_clauses(wanted),
-        *_id_clauses(wanted.ids),
-        *_one_of("x.context_type", wanted.context_types),
-        *_level_clauses(wanted.levels),
-        *_one_of("x.raw_type", wanted.raw_types),
-        *_one_of("x.raw_id", () if wanted.raw_id is None else (wanted.raw_id,)),
-        *_under_clauses(wanted.under),
-        *_entity_clauses(identity, wanted.entities),
-        *(_label_clause(identity, key, values) for key, values in wanted.labels),
-        *_memory_clauses(identity, wanted),
+        *_range_clauses(criteria),
+        *_id_clauses(criteria.ids),
+        *_one_of("x.context_type", criteria.context_types),
+        *_level_clauses(criteria.levels),
+        *_one_of("x.raw_type", criteria.raw_types),
+        *_one_of("x.raw_id", () if criteria.raw_id is None else (criteria.raw_id,)),
+        *_under_clauses(criteria.under),
+        *_entity_clauses(identity, criteria.entities),
+        *(_label_clause(identity, key, values) for key, values in criteria.labels),
+        *_memory_clauses(identity, criteria),
     ]
     return Where(
-        " AND ".join([whose.sql, *(part.sql for part in parts)]),
-        (*whose.values, *(value for part in parts for value in part.values)),
-        narrows=whose.narrows or bool(parts),
-        few=" AND ".join([whose.sql, *(part.few or part.sql for part in parts)])
+        " AND ".join([owner.sql, *(part.sql for part in parts)]),
+        (*owner.values, *(value for part in parts for value in part.values)),
+        narrows=owner.narrows or bool(parts),
+        few=" AND ".join([owner.sql, *(part.few or part.sql for part in parts)])
         if any(part.few for part in parts)
         else "",
     )
@@ -152,12 +152,12 @@ def _label_clause(identity: Identity, key: str, values: Sequence[str]) -> Where:
     return _listed("labels", "value", identity, values, ("key", key))
 
 
-def _memory_clauses(identity: Identity, wanted: SearchFilter) -> list[Where]:
-    if wanted.memory_layers:
-        return [_listed("memories", "layer", identity, wanted.memory_layers)]
-    if wanted.memory is None:
+def _memory_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
+    if criteria.memory_layers:
+        return [_listed("memories", "layer", identity, criteria.memory_layers)]
+    if criteria.memory is None:
         return []
-    listed = "EXISTS" if wanted.memory else "NOT EXISTS"
+    listed = "EXISTS" if criteria.memory else "NOT EXISTS"
     return [Where(f"{listed} (SELECT 1 FROM memories WHERE context_seq = x.seq)", ())]
 
 
@@ -192,15 +192,15 @@ def _under_clauses(prefix: str) -> list[Where]:
     return [Where("substr(x.raw_id, 1, ?) = ?", (len(prefix), prefix))]
 
 
-def _range_clauses(wanted: SearchFilter) -> list[Where]:
-    time_range = wanted.time_range
+def _range_clauses(criteria: SearchFilter) -> list[Where]:
+    time_range = criteria.time_range
     if time_range is None:
         return []
     column = _TIME_COLUMNS[time_range.time_type]
     clauses = []
     if time_range.start is not None:
         bound = f"{column} >= ?"
-        if time_range.time_type is TimeType.EVENT and _has_summaries(wanted):
+        if time_range.time_type is TimeType.EVENT and _has_summaries(criteria):
             bound = f"({bound} OR x.bucket_end > ?)"  # the bucket goes on after its event_time
         clauses.append(Where(bound, (time_range.start,) * bound.count("?")))
     if time_range.end is not None:
@@ -208,9 +208,9 @@ def _range_clauses(wanted: SearchFilter) -> list[Where]:
     return clauses
 
 
-def _has_summaries(wanted: SearchFilter) -> bool:
-    of_events = not wanted.context_types or ContextType.EVENT in wanted.context_types
-    return of_events and (not wanted.levels or max(wanted.levels) > 0)
+def _has_summaries(criteria: SearchFilter) -> bool:
+    of_events = not criteria.context_types or ContextType.EVENT in criteria.context_types
+    return of_events and (not criteria.levels or max(criteria.levels) > 0)
 
 
 def _level_clauses(levels: Sequence[int]) -> list[Where]:

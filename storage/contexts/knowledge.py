@@ -102,11 +102,11 @@ class KnowledgeBase:
         vector: Embedding | None,
     ) -> tuple[int, float] | None:
         """The context that says the same, and how near it is."""
-        whose = exactly(identity, "x")
+        owner = exactly(identity, "x")
         kind = _A_FACT if new.memory_layer else _NO_MEMORY
         where = Where(
-            f"{whose.sql} AND x.context_type = ? AND {kind}",
-            (*whose.values, ContextType.KNOWLEDGE),
+            f"{owner.sql} AND x.context_type = ? AND {kind}",
+            (*owner.values, ContextType.KNOWLEDGE),
             narrows=True,
         )
         same = connection.execute(

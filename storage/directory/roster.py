@@ -133,10 +133,10 @@ class Rosters:
 
 
 def _records(identity: Identity, directory: Directory) -> Where:
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     return Where(
-        f"{whose.sql} AND x.raw_type = ? AND x.context_type = '{ContextType.DOCUMENT}'",
-        (*whose.values, directory.name),
+        f"{owner.sql} AND x.raw_type = ? AND x.context_type = '{ContextType.DOCUMENT}'",
+        (*owner.values, directory.name),
     )
 
 

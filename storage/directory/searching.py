@@ -166,13 +166,13 @@ class Searches:
         alpha: float,
         years: tuple[str, ...] = (),
     ) -> SearchResult:
-        wanted = SearchFilter(raw_types=raw_types, labels=((YEAR, years),) if years else ())
+        criteria = SearchFilter(raw_types=raw_types, labels=((YEAR, years),) if years else ())
         if not query:
-            return self._engine.newest(self._identity, wanted, top_k)
+            return self._engine.newest(self._identity, criteria, top_k)
         return self._engine.search(
             self._identity,
             query,
-            wanted,
+            criteria,
             top_k,
             alpha=None if alpha and is_spaceless(query) else alpha,  # it knows what it can read
             surroundings=False,

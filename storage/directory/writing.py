@@ -163,11 +163,11 @@ def stored_keys(
     connection: sqlite3.Connection, identity: Identity, directory: Directory
 ) -> list[str]:
     """The keys of the records that are stored under this very identity."""
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     rows = connection.execute(
-        f"SELECT x.raw_id FROM contexts x WHERE {whose.sql} AND x.raw_type = ?"
+        f"SELECT x.raw_id FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
         f" AND x.context_type = '{ContextType.DOCUMENT}'",
-        (*whose.values, directory.name),
+        (*owner.values, directory.name),
     )
     return [str(row[0]) for row in rows]
 
@@ -203,12 +203,12 @@ def _documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_ids: Collection[str]
 ) -> dict[str, _Row]:
     """The documents of one kind of source under some names."""
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     rows = connection.execute(
         "SELECT x.raw_id, x.seq, x.sha256, x.create_time, x.metadata FROM json_each(?) j"
-        f" CROSS JOIN contexts x ON {whose.sql} AND x.raw_type = ? AND x.raw_id = j.value"
+        f" CROSS JOIN contexts x ON {owner.sql} AND x.raw_type = ? AND x.raw_id = j.value"
         f" AND x.context_type = '{ContextType.DOCUMENT}'",
-        (json.dumps(list(raw_ids)), *whose.values, raw_type),
+        (json.dumps(list(raw_ids)), *owner.values, raw_type),
     )
     return {row[0]: _Row(row[1], row[2], row[3], json.loads(row[4])) for row in rows}
 
@@ -249,14 +249,14 @@ def _owned(  # noqa: PLR0913, PLR0917  # whose, of what, and what of it
     columns: str,
     grouped: str = "",
 ) -> sqlite3.Cursor:
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     types = directory.raw_types[1:]
     return connection.execute(
         f"SELECT {columns} FROM json_each(?) j CROSS JOIN labels l"
         " ON l.user_id = ? AND l.key = ? AND l.value = j.value"
-        f" CROSS JOIN contexts x ON x.seq = l.context_seq AND {whose.sql}"
+        f" CROSS JOIN contexts x ON x.seq = l.context_seq AND {owner.sql}"
         f" AND x.raw_type IN ({', '.join('?' * len(types))}) {grouped}",
-        (json.dumps(list(keys)), identity.user_id, OWNER, *whose.values, *types),
+        (json.dumps(list(keys)), identity.user_id, OWNER, *owner.values, *types),
     )
 
 

@@ -256,10 +256,10 @@ class _Drilldown:
         return self._where((SECOND,), self.time_range)
 
     def _where(self, levels: tuple[int, ...], time_range: TimeRange | None) -> Where:
-        wanted = SearchFilter(
+        criteria = SearchFilter(
             context_types=(ContextType.EVENT,), levels=levels, time_range=time_range
         )
-        return compile_filter(self.identity, wanted)
+        return compile_filter(self.identity, criteria)
 
     def _newest(self) -> list[int]:
         rows = self.connection.execute(

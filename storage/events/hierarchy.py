@@ -84,11 +84,11 @@ def wanted_buckets(
         until: Unix seconds; a day must have begun by then, the last second of a week or a month.
     """
     if level == DAY:
-        whose = identity_clause(identity, "x")
+        owner = identity_clause(identity, "x")
         rows = connection.execute(
-            f"SELECT DISTINCT x.event_time FROM contexts x WHERE {whose.sql}"
+            f"SELECT DISTINCT x.event_time FROM contexts x WHERE {owner.sql}"
             " AND x.context_type = ? AND x.hierarchy_level = ?",
-            (*whose.values, ContextType.EVENT, SECOND),
+            (*owner.values, ContextType.EVENT, SECOND),
         )
         days = {Bucket.of(DAY, row[0]) for row in rows}
         return sorted(day for day in days if day.start <= until)
@@ -158,12 +158,12 @@ def _week_of(day: sqlite3.Row) -> Bucket:
 def _events(
     connection: sqlite3.Connection, identity: Identity, bucket: Bucket
 ) -> list[sqlite3.Row]:
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     return connection.execute(
-        f"SELECT {_COLUMNS} FROM contexts x WHERE {whose.sql} AND x.context_type = ?"
+        f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.context_type = ?"
         " AND x.hierarchy_level = ? AND x.event_time >= ? AND x.event_time < ?"
         " ORDER BY x.event_time, x.seq",
-        (*whose.values, ContextType.EVENT, SECOND, bucket.start, bucket.end),
+        (*owner.values, ContextType.EVENT, SECOND, bucket.start, bucket.end),
     ).fetchall()
 
 
@@ -171,12 +171,12 @@ def _summaries(
     connection: sqlite3.Connection, identity: Identity, level: int, within: Bucket | None = None
 ) -> list[sqlite3.Row]:
     """Those of a level that overlap a bucket, in order of time."""
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     overlap = Where("TRUE", ())
     if within is not None:
         overlap = Where("x.event_time < ? AND x.bucket_end > ?", (within.end, within.start))
     return connection.execute(
-        f"SELECT {_COLUMNS} {FROM_SUMMARIES} {whose.sql} AND x.hierarchy_level = ?"
+        f"SELECT {_COLUMNS} {FROM_SUMMARIES} {owner.sql} AND x.hierarchy_level = ?"
         f" AND {overlap.sql} ORDER BY x.event_time",
-        (*whose.values, level, *overlap.values),
+        (*owner.values, level, *overlap.values),
     ).fetchall()

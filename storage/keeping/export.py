@@ -63,7 +63,7 @@ class _Kind:
     order: str
 
     @property
-    def whose(self) -> str:
+    def owner(self) -> str:
         """The columns of the identity."""
         return ", ".join(f"{self.alias}.{key}" for key in ("user_id", "device_id", "agent_id"))
 
@@ -235,8 +235,8 @@ def _of_kind(
 ) -> Iterator[dict[str, Any]]:
     where = _seen(kind, identity)
     rows = connection.execute(
-        f"SELECT {kind.whose}, {kind.columns} FROM {kind.tables} WHERE {where.sql}"
-        f" ORDER BY {kind.whose}, {kind.order}",
+        f"SELECT {kind.owner}, {kind.columns} FROM {kind.tables} WHERE {where.sql}"
+        f" ORDER BY {kind.owner}, {kind.order}",
         where.values,
     )
     for row in rows:

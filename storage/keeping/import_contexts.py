@@ -120,14 +120,14 @@ class ContextImporter:
         self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
     ) -> sqlite3.Row | None:
         """What is in a record's place."""
-        whose = exactly(identity, "x")
-        found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {whose.sql}"
+        owner = exactly(identity, "x")
+        found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {owner.sql}"
         if record.hierarchy_level:
             found += " AND x.hierarchy_level = ? AND x.time_bucket = ?"
             values: tuple[object, ...] = (record.hierarchy_level, record.time_bucket)
-            return _first(connection, found, (*whose.values, *values))
+            return _first(connection, found, (*owner.values, *values))
         found += " AND x.hierarchy_level = 0 AND x.context_type = ?"
-        values = (*whose.values, record.context_type)
+        values = (*owner.values, record.context_type)
         if record.context_type is ContextType.DOCUMENT:
             found += " AND x.raw_type = ? AND x.raw_id = ?"
             return _first(connection, found, (*values, record.raw_type, record.raw_id))
@@ -172,8 +172,8 @@ def _insert(connection: sqlite3.Connection, identity: Identity, record: ContextR
 
 def _other_id(identity: Identity, record: ContextRecord) -> str:
     """The id of a context whose own is taken by somebody else's: the same at every import."""
-    whose = (identity.user_id, identity.device_id, identity.agent_id)
-    return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *whose))).hex
+    owner = (identity.user_id, identity.device_id, identity.agent_id)
+    return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *owner))).hex
 
 
 def _row(record: ContextRecord) -> dict[str, object]:

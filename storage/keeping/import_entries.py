@@ -38,10 +38,10 @@ class EntryImporter:
         identity = self._identity or record.identity
         key = {"id": record.id, **asdict(identity)}
         values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
-        whose = exactly(identity, "s")
+        owner = exactly(identity, "s")
         row = connection.execute(
-            f"SELECT s.start_time, s.last_time FROM sessions s WHERE {whose.sql} AND s.id = ?",
-            (*whose.values, record.id),
+            f"SELECT s.start_time, s.last_time FROM sessions s WHERE {owner.sql} AND s.id = ?",
+            (*owner.values, record.id),
         ).fetchone()
         if row is None:
             insert_row(connection, "sessions", key | values)
@@ -90,11 +90,11 @@ def _moments(
     connection: sqlite3.Connection, identity: Identity, session_id: str
 ) -> dict[Moment, list[int]]:
     """The entries that a session has."""
-    whose = exactly(identity, "e")
+    owner = exactly(identity, "e")
     rows = connection.execute(
-        f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {whose.sql}"
+        f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {owner.sql}"
         " AND e.session_id = ? ORDER BY e.seq",
-        (*whose.values, session_id),
+        (*owner.values, session_id),
     )
     moments: dict[Moment, list[int]] = {}
     for time, kind, action, seq in rows:

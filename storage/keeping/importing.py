@@ -90,8 +90,8 @@ def import_jsonl(
     while are_left:
         with database.write() as connection:
             are_left = importer.contexts.tie(connection, importer.entries.seqs, BATCH)
-    whose = summary.identities if identity is None else frozenset({identity})
-    return ImportResult(outcomes, whose)
+    owner = summary.identities if identity is None else frozenset({identity})
+    return ImportResult(outcomes, owner)
 
 
 class _Importer:

@@ -59,8 +59,8 @@ def write_note(folder: Path, record: Mapping[str, Any]) -> Path:
 def _kind_and_title(record: Mapping[str, Any]) -> tuple[str, str]:
     match record["record"]:
         case "profile":
-            whose = (record["user_id"], record["device_id"], record["agent_id"])
-            return "profiles", " ".join(filter(None, whose))
+            owner = (record["user_id"], record["device_id"], record["agent_id"])
+            return "profiles", " ".join(filter(None, owner))
         case "entity":
             return "entities", record["name"]
         case _:

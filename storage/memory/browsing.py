@@ -55,7 +55,7 @@ class Memory:
 
 def of_layer(  # noqa: PLR0913  # each narrows it
     connection: sqlite3.Connection,
-    whose: Where,
+    owner: Where,
     layer: MemoryLayer,
     *,
     limit: int,
@@ -66,13 +66,13 @@ def of_layer(  # noqa: PLR0913  # each narrows it
 
     Args:
         connection: Of the record.
-        whose: A condition on `contexts AS x`.
+        owner: A condition on `contexts AS x`.
         layer: Which.
         limit: How many at most.
         offset: How many of them to leave out.
         session_id: Only those that come from this session; None means from any.
     """
-    parts = [whose, Where("m.layer = ?", (layer,))]
+    parts = [owner, Where("m.layer = ?", (layer,))]
     if session_id is not None:
         parts.append(of_session(session_id))
     if layer is not MemoryLayer.IMPORTANT:  # layer 4 grows without end, so SQLite sorts it
@@ -82,9 +82,9 @@ def of_layer(  # noqa: PLR0913  # each narrows it
     return _memories(connection, rows[offset : offset + limit])
 
 
-def find(connection: sqlite3.Connection, whose: Where, wanted: Where) -> list[Memory]:
+def find(connection: sqlite3.Connection, owner: Where, wanted: Where) -> list[Memory]:
     """The memories under two conditions on `contexts AS x` and `memories AS m`, newest first."""
-    return _memories(connection, _rows(connection, [whose, wanted]))
+    return _memories(connection, _rows(connection, [owner, wanted]))
 
 
 def by_numbers(numbers: Sequence[int], layer: MemoryLayer | None = None) -> Where:

@@ -27,11 +27,11 @@ def find_made(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> sqlite3.Row | None:
     """The `seq` and `sha256` of what was made, under exactly this identity."""
-    whose = exactly(identity, "x")
+    owner = exactly(identity, "x")
     row: sqlite3.Row | None = connection.execute(
-        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {whose.sql} AND x.raw_type = ?"
+        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
         " AND x.raw_id = ? AND EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)",
-        (*whose.values, raw_type, raw_id),
+        (*owner.values, raw_type, raw_id),
     ).fetchone()
     return row
 

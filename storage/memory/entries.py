@@ -147,14 +147,14 @@ class Entries:
 
     def sessions(self, identity: Identity, limit: int) -> list[Session]:
         """The sessions, that with the latest entry first."""
-        whose = identity_clause(identity, "s")
+        owner = identity_clause(identity, "s")
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT s.*, (SELECT count(*) FROM entries e WHERE e.user_id = s.user_id"
                 " AND e.device_id = s.device_id AND e.agent_id = s.agent_id"
-                f" AND e.session_id = s.id) AS entries FROM sessions s WHERE {whose.sql}"
+                f" AND e.session_id = s.id) AS entries FROM sessions s WHERE {owner.sql}"
                 " ORDER BY s.last_time DESC, s.id LIMIT ?",
-                (*whose.values, limit),
+                (*owner.values, limit),
             ).fetchall()
         return [Session(**{key: row[key] for key in Session.__slots__}) for row in rows]
 
@@ -164,13 +164,13 @@ class Entries:
         Raises:
             StorageUnavailableError: If the record cannot be written; nothing was deleted.
         """
-        whose = identity_clause(identity, "entries")
+        owner = identity_clause(identity, "entries")
         of_session = identity_clause(identity, "sessions")
         with self._database.write() as connection:
             gone = connection.execute(
-                f"DELETE FROM entries WHERE {whose.sql}"
+                f"DELETE FROM entries WHERE {owner.sql}"
                 " AND seq IN (SELECT value FROM json_each(?))",
-                (*whose.values, json.dumps(list(seqs))),
+                (*owner.values, json.dumps(list(seqs))),
             ).rowcount
             connection.execute(
                 f"DELETE FROM sessions WHERE {of_session.sql} AND NOT EXISTS"
@@ -183,24 +183,24 @@ class Entries:
 
     def count(self, identity: Identity, session_id: str | None = None) -> int:
         """How many entries there are, of one session or of all."""
-        whose = identity_clause(identity, "e")
+        owner = identity_clause(identity, "e")
         session = "" if session_id is None else " AND e.session_id = ?"
         values = () if session_id is None else (session_id,)
         with self._database.read() as connection:
             row = connection.execute(
-                f"SELECT count(*) FROM entries e WHERE {whose.sql}{session}",
-                (*whose.values, *values),
+                f"SELECT count(*) FROM entries e WHERE {owner.sql}{session}",
+                (*owner.values, *values),
             ).fetchone()
         return int(row[0])
 
     def tally(self, identity: Identity) -> dict[str, int]:
         """How many entries there are of each tool or prompt, those of most first."""
-        whose = identity_clause(identity, "e")
+        owner = identity_clause(identity, "e")
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT e.action, count(*) FROM entries e WHERE {whose.sql}"
+                f"SELECT e.action, count(*) FROM entries e WHERE {owner.sql}"
                 " GROUP BY e.action ORDER BY count(*) DESC, e.action",
-                whose.values,
+                owner.values,
             )
             return {row[0]: int(row[1]) for row in rows}
 
@@ -314,11 +314,11 @@ def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) 
     """Earlier successes with the same target in the session, as many as count."""
     if not new.target:
         return 0
-    whose = exactly(identity, "e")
+    owner = exactly(identity, "e")
     row = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {whose.sql} AND e.target = ?"
+        f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {owner.sql} AND e.target = ?"
         " AND e.session_id = ? AND e.outcome = 'ok' LIMIT ?)",
-        (*whose.values, _whole(new.target), _whole(new.session_id), MOST_REPEATS),
+        (*owner.values, _whole(new.target), _whole(new.session_id), MOST_REPEATS),
     ).fetchone()
     return int(row[0])
 
@@ -335,13 +335,13 @@ def _link(
 
 
 def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> list[int]:
-    whose = exactly(identity, "e")
+    owner = exactly(identity, "e")
     rows = connection.execute(
-        f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
+        f"SELECT e.seq FROM entries e WHERE {owner.sql} AND e.session_id = ?"
         " AND e.kind = 'message' AND NOT e.is_recall"
         " AND (e.time >= ? OR NOT EXISTS"
         " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
-        (*whose.values, _whole(new.session_id), new.time - LED_TO_SECONDS, LINKS),
+        (*owner.values, _whole(new.session_id), new.time - LED_TO_SECONDS, LINKS),
     )
     return [int(row[0]) for row in rows]
 
@@ -352,11 +352,11 @@ def _known(
     """Those of some contexts that are there and that the identity sees."""
     if not context_ids:
         return []
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     rows = connection.execute(
-        f"SELECT x.seq FROM contexts x WHERE {whose.sql}"
+        f"SELECT x.seq FROM contexts x WHERE {owner.sql}"
         " AND x.id IN (SELECT value FROM json_each(?))",
-        (*whose.values, json.dumps(context_ids[:LINKS])),
+        (*owner.values, json.dumps(context_ids[:LINKS])),
     )
     return [int(row[0]) for row in rows]
 

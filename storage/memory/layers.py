@@ -57,20 +57,20 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
 
 
 def persistable(
-    connection: sqlite3.Connection, whose: Where, unused_seconds: float = UNUSED_SECONDS
+    connection: sqlite3.Connection, owner: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
     """The seqs of the memories of layer 2 that are much used, or not used for long.
 
     Args:
         connection: Of the record.
-        whose: A condition on `contexts AS x`.
+        owner: A condition on `contexts AS x`.
         unused_seconds: What is long.
     """
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
-        f" WHERE {whose.sql} AND m.layer = ?"
+        f" WHERE {owner.sql} AND m.layer = ?"
         f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ?) ORDER BY x.seq",
-        (*whose.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
+        (*owner.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
     )
     return [int(row[0]) for row in rows]
 

@@ -198,14 +198,14 @@ class Memories:
             StorageUnavailableError: If the record cannot be written; nothing was moved.
         """
         with self._database.write() as connection:
-            whose = self._whose("x")
+            owner = self._whose("x")
             if numbers is None:
-                seqs = persistable(connection, whose, unused_seconds)
+                seqs = persistable(connection, owner, unused_seconds)
             else:
-                named = browsing.find(connection, whose, browsing.by_numbers(numbers))
+                named = browsing.find(connection, owner, browsing.by_numbers(numbers))
                 seqs = [each.number for each in named]
             moved = persist(connection, seqs)
-            return browsing.find(connection, whose, browsing.by_numbers(moved))
+            return browsing.find(connection, owner, browsing.by_numbers(moved))
 
     def doomed(
         self,

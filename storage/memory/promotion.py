@@ -30,7 +30,7 @@ _OF_NO_MEMORY = (
 """What was remembered is a memory already."""
 
 
-def promotable(connection: sqlite3.Connection, whose: Where, limit: int) -> list[tuple[str, int]]:
+def promotable(connection: sqlite3.Connection, owner: Where, limit: int) -> list[tuple[str, int]]:
     """The important entries that no memory says yet, oldest first.
 
     Of those with the same action and target the newest speaks for all; what only looked for what is
@@ -38,7 +38,7 @@ def promotable(connection: sqlite3.Connection, whose: Where, limit: int) -> list
 
     Args:
         connection: Of the record.
-        whose: A condition on `entries AS e`.
+        owner: A condition on `entries AS e`.
         limit: How many at most.
 
     Returns:
@@ -46,12 +46,12 @@ def promotable(connection: sqlite3.Connection, whose: Where, limit: int) -> list
     """
     rows = connection.execute(
         "SELECT n.user_id, n.seq FROM (SELECT e.user_id, max(e.seq) AS seq FROM entries e"
-        f" WHERE {whose.sql} AND {_MATTERS} AND {TELLING.sql}"
+        f" WHERE {owner.sql} AND {_MATTERS} AND {TELLING.sql}"
         f" AND {_OF_NO_MEMORY} GROUP BY e.user_id, e.device_id, e.agent_id, e.action, e.target) n"
         " WHERE NOT EXISTS"
         " (SELECT 1 FROM memory_parts p WHERE p.entry_seq = n.seq AND p.is_copy)"
         " ORDER BY n.seq LIMIT ?",
-        (*whose.values, limit),
+        (*owner.values, limit),
     )
     return [(row["user_id"], row["seq"]) for row in rows]
 

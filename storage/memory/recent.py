@@ -114,12 +114,12 @@ class Recent:
 
     def _state(self, identity: Identity, session_id: str) -> tuple[int, int]:
         """The last entry that can be found, and how much was ever deleted."""
-        whose = identity_clause(identity, "e")
+        owner = identity_clause(identity, "e")
         with self._database.read() as connection:
             last = connection.execute(
-                f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ?"
+                f"SELECT e.seq FROM entries e WHERE {owner.sql} AND e.session_id = ?"
                 " AND e.is_recall = 0 ORDER BY e.seq DESC LIMIT 1",
-                (*whose.values, session_id),
+                (*owner.values, session_id),
             ).fetchone()
             deletions = connection.execute(
                 "SELECT value FROM meta WHERE key = 'deletions'"

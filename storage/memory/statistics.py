@@ -59,18 +59,18 @@ def statistics(connection: sqlite3.Connection, identity: Identity, session_id: s
         session_id: The session that goes on.
     """
     layers = {layer: LayerStats(0, None, None) for layer in MemoryLayer}
-    whose = identity_clause(identity, "e")
+    owner = identity_clause(identity, "e")
     layers[MemoryLayer.RECENT] = LayerStats(
         *connection.execute(
-            f"SELECT count(*), min(e.time), max(e.time) FROM entries e WHERE {whose.sql}",
-            whose.values,
+            f"SELECT count(*), min(e.time), max(e.time) FROM entries e WHERE {owner.sql}",
+            owner.values,
         ).fetchone()
     )
-    whose = identity_clause(identity, "x")
+    owner = identity_clause(identity, "x")
     for layer, *told in connection.execute(
         "SELECT m.layer, count(*), min(x.event_time), max(x.event_time) FROM memories m"
-        f" JOIN contexts x ON x.seq = m.context_seq WHERE {whose.sql} GROUP BY m.layer",
-        whose.values,
+        f" JOIN contexts x ON x.seq = m.context_seq WHERE {owner.sql} GROUP BY m.layer",
+        owner.values,
     ):
         layers[MemoryLayer(layer)] = LayerStats(*told)
     sessions = identity_clause(identity, "s")
@@ -82,5 +82,5 @@ def statistics(connection: sqlite3.Connection, identity: Identity, session_id: s
         sessions=int(counted[0]),
         promotable=len(promotable(connection, identity_clause(identity, "e"), -1)),
         unsummed=sum(1 for _ in unsettled(connection, sessions, but=session_id)),
-        persistable=len(persistable(connection, whose)),
+        persistable=len(persistable(connection, owner)),
     )

@@ -88,7 +88,7 @@ class SessionSummaries:
         self._embedder = embedder
 
     def due(
-        self, whose: Where, limit: int, *, named: Sequence[str] = (), but: str = ""
+        self, owner: Where, limit: int, *, named: Sequence[str] = (), but: str = ""
     ) -> tuple[list[DueSession], int]:
         """The sessions that are to be summed up now, and how many more are.
 
@@ -96,34 +96,34 @@ class SessionSummaries:
         nothing can be told has none.
 
         Args:
-            whose: A condition on `sessions AS s`.
+            owner: A condition on `sessions AS s`.
             limit: How many to have ready at most.
             named: Only these, ended or not.
             but: A session that goes on.
         """
         with self._database.read() as connection:
-            due = list(unsettled(connection, whose, named=named, but=but))
+            due = list(unsettled(connection, owner, named=named, but=but))
         return [self._loaded(row, seqs) for row, seqs in due[:limit]], len(due[limit:])
 
-    def first_due(self, whose: Where) -> DueSession | None:
+    def first_due(self, owner: Where) -> DueSession | None:
         """The session that ended first of those that are to be summed up; None if there is none.
 
         Args:
-            whose: A condition on `sessions AS s`.
+            owner: A condition on `sessions AS s`.
         """
         with self._database.read() as connection:
-            found = next(unsettled(connection, whose), None)
+            found = next(unsettled(connection, owner), None)
         return None if found is None else self._loaded(*found)
 
-    def settle(self, whose: Where) -> None:
+    def settle(self, owner: Where) -> None:
         """Notes of ended sessions that nothing is to be told of that they were looked at.
 
         Args:
-            whose: A condition on `sessions AS s`.
+            owner: A condition on `sessions AS s`.
         """
         with self._database.read() as connection:
-            looked_at = _looked_at(connection, whose)
-            due = [row for row, _ in unsettled(connection, whose)]
+            looked_at = _looked_at(connection, owner)
+            due = [row for row, _ in unsettled(connection, owner)]
         settled = [row for row in looked_at if row not in due]
         if settled:
             with self._database.write() as connection:
@@ -200,21 +200,21 @@ class SessionSummaries:
 
 
 def unsettled(
-    connection: sqlite3.Connection, whose: Where, *, named: Sequence[str] = (), but: str = ""
+    connection: sqlite3.Connection, owner: Where, *, named: Sequence[str] = (), but: str = ""
 ) -> Iterator[tuple[sqlite3.Row, list[int]]]:
     """The sessions that something can be told of and no summary tells; arguments as of `due`.
 
     Yields:
         The row of each, and the seqs of the entries that tell something.
     """
-    for row in _looked_at(connection, whose, named, but):
+    for row in _looked_at(connection, owner, named, but):
         seqs, made = _told_of(connection, row)
         if seqs and made != _fingerprint(seqs):
             yield row, seqs
 
 
 def _looked_at(
-    connection: sqlite3.Connection, whose: Where, named: Sequence[str] = (), but: str = ""
+    connection: sqlite3.Connection, owner: Where, named: Sequence[str] = (), but: str = ""
 ) -> list[sqlite3.Row]:
     """The named sessions, or those that ended since they were looked at or lost their summary."""
     which = Where(
@@ -224,8 +224,8 @@ def _looked_at(
     if named:
         which = Where("s.id IN (SELECT value FROM json_each(?))", (json.dumps(list(named)),))
     return connection.execute(
-        f"SELECT s.* FROM sessions s WHERE {whose.sql} AND {which.sql} ORDER BY s.last_time",
-        (*whose.values, *which.values),
+        f"SELECT s.* FROM sessions s WHERE {owner.sql} AND {which.sql} ORDER BY s.last_time",
+        (*owner.values, *which.values),
     ).fetchall()
 
 
@@ -237,11 +237,11 @@ def _told_of(connection: sqlite3.Connection, row: sqlite3.Row) -> tuple[list[int
 
 
 def _telling(connection: sqlite3.Connection, identity: Identity, session_id: str) -> list[int]:
-    whose = exactly(identity, "e")
+    owner = exactly(identity, "e")
     rows = connection.execute(
-        f"SELECT e.seq FROM entries e WHERE {whose.sql} AND e.session_id = ? AND {_TOLD.sql}"
+        f"SELECT e.seq FROM entries e WHERE {owner.sql} AND e.session_id = ? AND {_TOLD.sql}"
         " ORDER BY e.seq",
-        (*whose.values, session_id),
+        (*owner.values, session_id),
     )
     return [int(row[0]) for row in rows]
 
@@ -249,10 +249,10 @@ def _telling(connection: sqlite3.Connection, identity: Identity, session_id: str
 def _mark(
     connection: sqlite3.Connection, identity: Identity, session_id: str, last_time: float
 ) -> None:
-    whose = exactly(identity, "sessions")
+    owner = exactly(identity, "sessions")
     connection.execute(
-        f"UPDATE sessions SET told_until = ? WHERE {whose.sql} AND id = ?",
-        (last_time, *whose.values, session_id),
+        f"UPDATE sessions SET told_until = ? WHERE {owner.sql} AND id = ?",
+        (last_time, *owner.values, session_id),
     )
 
 

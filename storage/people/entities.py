@@ -39,10 +39,10 @@ _MIDDLE_IMPORTANCE = 5.0
 
 def visible(identity: Identity, entity_type: EntityType | None = None) -> Where:
     """Rows of `entities AS e` that an identity may see, of one type or of any."""
-    whose = identity_clause(identity, "e")
+    owner = identity_clause(identity, "e")
     if entity_type is None:
-        return whose
-    return Where(f"{whose.sql} AND e.entity_type = ?", (*whose.values, entity_type))
+        return owner
+    return Where(f"{owner.sql} AND e.entity_type = ?", (*owner.values, entity_type))
 
 
 def bare_name(name: str) -> str:

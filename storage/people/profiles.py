@@ -17,12 +17,12 @@ __all__ = ["find_profile", "save_profile"]
 
 def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
     """The profile under this very identity, else the one saved last of those that it may see."""
-    whose = identity_clause(identity, "p")
+    owner = identity_clause(identity, "p")
     own = exactly(identity, "p")
     row = connection.execute(
-        f"SELECT p.* FROM profiles p WHERE {whose.sql}"
+        f"SELECT p.* FROM profiles p WHERE {owner.sql}"
         f" ORDER BY ({own.sql}) DESC, p.update_time DESC LIMIT 1",
-        (*whose.values, *own.values),
+        (*owner.values, *own.values),
     ).fetchone()
     return None if row is None else _profile(row)
 

@@ -84,11 +84,11 @@ def delete_relationships(
     Returns:
         How many relationships went.
     """
-    whose = identity_clause(identity, "r")
+    owner = identity_clause(identity, "r")
     return connection.execute(
-        f"DELETE FROM relationships AS r WHERE {whose.sql} AND r.source_seq {_IN}"
+        f"DELETE FROM relationships AS r WHERE {owner.sql} AND r.source_seq {_IN}"
         f" AND r.target_seq {_IN} AND r.folded = ?",
-        (*whose.values, _json(sources), _json(targets), fold(relation)),
+        (*owner.values, _json(sources), _json(targets), fold(relation)),
     ).rowcount
 
 
@@ -108,7 +108,7 @@ def find_relationships(
         others: Only with these entities; None means with any.
         other_type: Only with entities of this type.
     """
-    whose = identity_clause(identity, "r")
+    owner = identity_clause(identity, "r")
     near, far = ("r.source_seq", "r.target_seq"), ("r.target_seq", "r.source_seq")
     sides, values = [], list[object]()
     for (one, other), kind in zip((near, far), ("t.entity_type", "s.entity_type"), strict=True):
@@ -122,9 +122,9 @@ def find_relationships(
             values.append(other_type)
         sides.append(" AND ".join(clauses))
     rows = connection.execute(
-        f"{_SELECT} WHERE {whose.sql} AND ({' OR '.join(sides)})"
+        f"{_SELECT} WHERE {owner.sql} AND ({' OR '.join(sides)})"
         " ORDER BY r.folded, s.folded, t.folded, r.seq",
-        (*whose.values, *values),
+        (*owner.values, *values),
     )
     return [_relationship(row) for row in rows]
 

@@ -72,7 +72,7 @@ class Source:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def wanted(self) -> SearchFilter:
+    def criteria(self) -> SearchFilter:
         """The filter that its contexts fit; memories are in no source."""
         return SearchFilter(
             context_types=self.context_types,
@@ -83,7 +83,7 @@ class Source:
         )
 
     def holds(self, context: Context) -> bool:
-        """Returns whether a context fits `wanted`."""
+        """Returns whether a context fits `criteria`."""
         return (
             not context.memory_layer
             and (not self.context_types or context.context_type in self.context_types)
@@ -92,29 +92,35 @@ class Source:
             and all(is_labelled(context.metadata, *label) for label in self.labels.items())
         )
 
-    def narrowed(self, wanted: SearchFilter) -> SearchFilter | None:
+    def narrowed(self, criteria: SearchFilter) -> SearchFilter | None:
         """Returns the filter of what is in it and fits another one; None where nothing can."""
-        types = _common(self.context_types, wanted.context_types)
-        raw_types = _common(self.raw_types, wanted.raw_types)
-        under = max(self.under, wanted.under, key=len)
-        is_apart = not (under.startswith(self.under) and under.startswith(wanted.under))
-        if types is None or raw_types is None or is_apart or wanted.memory or wanted.memory_layers:
+        types = _common(self.context_types, criteria.context_types)
+        raw_types = _common(self.raw_types, criteria.raw_types)
+        under = max(self.under, criteria.under, key=len)
+        is_apart = not (under.startswith(self.under) and under.startswith(criteria.under))
+        if (
+            types is None
+            or raw_types is None
+            or is_apart
+            or criteria.memory
+            or criteria.memory_layers
+        ):
             return None
         return replace(
-            wanted,
+            criteria,
             context_types=types,
             raw_types=raw_types,
             under=under,
-            labels=(*self.wanted.labels, *wanted.labels),
+            labels=(*self.criteria.labels, *criteria.labels),
             memory=False,
         )
 
 
-def _common(own: tuple[ValueT, ...], wanted: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
+def _common(own: tuple[ValueT, ...], other: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
     """The values of both lists, of which an empty one means all; None if there is none."""
-    if not own or not wanted:
-        return own or wanted
-    return tuple(value for value in wanted if value in own) or None
+    if not own or not other:
+        return own or other
+    return tuple(value for value in other if value in own) or None
 
 
 def origin_of(context: Context, sources: Sequence[Source]) -> str:
@@ -146,7 +152,7 @@ class UnifiedQuery:
         source: The only source to search; None means every one.
         sources: All sources, for the origins of hits.
         layers: Only memories of these layers; empty means of any.
-        wanted: What narrows it further; entities are names in any spelling.
+        criteria: What narrows it further; entities are names in any spelling.
         session_id: The session that asks.
     """
 
@@ -157,7 +163,7 @@ class UnifiedQuery:
     source: Source | None = None
     sources: tuple[Source, ...] = ()
     layers: tuple[int, ...] = ()
-    wanted: SearchFilter = field(default_factory=SearchFilter)
+    criteria: SearchFilter = field(default_factory=SearchFilter)
     session_id: str = ""
 
 
@@ -250,29 +256,29 @@ class Route:
     recent: bool
     is_guess: bool = False
 
-    def widened(self, wanted: SearchFilter) -> Route:
+    def widened(self, criteria: SearchFilter) -> Route:
         """Returns the route to everything, after this one found nothing."""
         why = f"{self.why}, which has nothing"
-        return Route(Scope.ALL, why, wanted, recent=_fits_entries(wanted))
+        return Route(Scope.ALL, why, criteria, recent=_fits_entries(criteria))
 
 
 def route(query: UnifiedQuery) -> Route:
     """Returns where to look for the answer to a query."""
     scope, why, is_guess = _scope(query)
-    wanted, recent = query.wanted, _fits_entries(query.wanted)
+    criteria, recent = query.criteria, _fits_entries(query.criteria)
     match scope:
         case Scope.MEMORY:
             layers = tuple(layer for layer in query.layers if layer > 1)
             only_recent = bool(query.layers) and not layers
-            memories = replace(wanted, memory=True, memory_layers=layers)
+            memories = replace(criteria, memory=True, memory_layers=layers)
             recent = recent and (not query.layers or 1 in query.layers)
             return Route(scope, why, None if only_recent else memories, recent, is_guess)
         case Scope.KNOWLEDGE:
             source = query.source
-            stored = source.narrowed(wanted) if source else replace(wanted, memory=False)
+            stored = source.narrowed(criteria) if source else replace(criteria, memory=False)
             return Route(scope, why, stored, recent=False, is_guess=is_guess)
         case _:
-            return Route(scope, why, wanted, recent)
+            return Route(scope, why, criteria, recent)
 
 
 def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
@@ -286,7 +292,7 @@ def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
         return Scope.KNOWLEDGE, f"{query.source.name} is a source", False
     if query.scope is Scope.ALL:
         return Scope.ALL, AS_ASKED, False
-    if query.wanted.labels:
+    if query.criteria.labels:
         return Scope.KNOWLEDGE, "filtered by metadata", False
     return _guessed(query.text, query.intent.strip().casefold())
 
@@ -304,9 +310,9 @@ def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
     return Scope.ALL, UNSAID, False
 
 
-def _fits_entries(wanted: SearchFilter) -> bool:
+def _fits_entries(criteria: SearchFilter) -> bool:
     """Whether entries, which have nothing but a time, can fit a filter."""
-    return replace(wanted, time_range=None) == SearchFilter()
+    return replace(criteria, time_range=None) == SearchFilter()
 
 
 def _cue(pattern: str, text: str) -> str:

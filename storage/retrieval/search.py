@@ -111,7 +111,7 @@ class SearchEngine:
         self,
         identity: Identity,
         query: str,
-        wanted: SearchFilter,
+        criteria: SearchFilter,
         top_k: int,
         *,
         alpha: float | None = None,
@@ -122,14 +122,14 @@ class SearchEngine:
         Args:
             identity: Whose contexts.
             query: What to look for.
-            wanted: What narrows the search; entities folded.
+            criteria: What narrows the search; entities folded.
             top_k: How many hits at most.
             alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
                 engine's, lower where the embedder does not understand the query's language.
             surroundings: Whether what stands around a chunk counts: see
                 `storage.retrieval.surroundings`.
         """
-        where = compile_filter(identity, wanted)
+        where = compile_filter(identity, criteria)
         question = self.question(identity, query, alpha=alpha)
         vector = question.vector
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
@@ -164,10 +164,10 @@ class SearchEngine:
         except StorageUnavailableError:
             return False
 
-    def newest(self, identity: Identity, wanted: SearchFilter, limit: int) -> SearchResult:
+    def newest(self, identity: Identity, criteria: SearchFilter, limit: int) -> SearchResult:
         """The chunks of the newest contexts of one identity that fit a filter."""
         with self._database.read() as connection:
-            seqs = newest_chunks(connection, compile_filter(identity, wanted), limit)
+            seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
             hits = hits_of(connection, seqs, {}, {}, {}, {})
         return SearchResult(hits, "listing", self._indexer.status(identity))
 

@@ -209,7 +209,7 @@ class UnifiedSearch:
             return replace(result, query=text, cached=earlier)
         result = self._search(request, chosen)
         if chosen.is_guess and not result.hits:
-            result = self._search(request, chosen.widened(query.wanted))
+            result = self._search(request, chosen.widened(query.criteria))
         if result.status.complete and not result.status.problem:
             self._cache.add(key, compared, result)
         return result
@@ -238,9 +238,9 @@ class UnifiedSearch:
             identity,
             chosen,
             query.top_k,
-            query.wanted,
+            query.criteria,
             query.source and query.source.name,
-            tuple((source.name, source.wanted) for source in query.sources),
+            tuple((source.name, source.criteria) for source in query.sources),
             query.session_id,
             version,
             self._recent.state(identity, query.session_id),
@@ -270,8 +270,8 @@ class UnifiedSearch:
         if chosen.stored is None:
             result = SearchResult((), "lexical", self._indexer.status(identity))
         else:
-            wanted, unknown = request.resolve(chosen.stored)
-            result = self._engine.search(identity, query.text, wanted, count)
+            criteria, unknown = request.resolve(chosen.stored)
+            result = self._engine.search(identity, query.text, criteria, count)
         entries = recent.result() if recent else []
         return UnifiedResult(
             hits=tuple(self._merged(query, result.hits, entries)),
@@ -289,7 +289,7 @@ class UnifiedSearch:
         if not query.session_id:
             return []
         found = self._recent.search(request.identity, query.session_id, query.text, count)
-        times = query.wanted.time_range
+        times = query.criteria.time_range
         if times is None:
             return found
         return [

@@ -200,17 +200,17 @@ class Importer:
         return str(file.relative_to(root) if file.is_relative_to(root) else file)
 
     def _stored(self, file: Path) -> Context | None:
-        wanted = SearchFilter(
+        criteria = SearchFilter(
             context_types=(ContextType.DOCUMENT,), raw_types=("file",), raw_id=self._name(file)
         )
-        found = self._shelf.contexts(wanted, _PAGE)
+        found = self._shelf.contexts(criteria, _PAGE)
         return next((each for each in found if each.identity == self._shelf.identity), None)
 
     def _documents(self) -> Iterator[Context]:
         """The files that are stored as this identity's documents."""
-        wanted = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_types=("file",))
+        criteria = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_types=("file",))
         at = 0
-        while page := self._shelf.contexts(wanted, _PAGE, at):
+        while page := self._shelf.contexts(criteria, _PAGE, at):
             yield from (each for each in page if each.identity == self._shelf.identity)
             at += len(page)
 

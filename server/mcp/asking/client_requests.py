@@ -22,7 +22,7 @@ from server.mcp.asking.suspended import SuspendedRequest, SuspendedRequests
 from server.mcp.logging import opted_level
 from server.mcp.meta import asks_for_progress, forwarded
 from server.mcp.sessions import Sessions
-from server.transport.auth import speaker_of
+from server.transport.auth import principal_of
 from storage.models import Identity
 from tools.core.client import digest_of
 from tools.core.nested import Repetition
@@ -187,7 +187,7 @@ class ClientRequests:
 
     def session_of(self, ctx: Context) -> str:
         """The conversation of a request."""
-        return self._sessions.of(ctx, speaker_of(ctx, self._identity).identity).session_id
+        return self._sessions.of(ctx, principal_of(ctx, self._identity).identity).session_id
 
     def client_of(self, ctx: Context) -> KnownClient:
         """The client of a request, which is known from now on."""

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.meta import with_forwarded_meta
-from server.transport.auth import speaker_of
+from server.transport.auth import principal_of
 from server.upstream.calling.exchange import Exchange
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
@@ -167,7 +167,7 @@ class Offers:
         Raises:
             MCPError: If it goes on with what is not there any more.
         """
-        identity = speaker_of(ctx, self._identity).identity
+        identity = principal_of(ctx, self._identity).identity
         arguments = getattr(params, "arguments", None) or {}
         try:
             relay = self._requests.open(ctx, params, identity, (name, arguments))
@@ -197,7 +197,7 @@ class Offers:
             MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
                 the protocol.
         """
-        identity = speaker_of(relay.ctx, self._identity).identity
+        identity = principal_of(relay.ctx, self._identity).identity
         context = RequestContext(
             identity, _reporter(relay.ctx), session_id=self.conversation(relay.ctx)
         )

@@ -25,10 +25,10 @@ PHONE_BOT = Identity("ann", "phone", "bot")
 EVENTS = {"old": -86_400.0, "epoch": 0.0, "later": 1_000.0, "last": 2_000.0}
 
 
-def _ids(library: Library, identity: Identity = ANN, **wanted: Any) -> set[str]:
+def _ids(library: Library, identity: Identity = ANN, **criteria: Any) -> set[str]:
     """What a search and a listing find alike."""
     shelf = library.shelf(identity)
-    ways = [shelf.search(query, SearchFilter(**wanted), 100) for query in ("heron", None)]
+    ways = [shelf.search(query, SearchFilter(**criteria), 100) for query in ("heron", None)]
     searched, listed = ({hit.context.raw_id for hit in way.hits} for way in ways)
     assert searched == listed
     return searched
@@ -129,8 +129,8 @@ def test_an_empty_device_or_agent_is_any_and_a_named_one_is_that_one(
 
 
 def test_a_condition_says_whether_it_narrows_and_starts_with_the_user() -> None:
-    whose = compile_filter(ANN, SearchFilter())
-    assert (whose.values, whose.narrows) == (("ann",), False)
+    owner = compile_filter(ANN, SearchFilter())
+    assert (owner.values, owner.narrows) == (("ann",), False)
     narrower = [
         compile_filter(PHONE, SearchFilter()),
         compile_filter(ANN, SearchFilter(time_range=TimeRange(start=0))),
@@ -168,7 +168,7 @@ additions = st.lists(
     min_size=1,
     max_size=8,
 )
-wanteds = st.builds(
+all_criteria = st.builds(
     SearchFilter,
     time_range=st.none()
     | st.builds(TimeRange, start=st.sampled_from([None, 0.0]), time_type=st.sampled_from(TimeType)),
@@ -178,28 +178,28 @@ wanteds = st.builds(
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(added=additions, reader=identities, wanted=wanteds, embedded=st.booleans())
+@given(added=additions, reader=identities, criteria=all_criteria, embedded=st.booleans())
 def test_nothing_ever_crosses_users(
     world: ModuleType,
     added: list[tuple[Identity, str, str]],
     reader: Identity,
-    wanted: SearchFilter,
+    criteria: SearchFilter,
     embedded: bool,
 ) -> None:
     with _new_library(world) as library:
-        for whose, raw_id, word in added:
-            library.shelf(whose).add(
+        for owner, raw_id, word in added:
+            library.shelf(owner).add(
                 world.new_document(
-                    raw_id, f"{word} {whose!r}", entities=("Una",), metadata={"of": whose.user_id}
+                    raw_id, f"{word} {owner!r}", entities=("Una",), metadata={"of": owner.user_id}
                 )
             )
         if embedded:
             world.embed(library)
         shelf = library.shelf(reader)
-        others = {(whose, raw_id) for whose, raw_id, _ in added if whose.user_id != reader.user_id}
-        own = {(whose, raw_id) for whose, raw_id, _ in added} - others
+        others = {(owner, raw_id) for owner, raw_id, _ in added if owner.user_id != reader.user_id}
+        own = {(owner, raw_id) for owner, raw_id, _ in added} - others
         for query in (None, "heron lake", repr(reader)):
-            for hit in shelf.search(query, wanted, 100).hits:
+            for hit in shelf.search(query, criteria, 100).hits:
                 assert hit.context.metadata == {"of": reader.user_id}
                 assert f"user_id={reader.user_id!r}" in hit.chunk.content
         assert {listed.metadata["of"] for listed in shelf.contexts(SearchFilter(), 1000)} <= {
@@ -214,5 +214,5 @@ def test_nothing_ever_crosses_users(
                 continue
             assert found.metadata == {"of": reader.user_id}
             shelf.delete_document("text", raw_id)
-        for whose, raw_id in others:
-            assert library.shelf(whose).get_document("text", raw_id)
+        for owner, raw_id in others:
+            assert library.shelf(owner).get_document("text", raw_id)

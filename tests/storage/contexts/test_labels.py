@@ -54,8 +54,8 @@ def _expected(metadata: dict[str, Any]) -> set[tuple[str, bytes]]:
     }
 
 
-def _ids(library: Library, *labels: tuple[str, tuple[str, ...]], whose: Identity = ANN) -> set[str]:
-    found = library.shelf(whose).contexts(SearchFilter(labels=labels), 100)
+def _ids(library: Library, *labels: tuple[str, tuple[str, ...]], owner: Identity = ANN) -> set[str]:
+    found = library.shelf(owner).contexts(SearchFilter(labels=labels), 100)
     return {context.raw_id for context in found}
 
 
@@ -138,7 +138,7 @@ def test_labels_find_by_one_of_some_values_under_every_key(
     assert _ids(library, ("nothing", ("pump",))) == set()
     assert _ids(library, ("product", ("%", "' OR 1=1 --"))) == set()
     assert _ids(library, ("product", ())) == set()
-    assert _ids(library, ("product", ("pump",)), whose=BOB) == set()
+    assert _ids(library, ("product", ("pump",)), owner=BOB) == set()
     (hit,) = shelf.search("heron", SearchFilter(labels=(("product", ("pump",)),)), 5).hits
     assert hit.context.raw_id == "pump"
 

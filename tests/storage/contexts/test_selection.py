@@ -44,8 +44,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
                 event_time=float(second),
                 entities=("Una",) * (second % 50 == 0) + ("Ole",) * (second % 5 > 0),
             )
-            for whose in (ANN, Identity(user_id="bob")):
-                insert_whole(connection, whose, new, [piece], 0.0)
+            for owner in (ANN, Identity(user_id="bob")):
+                insert_whole(connection, owner, new, [piece], 0.0)
     yield database
     database.close()
 

@@ -60,11 +60,11 @@ def _matches(
     terms: Sequence[str],
     limit: int = 10_000,
     also: Collection[int] = (),
-    whose: Identity = ANN,
+    owner: Identity = ANN,
 ) -> dict[int, float]:
     with database.read() as connection:
-        everything = Selection(connection, compile_filter(whose, SearchFilter()))
-        return UserIndex(connection, whose.user_id).matches(terms, everything, limit, also)
+        everything = Selection(connection, compile_filter(owner, SearchFilter()))
+        return UserIndex(connection, owner.user_id).matches(terms, everything, limit, also)
 
 
 def _contents(database: Database) -> dict[int, str]:
@@ -72,10 +72,10 @@ def _contents(database: Database) -> dict[int, str]:
         return dict(connection.execute("SELECT seq, content FROM chunks").fetchall())
 
 
-def _found(database: Database, query: str, whose: Identity = ANN) -> dict[str, float]:
+def _found(database: Database, query: str, owner: Identity = ANN) -> dict[str, float]:
     """Text → score, best first."""
     contents = _contents(database)
-    scores = _matches(database, tokenize(query), whose=whose)
+    scores = _matches(database, tokenize(query), owner=owner)
     return {contents[seq]: score for seq, score in scores.items()}
 
 

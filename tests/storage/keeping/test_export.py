@@ -268,10 +268,10 @@ def test_recorded_calls_are_exported_with_their_sessions_and_their_owner(
     library.entries.record(BOB, call)
     assert export_jsonl(library.database, tmp_path / "out.jsonl", ANN) == 3
     *_, session, entry = records(tmp_path / "out.jsonl")
-    whose = {"user_id": "ann", "device_id": "", "agent_id": ""}
+    owner = {"user_id": "ann", "device_id": "", "agent_id": ""}
     assert session == {
         "record": "session",
-        **whose,
+        **owner,
         "id": "s1",
         "client": "Cursor",
         "start_time": 12.5,
@@ -280,7 +280,7 @@ def test_recorded_calls_are_exported_with_their_sessions_and_their_owner(
     }
     assert entry == {
         "record": "entry",
-        **whose,
+        **owner,
         "id": seq,
         "session_id": "s1",
         "kind": "call",

@@ -35,7 +35,7 @@ def consolidation(library: Library) -> Consolidation:
     return Consolidation(library.database, library.entries, library.models.current()[1])
 
 
-def record(library: Library, said: str, whose: Identity = ANN, **given: Any) -> int:
+def record(library: Library, said: str, owner: Identity = ANN, **given: Any) -> int:
     new: dict[str, Any] = {
         "session_id": "monday",
         "kind": "call",
@@ -45,11 +45,11 @@ def record(library: Library, said: str, whose: Identity = ANN, **given: Any) -> 
         "said": said,
         "importance": 7.0,
     }
-    return library.entries.record(whose, NewEntry(**(new | given)))
+    return library.entries.record(owner, NewEntry(**(new | given)))
 
 
-def _count(library: Library, layer: MemoryLayer, whose: Identity = ANN) -> int:
-    return library.shelf(whose).memories.stats().layers[layer].count
+def _count(library: Library, layer: MemoryLayer, owner: Identity = ANN) -> int:
+    return library.shelf(owner).memories.stats().layers[layer].count
 
 
 def _work(consolidation: Consolidation) -> int:
@@ -62,9 +62,9 @@ def _work(consolidation: Consolidation) -> int:
 def test_everybodys_layers_are_kept_up_by_themselves(
     library: Library, consolidation: Consolidation
 ) -> None:
-    for whose in (ANN, BOB):
-        record(library, "The heron came.", whose)
-        stored = library.shelf(whose).memories.remember("Herons stand still")
+    for owner in (ANN, BOB):
+        record(library, "The heron came.", owner)
+        stored = library.shelf(owner).memories.remember("Herons stand still")
         with library.database.write() as connection:
             connection.execute(
                 "UPDATE memories SET uses = ? WHERE context_seq ="
@@ -74,9 +74,9 @@ def test_everybodys_layers_are_kept_up_by_themselves(
     assert consolidation.is_due
     assert _work(consolidation) > 0
     assert not consolidation.is_due
-    for whose in (ANN, BOB):
-        assert [_count(library, layer, whose) for layer in MemoryLayer] == [1, 1, 1, 1]
-        stats = library.shelf(whose).memories.stats()
+    for owner in (ANN, BOB):
+        assert [_count(library, layer, owner) for layer in MemoryLayer] == [1, 1, 1, 1]
+        stats = library.shelf(owner).memories.stats()
         assert (stats.promotable, stats.unsummed, stats.persistable) == (0, 0, 0)
     assert _work(consolidation) == 0
 

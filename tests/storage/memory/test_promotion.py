@@ -25,7 +25,7 @@ def memories(library: Library) -> Memories:
     return library.shelf(ANN).memories
 
 
-def record(library: Library, target: str, *, whose: Identity = ANN, **given: Any) -> int:
+def record(library: Library, target: str, *, owner: Identity = ANN, **given: Any) -> int:
     new = {
         "session_id": "monday",
         "kind": "call",
@@ -36,7 +36,7 @@ def record(library: Library, target: str, *, whose: Identity = ANN, **given: Any
         "importance": 7.0,
         **given,
     }
-    return library.entries.record(whose, NewEntry(**new))
+    return library.entries.record(owner, NewEntry(**new))
 
 
 def _said(memories: Memories) -> dict[str, str]:
@@ -119,9 +119,9 @@ def test_what_is_promoted_neither_merges_nor_is_merged_into(
 
 
 def test_each_device_and_user_has_its_own(library: Library, memories: Memories) -> None:
-    for whose in (ANN, PHONE, BOB):
-        record(library, "a.md", whose=whose)
-    bobs = record(library, "b.md", whose=BOB)
+    for owner in (ANN, PHONE, BOB):
+        record(library, "a.md", owner=owner)
+    bobs = record(library, "b.md", owner=BOB)
     assert memories.promote([bobs]) == []
     made = memories.promote()
     assert {each.identity for each in made} == {ANN, PHONE}

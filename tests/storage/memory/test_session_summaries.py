@@ -24,7 +24,7 @@ def memories(library: Library) -> Memories:
 
 
 def record(
-    library: Library, said: str, session_id: str = "monday", whose: Identity = ANN, **given: Any
+    library: Library, said: str, session_id: str = "monday", owner: Identity = ANN, **given: Any
 ) -> int:
     new = {
         "session_id": session_id,
@@ -35,7 +35,7 @@ def record(
         "said": said,
         **given,
     }
-    return library.entries.record(whose, NewEntry(**new))
+    return library.entries.record(owner, NewEntry(**new))
 
 
 def sum_up(memories: Memories, **given: Any) -> list[Context]:
@@ -165,8 +165,8 @@ def test_a_forgotten_session_takes_all_that_came_from_it(
 
 
 def test_each_device_and_user_has_its_own_summaries(library: Library, memories: Memories) -> None:
-    for whose in (ANN, PHONE, BOB):
-        record(library, "The heron came.", whose=whose)
+    for owner in (ANN, PHONE, BOB):
+        record(library, "The heron came.", owner=owner)
     assert {each.identity for each in sum_up(memories)} == {ANN, PHONE}
     assert library.shelf(BOB).count(SearchFilter(memory=True)) == 0
     assert library.shelf(BOB).memories.due_sessions(9, named=["monday"])[0] != []

@@ -120,8 +120,8 @@ LABELLED = SearchFilter(labels=(("year", ("2026",)),))
         ({"scope": Scope.ALL}, Scope.ALL, "as asked"),
         ({"layers": (2, 3)}, Scope.MEMORY, "l2, l3 is a layer of memory"),
         ({"source": MANUALS}, Scope.KNOWLEDGE, "manuals is a source"),
-        ({"wanted": LABELLED}, Scope.KNOWLEDGE, "filtered by metadata"),
-        ({"wanted": LABELLED, "scope": Scope.ALL}, Scope.ALL, "as asked"),
+        ({"criteria": LABELLED}, Scope.KNOWLEDGE, "filtered by metadata"),
+        ({"criteria": LABELLED, "scope": Scope.ALL}, Scope.ALL, "as asked"),
         ({"intent": " Recall "}, Scope.MEMORY, "intent 'recall' asks for memory"),
         ({"intent": "documentation"}, Scope.KNOWLEDGE, "intent 'documentation' asks for knowledge"),
         ({"intent": "troubleshooting"}, Scope.ALL, "nothing in the question says where"),
@@ -158,13 +158,15 @@ def test_layers_are_asked_alone() -> None:
 
 
 def test_entries_fit_no_filter_but_that_of_a_time() -> None:
-    for wanted, fit in ((SearchFilter(time_range=TimeRange(0, 1)), True), (LABELLED, False)):
-        assert route(UnifiedQuery(text="x", top_k=5, scope=Scope.ALL, wanted=wanted)).recent is fit
+    for criteria, fit in ((SearchFilter(time_range=TimeRange(0, 1)), True), (LABELLED, False)):
+        assert (
+            route(UnifiedQuery(text="x", top_k=5, scope=Scope.ALL, criteria=criteria)).recent is fit
+        )
 
 
 def test_a_source_is_asked_for_what_is_wanted_of_it() -> None:
-    wanted = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"))
-    way = route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, wanted=wanted))
-    assert way.stored == MANUALS.narrowed(wanted)
+    criteria = SearchFilter(under="manuals/kettle/", raw_types=("file", "web"))
+    way = route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, criteria=criteria))
+    assert way.stored == MANUALS.narrowed(criteria)
     other = SearchFilter(under="notes/")
-    assert route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, wanted=other)).stored is None
+    assert route(UnifiedQuery(text="heron", top_k=5, source=MANUALS, criteria=other)).stored is None

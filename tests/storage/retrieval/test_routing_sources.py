@@ -38,7 +38,7 @@ sources = st.builds(
     under=prefixes,
     labels=labels,
 )
-wanteds = st.builds(
+all_criteria = st.builds(
     SearchFilter,
     context_types=kinds,
     raw_types=raw_types,
@@ -83,17 +83,17 @@ def filled(world: ModuleType) -> Iterator[Library]:
 def test_a_source_holds_what_its_filter_lets_through(filled: Library, source: Source) -> None:
     shelf = filled.shelf(ANN)
     every = shelf.contexts(SearchFilter(), 1_000)
-    let_through = {context.id for context in shelf.contexts(source.wanted, 1_000)}
+    let_through = {context.id for context in shelf.contexts(source.criteria, 1_000)}
     assert {context.id for context in every if source.holds(context)} == let_through
 
 
-@given(source=sources, wanted=wanteds)
+@given(source=sources, criteria=all_criteria)
 def test_a_narrowed_source_lets_through_what_both_do(
-    filled: Library, source: Source, wanted: SearchFilter
+    filled: Library, source: Source, criteria: SearchFilter
 ) -> None:
     shelf = filled.shelf(ANN)
-    fitting = {context.id for context in shelf.contexts(wanted, 1_000) if source.holds(context)}
-    narrowed = source.narrowed(wanted)
+    fitting = {context.id for context in shelf.contexts(criteria, 1_000) if source.holds(context)}
+    narrowed = source.narrowed(criteria)
     found = [] if narrowed is None else shelf.contexts(narrowed, 1_000)
     assert {context.id for context in found} == fitting
 

@@ -102,7 +102,7 @@ RECENT = {("memory", 1, "Wrote a list of kettle parts")}
         ({"layers": (1,)}, RECENT),
         ({"layers": (2,)}, {("memory", 2, "The kettle leaks at the spout.")}),
         ({"source": NOTES}, {("notes", 0, "The kettle whistles in the kitchen.")}),
-        ({"wanted": SearchFilter(time_range=TimeRange(end=1))}, set()),
+        ({"criteria": SearchFilter(time_range=TimeRange(end=1))}, set()),
     ],
 )
 def test_a_question_finds_what_its_scope_has(
@@ -288,7 +288,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "source": st.sampled_from([None, NOTES]),
     "sources": st.sampled_from([(), (NOTES,)]),
     "layers": st.sampled_from([(), (1,), (2, 3)]),
-    "wanted": st.sampled_from(
+    "criteria": st.sampled_from(
         [
             SearchFilter(),
             SearchFilter(entities=("Ada",)),

@@ -59,16 +59,16 @@ def test_the_standard_filters_are_there_with_and_without_sources() -> None:
         "raw_type": "file",
         "raw_id": "docs/a.md",
     }
-    wanted = SearchFilter(
+    criteria = SearchFilter(
         entities=("Zoë Müller", "Acme"),
         time_range=TimeRange(0, 10),
         context_types=(ContextType.DOCUMENT, ContextType.EVENT),
         raw_types=("file",),
         raw_id="docs/a.md",
     )
-    assert read(given_filters) == wanted
-    assert read(given_filters, None, DOCS) == wanted
-    assert read(given_filters, BARE, BARE) == wanted
+    assert read(given_filters) == criteria
+    assert read(given_filters, None, DOCS) == criteria
+    assert read(given_filters, BARE, BARE) == criteria
 
 
 def test_one_value_stands_for_a_list_of_one() -> None:
@@ -89,10 +89,10 @@ def test_one_value_stands_for_a_list_of_one() -> None:
     ],
 )
 def test_values_are_asked_as_they_are_labelled(value: object, labels: tuple[str, ...]) -> None:
-    wanted = SearchFilter(labels=(("product", labels),))
-    assert read({"metadata": {"product": value}}) == wanted
-    assert read({"product": value}, DOCS, DOCS, MAIL) == wanted
-    assert read({"product": value}, None, DOCS, MAIL) == wanted
+    criteria = SearchFilter(labels=(("product", labels),))
+    assert read({"metadata": {"product": value}}) == criteria
+    assert read({"product": value}, DOCS, DOCS, MAIL) == criteria
+    assert read({"product": value}, None, DOCS, MAIL) == criteria
 
 
 @pytest.mark.parametrize("value", [None, [], [None]])
@@ -167,8 +167,8 @@ def test_any_filters_are_read_or_refused(
 ) -> None:
     sources = (DOCS, MAIL, BARE) if configured else ()
     with suppress(InvalidArgumentsError):
-        wanted = read(filters, source if configured else None, *sources)
-        asked = {key for key, _ in wanted.labels}
+        criteria = read(filters, source if configured else None, *sources)
+        asked = {key for key, _ in criteria.labels}
         assert asked <= set(
             supported_filters(sources) if configured else filters.get("metadata") or ()
         )
