@@ -15,7 +15,7 @@ from storage.memory.layers import UNUSED_SECONDS
 from storage.memory.models import MemoryLayer
 from tools.answers.managed_memory import Action, Counts, ManagedMemory, Touched
 from tools.answers.params import Layer, Numbers, SessionId, layer_of
-from tools.answers.session_summaries import SessionBuild
+from tools.answers.summaries import SessionBuild
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Confirmation, Effect, ToolScope, tool

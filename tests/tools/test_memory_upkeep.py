@@ -10,8 +10,8 @@ from mcp.client import ClientRequestContext
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, ErrorData, TextContent
 
 from storage.memory.models import NewEntry
-from tools.answers.session_summaries import _earlier
-from tools.answers.summaries import MOST_WRITTEN
+from tools.answers.managed_memory import SessionSummary
+from tools.answers.summaries import MOST_WRITTEN, EarlierRounds
 
 pytestmark = pytest.mark.anyio
 
@@ -288,4 +288,4 @@ async def test_nothing_of_another_user_is_counted_moved_or_forgotten(open_crib: 
 
 async def test_what_a_client_hands_back_is_not_trusted() -> None:
     for state in ("", "nonsense", "[]", '{"written": [1]}', "[" * 10_000):
-        assert _earlier(state).written == []
+        assert EarlierRounds[SessionSummary].read(state).written == []

@@ -1,34 +1,55 @@
-"""Summaries of events, written by a model where there is one, else by extraction."""
+"""Summaries of events and sessions, written by a model where there is one, else by extraction."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, Self, TypeVar
 
 import anyio.to_thread
 from pydantic import Field, ValidationError
 
 from storage.events.buckets import DAY, MONTH, WEEK
+from storage.models import Context
+from tools.answers.managed_memory import SessionSummary
 from tools.core.client import ProgressReporter, Prompt, Reply, Sampler
 from tools.core.result import ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
-    from storage.events.events import Due, Events, Review
+    from storage.events.events import Due, Events
     from storage.events.hierarchy import Part
+    from storage.memory.memories import Memories
+    from storage.memory.summaries import DueSession
 
 __all__ = [
     "MOST_WRITTEN",
     "PROMPT_CHARACTERS",
     "BuiltSummaries",
+    "EarlierRounds",
+    "SessionBuild",
     "SummaryBuild",
     "WrittenSummary",
     "summary_prompt",
-    "written_by",
 ]
 
+MOST_WRITTEN = 150
+"""Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions; clients give up
+after ten."""
+
+PROMPT_CHARACTERS = 12_000
+LEAST_PART = 80
+"""Characters of each part that a prompt has at least; of too many parts it has every nth."""
+
+WRITTEN_CHARACTERS = 2_500
+WORDS = 150
+MAX_TOKENS = 800
+
 _SPANS = {DAY: "day", WEEK: "week", MONTH: "month"}
+
+DueT = TypeVar("DueT")
+DueT_contra = TypeVar("DueT_contra", contravariant=True)
+WrittenT = TypeVar("WrittenT")
 
 
 class WrittenSummary(ToolModel):
@@ -83,33 +104,110 @@ class BuiltSummaries(ToolModel):
         return "\n".join(lines)
 
 
-class _Earlier(ToolModel):
+class EarlierRounds(ToolModel, Generic[WrittenT]):
     """What earlier rounds of the same call did; it comes back from the client."""
 
-    written: Annotated[list[WrittenSummary], Field(max_length=MOST_WRITTEN)] = Field(
-        default_factory=list
-    )
+    written: Annotated[list[WrittenT], Field(max_length=MOST_WRITTEN)] = Field(default_factory=list)
     removed: Annotated[int, Field(ge=0)] = 0
 
+    @classmethod
+    def read(cls, state: str) -> Self:
+        """Reads what a client handed back; anything else counts as no earlier round."""
+        try:
+            return cls.model_validate_json(state or "{}")
+        except ValidationError:
+            return cls()
 
-class SummaryBuild:
-    """One building of the summaries that are due.
+
+class Summaries(Protocol[DueT_contra]):
+    """Where summaries are stored; its methods block."""
+
+    def extract(self, due: DueT_contra, max_characters: int, /) -> str:
+        """Returns the most central sentences of what a summary is of."""
+
+    def keep(self, due: DueT_contra, text: str, summarizer: str, /) -> Context | None:
+        """Stores a summary; returns None if what it is of has changed in the meantime."""
+
+
+class _Build(Generic[DueT, WrittenT]):
+    """Writes summaries, as many at once as a model can be asked for.
+
+    Args:
+        summaries: Where they are stored.
+        earlier: What earlier rounds did.
+        sampler: The way to a model; None writes by extraction.
+        report_progress: Called with (done, total).
+
+    Attributes:
+        refusals: How often the model was asked and gave nothing to use.
+    """
+
+    def __init__(
+        self,
+        summaries: Summaries[DueT],
+        earlier: type[EarlierRounds[WrittenT]],
+        sampler: Sampler | None,
+        report_progress: ProgressReporter,
+    ) -> None:
+        self.refusals = 0
+        self._summaries = summaries
+        self._sampler = sampler
+        self._report = report_progress
+        self._rounds = earlier() if sampler is None else earlier.read(sampler.state)
+
+    async def _write_all(self, all_due: Sequence[DueT]) -> None:
+        step = 1 if self._sampler is None else self._sampler.at_once
+        for start in range(0, len(all_due), step):
+            due = all_due[start : start + step]
+            await self._report(start, len(all_due), f"Summarizing {self._title(due[0])}")
+            for one, reply in zip(due, await self._ask(due), strict=True):
+                await self._write(one, reply)
+
+    async def _ask(self, due: Sequence[DueT]) -> Sequence[Reply | None]:
+        if self._sampler is None or self.refusals:  # who said no once is not asked again
+            return [None] * len(due)
+        prompts = [self._prompt(one) for one in due]
+        replies = await self._sampler.ask(prompts, state=self._rounds.model_dump_json())
+        self.refusals += sum(reply is None for reply in replies)
+        return replies
+
+    async def _write(self, due: DueT, reply: Reply | None) -> None:
+        from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
+
+        if reply is None or self._sampler is None:
+            summarizer = EXTRACTIVE
+            text = await anyio.to_thread.run_sync(self._summaries.extract, due, EXTRACT_CHARACTERS)
+        else:
+            text, summarizer = _written_by(self._sampler, reply)
+        kept = await anyio.to_thread.run_sync(self._summaries.keep, due, text, summarizer)
+        if kept is not None:  # else the next call writes it
+            self._rounds.written.append(self._written(kept))
+
+    def _title(self, due: DueT) -> str:
+        raise NotImplementedError
+
+    def _prompt(self, due: DueT) -> Prompt:
+        raise NotImplementedError
+
+    def _written(self, kept: Context) -> WrittenT:
+        raise NotImplementedError
+
+
+class SummaryBuild(_Build["Due", WrittenSummary]):
+    """One building of the summaries of events that are due.
 
     Args:
         events: Whose.
         sampler: The way to a model; None writes by extraction.
-        report_progress: Told (done, total) of each level's summaries.
+        report_progress: Called with (done, total) of each level's summaries.
     """
 
     def __init__(
         self, events: Events, sampler: Sampler | None, report_progress: ProgressReporter
     ) -> None:
+        super().__init__(events, EarlierRounds[WrittenSummary], sampler, report_progress)
         self._events = events
-        self._sampler = sampler
-        self._report = report_progress
-        self._earlier = _Earlier() if sampler is None else _earlier(sampler.state)
-        self._written = list(self._earlier.written)
-        self._refusals = 0
+        self._written_before = len(self._rounds.written)
 
     async def run(self, level: int, until: float) -> BuiltSummaries:
         """Writes what is due, level by level from the days up.
@@ -122,86 +220,86 @@ class SummaryBuild:
             AnswersAwaitedError: If the client has to ask its model first.
             StorageUnavailableError: If the record or the embedder fails; what was written stays.
         """
-        self._earlier.removed += await anyio.to_thread.run_sync(self._events.prune)
+        rounds = self._rounds
+        rounds.removed += await anyio.to_thread.run_sync(self._events.prune)
         unchanged = left = 0
         for each in range(DAY, level + 1):
-            room = MOST_WRITTEN - len(self._written)
+            room = MOST_WRITTEN - len(rounds.written)
             review = await anyio.to_thread.run_sync(self._events.review, each, until, room)
             unchanged += review.unchanged
-            await self._write_level(review)
+            await self._write_all(review.due)
             left = review.left
-            if left:  # what lies above is made from all of these
+            if left:  # the levels above are made from all of these
                 break
         return BuiltSummaries(
-            written=self._written,
-            unchanged=max(unchanged - len(self._earlier.written), 0),
-            removed=self._earlier.removed,
+            written=rounds.written,
+            unchanged=max(unchanged - self._written_before, 0),
+            removed=rounds.removed,
             left=left,
-            refusals=self._refusals,
+            refusals=self.refusals,
         )
 
-    async def _write_level(self, review: Review) -> None:
-        step = 1 if self._sampler is None else self._sampler.at_once
-        for start in range(0, len(review.due), step):
-            due = review.due[start : start + step]
-            await self._report(start, len(review.due), f"{due[0].bucket.label} is summed up")
-            for one, reply in zip(due, await self._ask(due), strict=True):
-                await self._write(one, reply)
+    def _title(self, due: Due) -> str:
+        return due.bucket.label
 
-    async def _ask(self, due: Sequence[Due]) -> Sequence[Reply | None]:
-        if self._sampler is None or self._refusals:  # who said no once is not asked on
-            return [None] * len(due)
-        earlier = _Earlier(written=self._written, removed=self._earlier.removed)
-        replies = await self._sampler.ask(
-            [_prompt(one) for one in due], state=earlier.model_dump_json()
+    def _prompt(self, due: Due) -> Prompt:
+        return summary_prompt(f"this {_SPANS[due.bucket.level]}: {due.bucket.title}", due.parts)
+
+    def _written(self, kept: Context) -> WrittenSummary:
+        return WrittenSummary(
+            id=kept.id,
+            level=kept.hierarchy_level,
+            time_bucket=kept.time_bucket,
+            events=kept.metadata["events"],
+            summarizer=kept.metadata["summarizer"],
         )
-        self._refusals += sum(reply is None for reply in replies)
-        return replies
-
-    async def _write(self, due: Due, reply: Reply | None) -> None:
-        from storage.events.extractive import EXTRACT_CHARACTERS, EXTRACTIVE
-
-        if reply is None or self._sampler is None:
-            summarizer = EXTRACTIVE
-            text = await anyio.to_thread.run_sync(self._events.extract, due, EXTRACT_CHARACTERS)
-        else:
-            text, summarizer = written_by(self._sampler, reply)
-        kept = await anyio.to_thread.run_sync(partial(self._events.keep, due, text, summarizer))
-        if kept is not None:  # else its events have changed meanwhile: the next call writes it
-            self._written.append(
-                WrittenSummary(
-                    id=kept.id,
-                    level=kept.hierarchy_level,
-                    time_bucket=kept.time_bucket,
-                    events=kept.metadata["events"],
-                    summarizer=kept.metadata["summarizer"],
-                )
-            )
 
 
-def _earlier(state: str) -> _Earlier:
-    """What a client handed back; what is none of ours counts as nothing."""
-    try:
-        return _Earlier.model_validate_json(state or "{}")
-    except ValidationError:
-        return _Earlier()
+class SessionBuild(_Build["DueSession", SessionSummary]):
+    """One building of the summaries of sessions that are due.
 
+    Args:
+        memories: Whose.
+        sampler: The way to a model; None writes by extraction.
+        report_progress: Called with (done, total).
+    """
 
-def _prompt(due: Due) -> Prompt:
-    return summary_prompt(f"this {_SPANS[due.bucket.level]}: {due.bucket.title}", due.parts)
+    def __init__(
+        self, memories: Memories, sampler: Sampler | None, report_progress: ProgressReporter
+    ) -> None:
+        super().__init__(memories, EarlierRounds[SessionSummary], sampler, report_progress)
+        self._memories = memories
 
+    async def run(self, named: Sequence[str], but: str) -> tuple[list[SessionSummary], int]:
+        """Writes what is due.
 
-MOST_WRITTEN = 150
-"""Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions; clients give up
-after ten."""
+        Args:
+            named: Only these sessions, ended or not; empty means all that ended.
+            but: The session that goes on.
 
-PROMPT_CHARACTERS = 12_000
-LEAST_PART = 80
-"""Characters of each part that a prompt has at least; of too many parts it has every nth."""
+        Returns:
+            What was written, and how many sessions are still due.
 
-WRITTEN_CHARACTERS = 2_500
-WORDS = 150
-MAX_TOKENS = 800
+        Raises:
+            AnswersAwaitedError: If the client has to ask its model first.
+            StorageUnavailableError: If the record or the embedder fails; what was written stays.
+        """
+        room = MOST_WRITTEN - len(self._rounds.written)
+        sessions, left = await anyio.to_thread.run_sync(
+            partial(self._memories.due_sessions, room, named=named, but=but)
+        )
+        await self._write_all(sessions)
+        return self._rounds.written, left
+
+    def _title(self, due: DueSession) -> str:
+        return due.title
+
+    def _prompt(self, due: DueSession) -> Prompt:
+        return summary_prompt(f"this session of a person with an assistant: {due.title}", due.parts)
+
+    def _written(self, kept: Context) -> SessionSummary:
+        return SessionSummary(id=kept.id, title=kept.title, summarizer=kept.metadata["summarizer"])
+
 
 SYSTEM = (
     f"You summarize notes from a person's life and work. Write at most {WORDS} words of plain text,"
@@ -223,7 +321,7 @@ def summary_prompt(what: str, parts: Sequence[Part]) -> Prompt:
     return Prompt(SYSTEM, "\n".join([f"Summarize {what}. The notes:", *lines]), MAX_TOKENS)
 
 
-def written_by(sampler: Sampler, reply: Reply) -> tuple[str, str]:
+def _written_by(sampler: Sampler, reply: Reply) -> tuple[str, str]:
     """The text that a model wrote, bounded and printable, and the summarizer that it was."""
     text = _shortened(_printable(reply.text).strip(), WRITTEN_CHARACTERS)
     return text, f"{sampler.kind}:{_printable(reply.model)[:100]}"

@@ -16,10 +16,16 @@ from mcp_types import (
 )
 
 from storage.events.buckets import Bucket
-from storage.events.events import Due
 from storage.events.hierarchy import Part
 from storage.models import ContextType, NewContext, SearchFilter
-from tools.answers.summaries import MOST_WRITTEN, PROMPT_CHARACTERS, _earlier, _prompt
+from tools.answers.summaries import (
+    MOST_WRITTEN,
+    PROMPT_CHARACTERS,
+    EarlierRounds,
+    WrittenSummary,
+    summary_prompt,
+)
+from tools.core.client import Prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -223,18 +229,18 @@ async def test_what_a_model_writes_is_bounded_and_printable(open_crib: Opener, m
 
 async def test_what_a_client_hands_back_is_not_trusted() -> None:
     for state in ("", "nonsense", "[]", '{"written": [1]}', '{"removed": -1}', "[" * 10_000):
-        assert _earlier(state).written == []
-        assert _earlier(state).removed == 0
+        earlier = EarlierRounds[WrittenSummary].read(state)
+        assert (earlier.written, earlier.removed) == ([], 0)
 
 
-def _due(texts: Sequence[str]) -> Due:
-    parts = tuple(Part(f"{number:05}", text) for number, text in enumerate(texts))
-    return Due(Bucket.parse("2026-10-01"), parts, "")
+def _prompt_of(texts: Sequence[str]) -> Prompt:
+    parts = [Part(f"{number:05}", text) for number, text in enumerate(texts)]
+    return summary_prompt("this day: Thursday, 1 October 2026", parts)
 
 
 async def test_a_prompt_is_bounded_whatever_the_day_was_like() -> None:
     for texts in (["x" * 100_000], ["a word " * 50] * 40, ["tiny"] * 20_000, ["y " * 90] * 5000):
-        prompt = _prompt(_due(texts))
+        prompt = _prompt_of(texts)
         assert len(prompt.text) < PROMPT_CHARACTERS * 1.5
         assert "Thursday, 1 October 2026" in prompt.text
-        assert prompt == _prompt(_due(texts))
+        assert prompt == _prompt_of(texts)
