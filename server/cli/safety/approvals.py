@@ -101,7 +101,9 @@ def _approve(store: ApprovalStore, question: Approval, seconds: float, *, like_i
         raise typer.Exit(1)
     typer.echo(_whole(question))
     forget_typed()
-    typer.confirm("Approve its like for a while?" if like_it else "Approve it, once?", abort=True)
+    typer.confirm(
+        "Approve similar calls for a while?" if like_it else "Approve it, once?", abort=True
+    )
     _must(_answer(store, question, seconds, yes=True, like_it=like_it))
 
 

@@ -114,7 +114,7 @@ def test_a_question_is_approved_at_a_terminal(store: ApprovalStore) -> None:
 def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     with terminal("approve", ticket, "--for-a-while") as screen:
-        screen.expect("its like: bash(make test)")
+        screen.expect("similar calls: bash(make test)")
         screen.expect("[y/N]")
         screen.type("y\n")
         screen.expect("bash(make test) for 60 minutes")
@@ -167,12 +167,12 @@ def test_no_row_of_a_long_line_passes_for_another_question(
     store: ApprovalStore, blank: str
 ) -> None:
     lines = [blank * count + FORGED for count in range(80)]  # at each place of a row of 80 columns
-    asked = replace(ASKED, shown="\n".join(lines), rule="bash(" + blank * 63 + FORGED + ")")
+    asked = replace(ASKED, shown="\n".join(lines), rule="bash(" + blank * 58 + FORGED + ")")
     ticket = store.open(asked, ApprovalState.PENDING, 600)
     with terminal("show", ticket) as screen:
         while screen.read():
             pass
-    assert "its like" in screen.seen
+    assert "similar calls" in screen.seen
     assert [row for row in rows_of(screen.seen) if row.startswith("12345678")] == []
 
 
