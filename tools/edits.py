@@ -182,7 +182,7 @@ def _check_found(
     """Raises unless the passage is there, and only once where it has to be."""
     if not lines:
         raise InvalidArgumentsError(
-            f"old_text is not in {path!r}, as it was given.",
+            f"old_text does not occur in {path!r}, as it was given.",
             suggestions=similar_lines(text, old_text),
             next_actions=["Call read_file and give the passage exactly as it stands there."],
         )
@@ -191,7 +191,7 @@ def _check_found(
         listed = ", ".join(map(str, dict.fromkeys(lines[:MAX_LISTED])))
         more = ", …" if len(lines) > MAX_LISTED else ""
         raise InvalidArgumentsError(
-            f"old_text is {count} in {path!r}, beginning in the lines {listed}{more}.",
+            f"old_text occurs {count} in {path!r}, beginning at lines {listed}{more}.",
             next_actions=[
                 "Give more of the text around the one that is meant, or replace_all=true."
             ],

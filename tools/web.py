@@ -238,7 +238,7 @@ def _check_page(url: str, response: WebResponse) -> None:
     status = response.status
     if response.redirect_to:
         raise UpstreamError(
-            f"{url} leads on to another site.",
+            f"{url} redirects to another site.",
             suggestions=[response.redirect_to],
             next_actions=[f"To go there, call read_web_page with {response.redirect_to}."],
         )

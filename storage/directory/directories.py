@@ -249,7 +249,7 @@ def _check(field: str, known: Iterable[str], what: str) -> None:
     if field not in known:
         has = tuple(known)
         raise InvalidSourceError(
-            f"{field!r} is no {what}; there is {', '.join(has) or 'none'}.",
+            f"{field!r} is not a {what}; there is {', '.join(has) or 'none'}.",
             candidates=has,
             suggestions=("Name one of these." if has else "Ask another directory.",),
         )

@@ -373,7 +373,7 @@ def test_a_legacy_encoding_that_is_named_is_edited(context: RequestContext, root
     done = edit_file(context, "a", "Größe", "Länge", replace_all=True, encoding="cp1252")
     assert done.encoding == "cp1252"
     assert (root / "a").read_bytes() == GERMAN.replace("Größe", "Länge").encode("cp1252")
-    with pytest.raises(InvalidArgumentsError, match="cannot say"):
+    with pytest.raises(InvalidArgumentsError, match="cannot represent"):
         insert_text_file(context, "a", "日本", 1, encoding="cp1252")
 
 

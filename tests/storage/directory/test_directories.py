@@ -154,7 +154,7 @@ def test_an_item_names_all_who_have_a_part_in_it(directories: Directories) -> No
 
 
 def test_a_list_or_a_field_that_is_none_is_named(directories: Directories) -> None:
-    with pytest.raises(InvalidSourceError, match="'patents' is no list of items") as caught:
+    with pytest.raises(InvalidSourceError, match="'patents' is not a list of items") as caught:
         directories.search_items(RESEARCHERS, "patents", "herons", 1)
     assert caught.value.candidates == ("publications", "grants")
     with pytest.raises(InvalidSourceError, match="'title' is no group field"):

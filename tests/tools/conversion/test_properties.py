@@ -141,7 +141,7 @@ PLACES = [
     inspect.Parameter.KEYWORD_ONLY,
 ]
 DEFAULT = object()
-"""A default that JSON cannot say."""
+"""A default that JSON cannot represent."""
 
 
 @dataclass

@@ -99,7 +99,7 @@ class Output:
 
     Attributes:
         schema: JSON Schema (2020-12) of the structured result, always an object; None where the
-            function says no type, or one that JSON Schema cannot say.
+            function says no type, or one that JSON Schema cannot represent.
     """
 
     def __init__(

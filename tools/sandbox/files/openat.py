@@ -130,7 +130,7 @@ def path_of(fd: int) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a call on the way of every read
     except FileNotFoundError:
-        raise OSError(errno.ENOTSUP, "the system does not tell where a directory is") from None
+        raise OSError(errno.ENOTSUP, "the system does not say where a directory is") from None
 
 
 def path_beneath(root: Root, directory: int) -> str:

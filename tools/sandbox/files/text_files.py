@@ -113,7 +113,7 @@ def encode_text(text: str, encoding: str) -> bytes:
         return text.encode(encoding)
     except UnicodeEncodeError as error:
         raise InvalidArgumentsError(
-            f"The content has {text[error.start]!r}, which {encoding!r} cannot say.",
+            f"The content has {text[error.start]!r}, which {encoding!r} cannot represent.",
             next_actions=["Leave the character out, or write the whole file in 'utf-8'."],
         ) from None
     except (LookupError, ValueError):

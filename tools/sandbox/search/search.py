@@ -256,7 +256,7 @@ class _Search:
             case {"malformed": why, "position": position}:
                 where = "" if position is None else f" at position {position}"
                 raise InvalidArgumentsError(
-                    f"The pattern {self.pattern!r} is no regular expression: {why}{where}.",
+                    f"The pattern {self.pattern!r} is not a regular expression: {why}{where}.",
                     next_actions=[
                         "Put a backslash before what is meant as it is: \\( \\[ \\{ \\*."
                     ],

@@ -165,9 +165,9 @@ class WebClient:
                     )
             asked.append(str(request.url))
             if str(onward.url) in asked and onward.method == request.method:
-                raise _endless(asked[0], f"goes round in a circle at {onward.url}")
+                raise _endless(asked[0], f"redirects in a circle at {onward.url}")
             if len(asked) > max_redirects:
-                raise _endless(asked[0], f"leads on more than {max_redirects} times")
+                raise _endless(asked[0], f"redirects more than {max_redirects} times")
             request = onward
 
     @asynccontextmanager
@@ -263,7 +263,7 @@ def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
         return here.join(location)
     except InvalidArgumentsError as error:
         raise UpstreamError(
-            f"{here} leads on to somewhere odd. {error.message}",
+            f"{here} redirects to an invalid address. {error.message}",
             next_actions=["Ask for another URL."],
         ) from error
 

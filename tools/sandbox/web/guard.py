@@ -211,7 +211,7 @@ def _refusal(host: str, port: int, address: Address, reason: str) -> RefusedAddr
         f"{where}{leads} is {reason}, not a public address.",
         next_actions=[
             "Ask for something on the public internet.",
-            f"If the user wants it asked, they add {where!r} to the setting requests.private.",
+            f"To allow it, the user adds {where!r} to the setting requests.private.",
         ],
     )
 

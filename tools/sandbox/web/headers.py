@@ -69,7 +69,7 @@ def _check(name: str, value: str) -> None:
     lowered = name.lower()
     if not _TOKEN.fullmatch(name):
         raise InvalidArgumentsError(
-            f"The header name {name[:100]!r} is none.",
+            f"The header name {name[:100]!r} is not valid.",
             next_actions=["Use letters, digits and hyphens, without a colon or a line end."],
         )
     if lowered in OURS or lowered.startswith("proxy-"):

@@ -79,8 +79,10 @@ def parse_port(text: str) -> int:
     """
     if not _PORT.fullmatch(text) or int(text) > MAX_PORT:
         raise InvalidArgumentsError(
-            f"The port {text!r} is none.",
-            next_actions=[f"Give one from 1 to {MAX_PORT} in plain digits, or none and no colon."],
+            f"The port {text!r} is not valid.",
+            next_actions=[
+                f"Give one from 1 to {MAX_PORT} in plain digits, or leave it out with its colon."
+            ],
         )
     return int(text)
 
@@ -97,7 +99,7 @@ def _ascii(host: str) -> str:
     try:
         return idna.encode(host.lower()).decode("ascii")
     except idna.IDNAError as error:
-        raise _odd(host, f"is no host name ({error})", "Write its ASCII form, xn--….") from error
+        raise _odd(host, f"is not a host name ({error})", "Write its ASCII form, xn--….") from error
 
 
 def _canonical_ipv4(host: str, name: str) -> str:
@@ -106,7 +108,7 @@ def _canonical_ipv4(host: str, name: str) -> str:
     except ValueError:
         raise _odd(
             host,
-            "looks like an address and is none in the usual form",
+            "looks like an address, but not in the usual form",
             "Write an IPv4 address as four decimal numbers without leading zeros.",
         ) from None
 
@@ -119,7 +121,7 @@ def _canonical_ipv6(text: str) -> str:
     if address is None or address.scope_id is not None:
         raise _odd(
             f"[{text}]",
-            "is no IPv6 address, or one with a zone",
+            "is not an IPv6 address, or has a zone",
             "Write it without a zone, such as [2606:4700::1111].",
         )
     return str(address)

@@ -178,7 +178,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
                     standard_compatible=False,
                 )
             except (anyio.BrokenResourceError, anyio.EndOfStream) as error:
-                message = "the connection broke while TLS was agreed on"
+                message = "the connection broke during the TLS handshake"
                 raise httpcore2.ConnectError(message) from error
         return _Stream(stream)
 

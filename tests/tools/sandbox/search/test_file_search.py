@@ -235,7 +235,7 @@ def test_a_pattern_that_cannot_be_compiled_is_told(
     open_search: Callable[..., Any], pattern: str
 ) -> None:
     with open_search() as searcher:
-        with pytest.raises(InvalidArgumentsError, match="no regular expression"):
+        with pytest.raises(InvalidArgumentsError, match="not a regular expression"):
             searcher.grep(pattern, ALL)
         assert searcher.grep("x", ALL).items == []
 

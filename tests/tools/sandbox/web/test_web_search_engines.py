@@ -369,9 +369,9 @@ async def test_a_page_of_a_public_engine_is_seen_for_what_it_is(
     [
         (answer(b"Forbidden", 403), "unavailable", "search.formats in its settings.yml"),
         (answer(b"Nothing here", 404), "unavailable", "web_search.url"),
-        (answer(b"{}"), "upstream_failed", "no list of results"),
-        (answer(b"[]"), "upstream_failed", "no list of results"),
-        (answer(b'{"results": 3}'), "upstream_failed", "no list of results"),
+        (answer(b"{}"), "upstream_failed", "not a list of results"),
+        (answer(b"[]"), "upstream_failed", "not a list of results"),
+        (answer(b'{"results": 3}'), "upstream_failed", "not a list of results"),
         (answer(b'{"results": [{"url": 3, "title": null}]}'), "found", ""),
         (
             answer(b'{"results": [], "unresponsive_engines": [["bing", "timeout"]]}'),
@@ -417,7 +417,7 @@ async def test_an_answer_of_searxng_is_seen_for_what_it_is(
         (limited(X_RateLimit_Remaining="x", X_RateLimit_Reset=""), "rate_limited", "few minutes"),
         (answer(b'{"type": "search"}'), "found", ""),
         (answer(b'{"type": "ErrorResponse"}'), "found", ""),
-        (answer(b"null"), "upstream_failed", "no list of results"),
+        (answer(b"null"), "upstream_failed", "not a list of results"),
     ],
     ids=range(11),
 )

@@ -169,7 +169,7 @@ class GuardedProxy:
             raise RefusedRequestError(408, "The head took too long.") from None
         given = request.credentials.encode("latin-1")
         if self._credentials and not secrets.compare_digest(given, self._credentials):
-            raise RefusedRequestError(407, "The proxy wants its token.")
+            raise RefusedRequestError(407, "The proxy requires its token.")
         return request
 
     async def _connect(self, request: ProxyRequest) -> SocketStream:

@@ -103,7 +103,7 @@ def _parse(head: bytes, rest: bytes) -> ProxyRequest:
     first, *lines = head[: -len(_END)].split(b"\r\n")
     line = _REQUEST_LINE.fullmatch(first)
     if line is None:
-        raise RefusedRequestError(400, "The request line is no HTTP/1.1.")
+        raise RefusedRequestError(400, "The request line is not HTTP/1.1.")
     fields = _fields(lines)
     _check_framing(fields)
     method = line[1].decode()
@@ -120,7 +120,7 @@ def _fields(lines: Sequence[bytes]) -> dict[bytes, bytes]:
         raise RefusedRequestError(431, f"There are more than {MAX_FIELDS} header fields.")
     found = [_FIELD.fullmatch(line) for line in lines]
     if not all(found):  # bare CR or LF, a folded line, a space before the colon, a control
-        raise RefusedRequestError(400, "A header field is not as RFC 9112 wants it.")
+        raise RefusedRequestError(400, "A header field is malformed (RFC 9112).")
     pairs = [(field[1].lower(), field[2]) for field in found if field is not None]
     times = Counter(name for name, _ in pairs)
     twice = next((name.decode() for name in _ONLY_ONCE if times[name] > 1), "")
@@ -137,7 +137,7 @@ def _check_framing(fields: dict[bytes, bytes]) -> None:
     if length is not None and not _LENGTH.fullmatch(length):
         raise RefusedRequestError(400, "Content-Length is no number.")
     if coding is not None and coding.lower() != b"chunked":
-        raise RefusedRequestError(501, "No other Transfer-Encoding than chunked is known here.")
+        raise RefusedRequestError(501, "No Transfer-Encoding but chunked is supported.")
 
 
 def _target(method: str, target: bytes) -> tuple[str, int, str]:

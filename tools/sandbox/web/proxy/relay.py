@@ -116,7 +116,7 @@ class Exchange:
                     group.start_soon(self._upload, target)
                     await self._download(target, asked.http_version)
                 except (h11.ProtocolError, *BROKEN):
-                    problem = "The target's answer is no whole HTTP/1.1."
+                    problem = "The target's answer is not complete HTTP/1.1."
                 group.cancel_scope.cancel()
         if self._idle.scope.cancelled_caught:
             problem = "The target does not answer."
@@ -128,9 +128,9 @@ class Exchange:
         try:
             asked = await self._client.event()
         except h11.ProtocolError as error:
-            raise RefusedRequestError(400, f"The request is no HTTP/1.1: {error}.") from None
+            raise RefusedRequestError(400, f"The request is not HTTP/1.1: {error}.") from None
         if not isinstance(asked, h11.Request):  # nothing else begins one
-            raise RefusedRequestError(400, "The request is no HTTP/1.1.")
+            raise RefusedRequestError(400, "The request is not HTTP/1.1.")
         return asked
 
     async def _upload(self, target: _Speaker) -> None:

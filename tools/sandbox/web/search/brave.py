@@ -89,7 +89,9 @@ class BraveEngine:
         try:
             answer = _Answer.model_validate_json(content)
         except ValidationError as error:
-            raise failed(self.name, "answered with something that is no list of results") from error
+            raise failed(
+                self.name, "answered with something that is not a list of results"
+            ) from error
         found = answer.web.results if answer.web else []
         return [SearchResult(each.title, each.description, each.url, self.name) for each in found]
 

@@ -89,7 +89,7 @@ class DdgsEngine:
             if not refusals:
                 raise
             raise PermissionDeniedError(
-                f"{self.name} leads to where nobody may ask: {refusals[-1]}",
+                f"{self.name} redirects to an address that may not be asked: {refusals[-1]}",
                 next_actions=["Have another engine asked: the setting web_search.engines."],
             ) from None
 
@@ -199,11 +199,11 @@ class _Browser:
             UpstreamError: If it is some other page.
         """
         if _CHALLENGE.search(self._last):
-            raise EngineLimitedError(self._name, "it asks for a person")
+            raise EngineLimitedError(self._name, "it asks for a human")
         text = html.unescape(self._last).casefold()
         is_data = text.lstrip()[:1] in {"[", "{"}
         if not is_data and not all(word in text for word in re.findall(r"\w+", query.casefold())):
-            raise failed(self._name, "answered with something that is no page of results")
+            raise failed(self._name, "answered with something that is not a page of results")
 
     def _check_status(self, answer: primp.Response) -> None:
         status = answer.status_code

@@ -116,8 +116,8 @@ class EngineLimitedError(RateLimitedError):
     def __init__(self, name: str, how: str, seconds: float | None = None) -> None:
         wait = "a few minutes" if seconds is None else f"{math.ceil(seconds)} seconds"
         super().__init__(
-            f"{name} takes no more searches now ({how}).",
-            next_actions=[f"Wait {wait} before the next search.", "Go on with what is known."],
+            f"{name} accepts no more searches now ({how}).",
+            next_actions=[f"Wait {wait} before the next search.", "Continue with what is known."],
         )
         self.seconds = seconds
 

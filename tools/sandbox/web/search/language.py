@@ -68,7 +68,7 @@ class Language:
         form = _FORM.fullmatch(text)
         if form is None:
             raise InvalidArgumentsError(
-                f"lang: {text!r} is no language.",
+                f"lang: {text!r} is not a language.",
                 next_actions=["Give two letters, or two with a country: en, de, pt-BR."],
             )
         return cls(form[1].lower(), (form[2] or "").lower())

@@ -90,7 +90,7 @@ class SearxngEngine:
                 raise EngineLimitedError(self.name, "status 429 of its limiter", wait)
             case HTTPStatus.NOT_FOUND:
                 raise UnavailableError(
-                    f"{self._url} is no SearXNG (status 404).",
+                    f"{self._url} is not a SearXNG instance (status 404).",
                     next_actions=["Ask the user to check the setting web_search.url."],
                 )
             case status:
@@ -100,7 +100,9 @@ class SearxngEngine:
         try:
             answer = _Answer.model_validate_json(content)
         except ValidationError as error:
-            raise failed(self.name, "answered with something that is no list of results") from error
+            raise failed(
+                self.name, "answered with something that is not a list of results"
+            ) from error
         if not answer.results and answer.unresponsive_engines:
             raise failed(self.name, "found nothing: the engines behind it do not answer")
         return [
