@@ -114,7 +114,7 @@ def test_a_passage_that_is_not_there_is_answered_with_what_is_like_it(
     if old == "  return value":
         old = "def function(argument):\n  return value"
         told = "lines 1-2 differ from it in white space only"
-    with pytest.raises(InvalidArgumentsError, match="not in 'a'") as caught:
+    with pytest.raises(InvalidArgumentsError, match="does not occur in 'a'") as caught:
         edit_file(context, "a", old, "x")
     assert told in caught.value.suggestions[0]
     assert caught.value.next_actions
@@ -125,7 +125,7 @@ def test_nothing_is_suggested_where_nothing_is_alike(
     context: RequestContext, root: Path, old: str
 ) -> None:
     (root / "a").write_text("def function(argument):\n")
-    with pytest.raises(InvalidArgumentsError, match="not in 'a'") as caught:
+    with pytest.raises(InvalidArgumentsError, match="does not occur in 'a'") as caught:
         edit_file(context, "a", old, "x")
     assert caught.value.suggestions == ()
 
@@ -401,7 +401,7 @@ def test_a_passage_of_many_equal_lines_is_looked_for_in_time(
     context: RequestContext, root: Path
 ) -> None:
     (root / "a").write_bytes(b"\r\n" * 1_000_000)
-    with pytest.raises(InvalidArgumentsError, match="not in 'a'"):
+    with pytest.raises(InvalidArgumentsError, match="does not occur in 'a'"):
         edit_file(context, "a", "\n" * 100_000 + "x", "y")
 
 

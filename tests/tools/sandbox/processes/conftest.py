@@ -14,7 +14,6 @@ import anyio
 import pytest
 
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import LandlockRules, Prepared
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", sys.prefix, sys.base_prefix)
@@ -78,16 +77,6 @@ async def drain(fd: int) -> bytes:
         if not data:
             return content
         content += data
-
-
-async def first_line(running: SupervisedProcess) -> str:
-    content = b""
-    while b"\n" not in content:
-        await anyio.wait_readable(running.stdout)
-        data = os.read(running.stdout, 1 << 16)
-        assert data, (await drain(running.stderr)).decode()
-        content += data
-    return content.decode().splitlines()[0]
 
 
 class Runner:

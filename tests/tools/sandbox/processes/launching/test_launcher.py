@@ -22,6 +22,7 @@ from tools.core.errors import (
     UnavailableError,
 )
 from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Limits, Prepared
 
 pytestmark = [
@@ -104,14 +105,26 @@ async def test_the_exit_code_is_as_a_shell_has_it(
     assert (await run(place.bash(script))).exit_code == code
 
 
+# A program that is being replaced by exec() has no environment to be found by.
+async def first_line(running: SupervisedProcess) -> str:
+    content = b""
+    while b"\n" not in content:
+        await anyio.wait_readable(running.stdout)
+        data = os.read(running.stdout, 1 << 16)
+        assert data, "it ended before it had written a line"
+        content += data
+    return content.decode().splitlines()[0]
+
+
 async def test_the_process_id_is_the_programs(launcher: Launcher, place: Any) -> None:
-    running = await launcher.start(place.bash("exec sleep 1000"))
-    assert place.survivors() == [running.pid]
+    running = await launcher.start(place.bash("echo $$; exec sleep 1000"))
+    assert int(await first_line(running)) == running.pid
     await running.aclose()
 
 
 async def test_waiting_may_be_given_up_and_repeated(launcher: Launcher, place: Any) -> None:
-    running = await launcher.start(place.bash("exec sleep 1000"))
+    running = await launcher.start(place.bash("echo; sleep 1000; :"))
+    await first_line(running)
     with anyio.CancelScope() as scope:
         scope.cancel()
         await running.wait()
@@ -433,6 +446,7 @@ async def test_scratch_that_became_a_link_is_not_followed(run: Run, place: Any) 
 SERVER = """
 import sys, anyio
 from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 async def main():
     running = await Launcher().start(Prepared(
