@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -129,7 +130,7 @@ class Summaries(Protocol[DueT_contra]):
         """Stores a summary; returns None if what it is of has changed in the meantime."""
 
 
-class _Build(Generic[DueT, WrittenT]):
+class _Build(ABC, Generic[DueT, WrittenT]):
     """Writes summaries, as many at once as a model can be asked for.
 
     Args:
@@ -183,14 +184,14 @@ class _Build(Generic[DueT, WrittenT]):
         if kept is not None:  # else the next call writes it
             self._rounds.written.append(self._written(kept))
 
-    def _title(self, due: DueT) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _title(self, due: DueT) -> str: ...
 
-    def _prompt(self, due: DueT) -> Prompt:
-        raise NotImplementedError
+    @abstractmethod
+    def _prompt(self, due: DueT) -> Prompt: ...
 
-    def _written(self, kept: Context) -> WrittenT:
-        raise NotImplementedError
+    @abstractmethod
+    def _written(self, kept: Context) -> WrittenT: ...
 
 
 class SummaryBuild(_Build["Due", WrittenSummary]):

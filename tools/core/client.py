@@ -1,4 +1,4 @@
-"""What a call may ask of its client: a person's approval, an answer of a model, to show progress.
+"""What a call has of its client: a person's approval, a model's answer, a place to report progress.
 
 A client of protocol 2026-07-28 answers by making the same call again.
 """

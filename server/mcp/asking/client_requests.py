@@ -218,7 +218,7 @@ class ClientRequests:
         """
         request = ClientRequest(ctx, params, identity, called, self)
         if params.request_state or params.input_responses:
-            _ = request.suspended
+            _ = request.suspended  # whoever waits for these answers has them before the call runs
         return request
 
     def register(self, server: Server[Any]) -> None:

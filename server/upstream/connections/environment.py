@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
-
 from tools.core.errors import UnavailableError
 
 __all__ = ["expand", "inherited"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAMES = {
-    *DEFAULT_INHERITED_ENV_VARS,
     "LANG",
     "LANGUAGE",
     "TZ",
@@ -28,7 +25,7 @@ _NAMES = {
     "ALL_PROXY",
     "NO_PROXY",
 }
-"""Without its certificates and its proxy, a program of a company's machine reaches nothing."""
+"""Besides the SDK's: without certificates and proxy, a program in a company reaches nothing."""
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
@@ -60,10 +57,13 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a program is given of an environment."""
+    """Returns what a program is given of an environment."""
+    from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS  # whoever only expands needs no SDK
+
+    names = _NAMES.union(DEFAULT_INHERITED_ENV_VARS)
     return {
         name: value
         for name, value in environ.items()
-        if name.upper() in _NAMES or name.startswith(("LC_", "XDG_"))
+        if name.upper() in names or name.startswith(("LC_", "XDG_"))
         if not value.startswith("()")  # a function, which old shells would run
     }
