@@ -157,9 +157,9 @@ def test_a_list_or_a_field_that_is_none_is_named(directories: Directories) -> No
     with pytest.raises(InvalidSourceError, match="'patents' is not a list of items") as caught:
         directories.search_items(RESEARCHERS, "patents", "herons", 1)
     assert caught.value.candidates == ("publications", "grants")
-    with pytest.raises(InvalidSourceError, match="'title' is no group field"):
+    with pytest.raises(InvalidSourceError, match="'title' is not a group field"):
         directories.groups(RESEARCHERS, "title")
-    with pytest.raises(InvalidSourceError, match="'title' is no group field"):
+    with pytest.raises(InvalidSourceError, match="'title' is not a group field"):
         directories.members(RESEARCHERS, "title", "Professor", 1)
 
 

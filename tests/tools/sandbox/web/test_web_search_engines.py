@@ -378,7 +378,11 @@ async def test_a_page_of_a_public_engine_is_seen_for_what_it_is(
             "upstream_failed",
             "engines behind it",
         ),
-        (answer(b'{"results": [' + b" " * 4_000_000 + b"]}"), "upstream_failed", "no list"),
+        (
+            answer(b'{"results": [' + b" " * 4_000_000 + b"]}"),
+            "upstream_failed",
+            "not a list of results",
+        ),
     ],
     ids=range(8),
 )
