@@ -77,10 +77,10 @@ def _marked_functions(module: ModuleType) -> Iterator[Any]:
 def _deferred(function: Callable[..., Any]) -> DeferredTool:
     options: ToolOptions = getattr(function, MARK)
     return DeferredTool(
-        partial(_converted, function),
-        tool_name(function, None),
-        options.get("aliases", ()),
-        options.get("tags", ()),
+        name=tool_name(function, None),
+        aliases=options.get("aliases", ()),
+        tags=options.get("tags", ()),
+        convert=partial(_converted, function),
     )
 
 

@@ -23,25 +23,15 @@ LONGEST_NAME = 128
 """Characters of an unknown name that are compared and repeated (the protocol's own limit)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredTool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferredTool(ToolOffer):
     """A tool that is converted when it is first asked for.
 
     Attributes:
         convert: Makes its specification.
-        name: What it is called by.
-        aliases: Other names that reach it.
-        tags: Groups it belongs to.
-        source: Where it comes from.
-        bare: As in ToolSpec.
     """
 
     convert: Callable[[], ToolSpec]
-    name: str
-    aliases: tuple[str, ...]
-    tags: tuple[str, ...]
-    source: str = "builtin"
-    bare: str = ""
 
 
 class ToolRegistry:

@@ -23,8 +23,7 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
-from tools.retrieval.file_records import FROM_FILE, FileRecords, admits_record
-from tools.retrieval.index_updates import IndexUpdater
+from tools.retrieval.index_updates import FileRecords, IndexUpdater, admits_record
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -240,8 +239,8 @@ class Catalogue:
         there = map(self.registry.get, (result.tool.tool_id, *result.also))
         specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:
-            from_file = result.tool.tool_id.startswith(FROM_FILE)
-            return Found(result.tool, None, result.score) if from_file else None  # gone just now
+            # Any other is gone just now.
+            return Found(result.tool, None, result.score) if result.tool.is_from_file else None
         best = min(specs, key=self._cannot_be_reached)
         also = tuple(each.server or each.name for each in specs if each is not best)
         return Found(result.tool, best, result.score, self._cannot_be_reached(best), also)

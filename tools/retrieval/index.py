@@ -10,14 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING
 
 from storage.tokenize import is_spaceless, tokenize
-from tools.retrieval.cache import AnalysisCache, SafeCache, key_of
 from tools.retrieval.clauses import clauses_of
-from tools.retrieval.duplicates import Duplicates
 from tools.retrieval.fields import ANALYSIS, Fields, encodable
-from tools.retrieval.filling import Filler
+from tools.retrieval.filling import AnalysisCache, Filler, SafeCache, key_of
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.names import Names
-from tools.retrieval.placing import placed
+from tools.retrieval.placing import Duplicates, placed
 from tools.retrieval.postings import Postings
 from tools.retrieval.ranking import Inquiry, score
 from tools.retrieval.vectors import DensePart, bundled_parts

@@ -13,10 +13,16 @@ from tools.retrieval.fields import brief_text, full_text
 from tools.retrieval.models import ToolRecord
 
 if TYPE_CHECKING:
-    from storage.index.embedders.base import Vectors
-    from tools.retrieval.arrays import Bools, Ints
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]
+    from storage.index.embedders.base import Vectors
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float32]
+    Ints = NDArray[np.int64]
+
+__all__ = ["Bools", "DensePart", "Floats", "Ints", "SpanEmbedder", "bundled_parts"]
 
 READY_SHARE = 0.5
 """Share of the tools that must have a vector before it counts how near the query is to them."""
