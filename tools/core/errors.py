@@ -15,6 +15,7 @@ ToolError
 └── InternalError            internal
 
 ToolDefinitionError          a function that cannot become a tool; never reaches a caller
+UnsendableError              a value that JSON cannot say; reaches a caller as internal
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ __all__ = [
     "ToolError",
     "UnavailableError",
     "UnknownToolError",
+    "UnsendableError",
     "UpstreamError",
     "as_tool_error",
     "as_typed",
@@ -183,6 +185,10 @@ class InternalError(ToolError):
 
 class ToolDefinitionError(TypeError):
     """A function that cannot become a tool; the message says what to change in it."""
+
+
+class UnsendableError(ValueError):
+    """A value that JSON cannot say; the message names it, as "a … that …"."""
 
 
 STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {

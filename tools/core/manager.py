@@ -16,9 +16,8 @@ from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
-from tools.core.context import Calls, RequestContext
+from tools.core.context import Calls, Machine, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError, as_tool_error, only_cause
-from tools.core.machine import Machine
 from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry

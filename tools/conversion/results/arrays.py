@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import isnan
 from typing import Any
 
-from tools.conversion.errors import UnsendableError
+from tools.core.errors import UnsendableError
 
 __all__ = [
     "alternatives",

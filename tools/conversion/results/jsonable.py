@@ -23,9 +23,9 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
+from tools.core.errors import UnsendableError
 from tools.core.result import Media
 
 __all__ = [

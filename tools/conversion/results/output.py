@@ -20,7 +20,6 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, without_data
 from tools.conversion.results.jsonable import ordered, to_jsonable
@@ -34,7 +33,7 @@ from tools.conversion.results.return_type import (
     result_type,
 )
 from tools.conversion.schema import resolve, tidy
-from tools.core.errors import InternalError, ToolDefinitionError
+from tools.core.errors import InternalError, ToolDefinitionError, UnsendableError
 from tools.core.result import Media, ToolResult
 
 __all__ = ["Collected", "Output"]
