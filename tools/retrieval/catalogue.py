@@ -159,17 +159,13 @@ class Catalogue:
             await anyio.to_thread.run_sync(learning.remember, identity, question, spec.name)
 
     def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
-        """The tool of that name, alias or unique bare name; blocks where there is none.
-
-        Args:
-            name: What it was called by.
-            tool_set: The tools that the caller may call; None means all.
+        """Returns the tool of that name, alias or unique bare name; blocks where there is none.
 
         Raises:
-            UnknownToolError: If there is none; it suggests what the caller may call.
+            UnknownToolError: If there is none; it suggests what the caller's tool set admits.
             NotFoundError: If only a file describes it.
             PermissionDeniedError: If the caller may not call it, or nobody may now.
-            UnavailableError: If its server never told its tools; it says why.
+            UnavailableError: If its server never listed its tools; it says why.
         """
         try:
             spec = self.registry.find(name, tool_set)
@@ -186,19 +182,14 @@ class Catalogue:
         return spec
 
     def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
-        """What a file says of a tool, by its tool_id or its name; blocks.
-
-        Args:
-            name: What it was asked for by.
-            tool_set: The tools that the caller may find; None means all.
-        """
+        """Returns what a file says of a tool, by its tool_id or name, if a set admits it."""
         found = self._records.named(name)
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
 
     def _check_listed(self, server: str, tool_set: ToolSet | None) -> None:
-        """Tells a tool of a server that never told any from one that there is not."""
+        """Raises if the server never listed its tools: then the tool may exist."""
         if tool_set is not None and not tool_set.admits_server(server):
             return
         if why := self._why_unlisted(server):

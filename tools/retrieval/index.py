@@ -76,13 +76,7 @@ class ToolIndex:
         self._filler.fill()
 
     def wait_for_quick(self, seconds: float) -> None:
-        """Waits, where a heavier part is not of use yet, for what of them is there soon.
-
-        That is what the cache keeps, and the quickest part.
-
-        Args:
-            seconds: The longest wait; where nothing is made in the background there is none.
-        """
+        """Waits so many seconds for cached and quickly made vectors, where some are missing."""
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
         if not is_ready:

@@ -87,13 +87,7 @@ class Learning:
         self._similarity = _Similarity(embedder)
 
     def remember(self, identity: Identity, question: str, tool_id: str) -> None:
-        """Remembers that a tool served a question; it writes to the disk.
-
-        Args:
-            identity: Whose question it was.
-            question: As `Shown.question_for` gave it.
-            tool_id: The tool, called with success.
-        """
+        """Remembers that a tool served a question of `question_for`; writes to the disk."""
         try:
             self._uses.add(identity, question, tool_id)
         except StorageError as error:
@@ -142,14 +136,7 @@ class Shown:
     def note(
         self, identity: Identity, session_id: str, question: str, tool_ids: Collection[str]
     ) -> None:
-        """Notes what a search showed, until one of the tools is called in the same session.
-
-        Args:
-            identity: Who asked.
-            session_id: In which session; without one nothing is noted.
-            question: What was asked.
-            tool_ids: The tools that were shown.
-        """
+        """Notes which tools a search showed, until they are called in the same session."""
         if not session_id:
             return
         with self._lock:

@@ -28,14 +28,9 @@ def placed(
     duplicates: Duplicates,
     count: int,
 ) -> list[tuple[int, float]]:
-    """The best slots, at most so many, with scores that never rise from one to the next.
+    """Returns the best slots, at most `count`, with scores that never rise from one to the next.
 
-    Args:
-        scores: Of all slots; 0 of those that do not fit.
-        mentions: The tools that the query names, of those that may be found.
-        id_of: The id of the tool of a slot: what is equally good is in order of it.
-        duplicates: Of tools that are the same only the best is placed.
-        count: Slots at most.
+    What is equally good is in the order of its id; of tools that are the same, the best is placed.
     """
     seen: set[int] = set()
     best = _unseen(_ordered(scores, mentions, id_of), duplicates, seen)

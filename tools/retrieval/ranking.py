@@ -57,7 +57,7 @@ def score(
     allowed: Collection[int] | None,
     boosts: Mapping[int, float],
 ) -> Floats:
-    """The score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
+    """Returns the score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
 
     A tool fits that has one of the words, or is near to the query: by the main embedder, or where
     that or the words have something to show, by another. An embedder finds something near where
@@ -66,14 +66,7 @@ def score(
 
     The best tool by words and main embedder scores what share of the words it covers, or the place
     of that embedder's greatest cosine between its floor and 1, whichever is more; the others in
-    proportion.
-
-    Args:
-        inquiry: The query.
-        postings: The words of the tools.
-        size: A number above all slots.
-        allowed: The slots that count; None for all.
-        boosts: What is added to the scores of some slots.
+    proportion. Only the slots in `allowed` count (None means all), and boosts are added last.
     """
     import numpy as np
 
