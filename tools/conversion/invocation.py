@@ -62,12 +62,8 @@ class Invocation:
     ) -> None:
         """Remembers how the function is run.
 
-        Args:
-            function: The function.
-            signature: Its signature.
-            output: Its result.
-            abandon: Whether a cancelled call leaves a plain function to itself; else it is waited
-                for, because a write could still land after the caller was told that it did not.
+        With `abandon` a cancelled call leaves a plain function to itself; else it is waited for,
+        because a write could still land after the caller was told that it did not.
         """
         self._function = function
         self._output = output
@@ -87,14 +83,10 @@ class Invocation:
         )
 
     async def __call__(self, values: dict[str, Any], context: RequestContext) -> ToolResult:
-        """Runs it once.
+        """Runs it once, with what `ToolSpec.validate` returned.
 
         A plain function runs in a thread, and all of it there: what it yields and what it returns.
         Whatever is awaitable is awaited, whatever can be iterated over once is collected.
-
-        Args:
-            values: What `ToolSpec.validate` returned.
-            context: For the parameters that are injected, and to report what is yielded.
 
         Raises:
             ToolError: If the function raises one, or a ValueError, whose text it is meant to tell.

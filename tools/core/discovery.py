@@ -31,10 +31,6 @@ def discover(registry: ToolRegistry, package: ModuleType) -> None:
     Each is converted when it is first asked for: a start needs few of them. One that cannot be
     converted raises ToolDefinitionError there; the project's own are all tested.
 
-    Args:
-        registry: Where they are added.
-        package: The package; its modules are imported.
-
     Raises:
         ValueError: If two of them claim one name.
     """

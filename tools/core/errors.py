@@ -77,12 +77,7 @@ ErrorType = Literal[
 
 
 def as_typed(text: str, command: str) -> str:
-    """Returns a text with each `toolcrib …` as it is typed on the user's machine.
-
-    Args:
-        text: What a person is told, with commands in backticks.
-        command: What is typed for `toolcrib`.
-    """
+    """Returns a text with each command `toolcrib …` as it is typed on the user's machine."""
     return text.replace("`toolcrib ", f"`{command} ")
 
 
@@ -205,15 +200,10 @@ STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
 
 
 def as_tool_error(error: BaseException, tool_name: str) -> ToolError:
-    """The failure in the tool tree that an exception stands for.
+    """Returns the failure of the tool tree that an exception stands for.
 
-    Args:
-        error: What the call raised.
-        tool_name: The called tool, for the log.
-
-    Returns:
-        A ToolError as it is, a StorageError translated, and anything else as an InternalError that
-        tells the caller an incident number; the log has the traceback under that number.
+    That is a ToolError as it is, a StorageError translated, and anything else an InternalError that
+    tells the caller an incident number; the log has the traceback under that number.
     """
     cause = only_cause(error)
     if isinstance(cause, ToolError):

@@ -56,13 +56,10 @@ class ToolSet:
         return not self.allow or any(_fits(pattern, offer, names) for pattern in self.allow)
 
     def admits_server(self, server: str) -> bool:
-        """Whether what another server has besides tools may be seen: its resources and prompts.
+        """Returns whether another server's resources and prompts may be seen.
 
         Every pattern of a server is about them too. Where only tools are allowed by their names or
         tags, the resources and prompts of the servers are not: nobody named them.
-
-        Args:
-            server: Its name in the settings.
         """
         if _names_server(self.deny, server):
             return False

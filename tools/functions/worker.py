@@ -90,12 +90,6 @@ class Worker:
     ) -> None:
         """Runs a worker until it ends; started with it when it has loaded its file.
 
-        Args:
-            python: The interpreter.
-            load: What it is to run.
-            variables: Its environment variables.
-            task_status: Given the worker.
-
         Raises:
             WorkerEndedError: If it ended before it had loaded the file.
         """
@@ -121,12 +115,7 @@ class Worker:
     async def call(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs a tool; a failure of it is a result too.
-
-        Args:
-            name: The tool.
-            arguments: As the caller gave them; the worker checks them.
-            context: Whose call it is and how to report its progress.
+        """Runs a tool with the caller's own arguments; a failure of it is a result too.
 
         Raises:
             WorkerEndedError: If the process ended before the call.

@@ -76,7 +76,7 @@ class ToolIndex:
         self._filler.fill()
 
     def wait_for_quick(self, seconds: float) -> None:
-        """Waits so many seconds for cached and quickly made vectors, where some are missing."""
+        """Waits at most so many seconds for cached and quickly made vectors, if some are missing."""
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
         if not is_ready:

@@ -108,15 +108,11 @@ class DensePart:
     def cosines(
         self, query: Vectors, size: int, slots: Ints | None = None
     ) -> tuple[Vectors, Bools | None]:
-        """The cosines of a query, and of which slots they are known; None for all.
+        """Returns the cosines of a query with some slots, and which of them are known (None: all).
 
-        A cosine that is not known is 0. All is done in the caller's thread: BLAS would share the
-        work among threads, and a search on a busy machine wait for those ten times as long.
-
-        Args:
-            query: Its vector.
-            size: A number above all slots.
-            slots: Which are wanted; None for all below the size.
+        Without slots these are all below `size`. A cosine that is not known is 0. All is done in
+        the caller's thread: BLAS would share the work among threads, and a search on a busy machine
+        wait for those ten times as long.
         """
         import numpy as np
 

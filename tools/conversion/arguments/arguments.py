@@ -43,11 +43,8 @@ class Arguments:
     def __init__(self, tool: str, signature: Signature, texts: Mapping[str, str]) -> None:
         """Builds the schema and the validator.
 
-        Args:
-            tool: The tool's name, for messages.
-            signature: What the caller gives. A parameter whose type JSON cannot say keeps its
-                default.
-            texts: Descriptions for parameters that do not describe themselves.
+        Parameters that do not describe themselves are described by `texts`; one whose type JSON
+        cannot say keeps its default.
 
         Raises:
             ToolDefinitionError: If JSON cannot say the type of a parameter without a default.
@@ -68,10 +65,7 @@ class Arguments:
             del properties[alias]["default"]
 
     def validate(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks and converts what a caller sent.
-
-        Args:
-            raw: Decoded JSON, by argument.
+        """Checks and converts the decoded JSON that a caller sent.
 
         Returns:
             The value of each parameter, defaults included, and of each further name that

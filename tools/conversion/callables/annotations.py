@@ -56,11 +56,7 @@ def is_library(found: Any) -> bool:
 
 
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
-    """Returns annotations with every name in their texts found.
-
-    Args:
-        annotations: As written: types, texts, or types with texts in them.
-        owner: The function or class whose module and surroundings know the names.
+    """Returns annotations with every name in their texts found, where the owner was written.
 
     Raises:
         ToolDefinitionError: If a name is nowhere, or an annotation is not a type.

@@ -80,11 +80,7 @@ class Signature:
 
 
 def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
-    """Reads a function's signature, its annotations resolved.
-
-    Args:
-        function: A function, bound method, callable object, class or partial of one.
-        hidden: Parameters that callers neither see nor give.
+    """Reads the signature of a function, method, callable object, class or partial of one.
 
     Raises:
         ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation

@@ -107,12 +107,7 @@ class Output:
         returns: Any,
         text: str = "",
     ) -> None:
-        """Builds the schema and the serializer.
-
-        Args:
-            tool: The tool's name, for messages.
-            returns: The return type, or NOTHING.
-            text: What the docstring says of the result.
+        """Builds the schema and the serializer; `text` is what the docstring says of the result.
 
         Raises:
             ToolDefinitionError: If the return type names something that is not defined, or that
@@ -127,11 +122,10 @@ class Output:
             self._describe(self._serializer.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
-        """Returns the answer to a call.
+        """Returns the answer to a call, given what the function returned.
 
-        Args:
-            value: What the function returned. Its own `to_text()`, where it has one, is what the
-                model reads. A ToolResult is the answer already.
+        Its own `to_text()`, where it has one, is what the model reads. A ToolResult is the answer
+        already.
 
         Raises:
             InternalError: If the value does not fit the return type, or has no form that could

@@ -143,15 +143,11 @@ _HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in _RULES)))
 
 
 def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
-    """An object as it may be recorded: JSON without secrets, of about so many characters.
+    """Returns an object as it may be recorded: JSON without secrets, of about `budget` characters.
 
     What a key calls a secret is replaced whole, whatever its type and depth; in texts what looks
     like one is. What is nested too deeply, or comes after the budget is spent, is left out, and an
     ellipsis stands in its place.
-
-    Args:
-        value: Decoded JSON, or whatever else a caller had at hand.
-        budget: Characters of JSON, at least.
     """
     return _Budget(budget).mapping(value, LEVELS)
 
