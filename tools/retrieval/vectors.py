@@ -72,10 +72,6 @@ class DensePart:
         self._filled: set[int] = set()
         self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros where none is known
 
-    def expect(self, slot: int) -> None:
-        """Notes a tool whose vector is to come."""
-        self.unseen.append(slot)
-
     def lacks(self, slot: int) -> bool:
         """Whether the vector of a tool is still to come."""
         return slot not in self._filled
