@@ -12,7 +12,7 @@ from server.settings.settings import Settings
 from server.upstream.safety.naming import SEPARATOR
 from storage.library import Library
 from tools.core.audit.audit import Audit
-from tools.core.machine import Machine
+from tools.core.context import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox

@@ -122,7 +122,7 @@ def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]
 
 
 def _described(rank: int, found: Found) -> dict[str, Any]:
-    from tools.retrieval.file_records import FROM_FILE
+    from tools.retrieval.models import FROM_FILE
 
     return {
         "rank": rank,

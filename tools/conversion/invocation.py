@@ -18,7 +18,13 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from tools.conversion.callables.signature import Signature, underlying
+from tools.conversion.callables.signature import (
+    NOTHING,
+    OMITTED,
+    Parameter,
+    Signature,
+    underlying,
+)
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
 from tools.conversion.results.output import Collected, Output
@@ -29,6 +35,7 @@ from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]
 
+POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 DEFECTS = (PydanticSerializationError, ValidationError)
 """Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
 
@@ -55,16 +62,20 @@ class Invocation:
     ) -> None:
         """Remembers how the function is run.
 
-        Args:
-            function: The function.
-            signature: Its signature.
-            output: Its result.
-            abandon: Whether a cancelled call leaves a plain function to itself; else it is waited
-                for, because a write could still land after the caller was told that it did not.
+        With `abandon` a cancelled call leaves a plain function to itself; else it is waited for,
+        because a write could still land after the caller was told that it did not.
         """
         self._function = function
-        self._signature = signature
         self._output = output
+        self._takes_arguments = bool(signature.given)
+        self._parameters = tuple(
+            each
+            for each in signature.parameters
+            if each.hidden or each.kind is not each.kind.VAR_KEYWORD
+        )
+        self._by_name = signature.extra is NOTHING and all(
+            map(_is_passed_by_name, self._parameters)
+        )
         self._abandon = abandon
         called = underlying(function)
         self._is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
@@ -72,21 +83,17 @@ class Invocation:
         )
 
     async def __call__(self, values: dict[str, Any], context: RequestContext) -> ToolResult:
-        """Runs it once.
+        """Runs it once, with what `ToolSpec.validate` returned.
 
         A plain function runs in a thread, and all of it there: what it yields and what it returns.
         Whatever is awaitable is awaited, whatever can be iterated over once is collected.
-
-        Args:
-            values: What `ToolSpec.validate` returned.
-            context: For the parameters that are injected, and to report what is yielded.
 
         Raises:
             ToolError: If the function raises one, or a ValueError, whose text it is meant to tell.
             RuntimeError: If it raises what only the interpreter should.
             Exception: Whatever else it raises.
         """
-        positional, named = self._signature.bind(values, context)
+        positional, named = self._bound(values, context)
         call = functools.partial(self._function, *positional, **named)
         if self._is_async:
             outcome: ToolResult | _Pending | _Raised = _Pending(call())
@@ -104,6 +111,32 @@ class Invocation:
         if isinstance(value, BaseModel):  # which may be of thousands of parts
             return cast("ToolResult", await self._off_the_loop(self._output.result, value))
         return self._output.result(value)
+
+    def _bound(
+        self, values: dict[str, Any], context: RequestContext
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The positional and the named arguments of one call."""
+        if self._by_name:
+            return [], values
+        rest = dict(values)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        by_place = any(_is_starred(each) and rest.get(each.name) for each in self._parameters)
+        for each in self._parameters:
+            if _is_starred(each):
+                positional += rest.pop(each.name, ())
+                continue
+            placed = each.kind is each.kind.POSITIONAL_ONLY or (
+                by_place and each.kind in POSITIONAL
+            )
+            value = _value(each, rest, context, needed=placed)
+            if value is OMITTED:
+                continue
+            if placed:
+                positional.append(value)
+            else:
+                named[each.name] = value
+        return positional, {**rest, **named}
 
     def _run(
         self, call: Callable[[], Any], context: RequestContext
@@ -150,12 +183,35 @@ class Invocation:
         if isinstance(cause, ToolError):
             return cause
         if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
-            if self._signature.given:
+            if self._takes_arguments:
                 return InvalidArgumentsError(error_text(cause) or "The tool refused the arguments.")
             return InternalError(error_text(cause) or "The tool failed.")
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             return error
         return RuntimeError(f"{type(error).__name__} was raised by a tool.")
+
+
+def _value(
+    parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
+) -> Any:
+    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
+    if parameter.injected:
+        return context
+    if parameter.name in rest:
+        return rest.pop(parameter.name)
+    field = parameter.field
+    if field is not None and not field.is_required():
+        return field.get_default(call_default_factory=True, validated_data={})
+    return parameter.default if needed and parameter.default is not NOTHING else OMITTED
+
+
+def _is_starred(parameter: Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
+
+
+def _is_passed_by_name(parameter: Parameter) -> bool:
+    by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
+    return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
 
 
 def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:

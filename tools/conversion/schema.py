@@ -99,9 +99,7 @@ def _methods(generator: type[GenerateJsonSchema]) -> list[tuple[str, Any]]:
 def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     """Returns a schema without noise, the attribute texts of class docstrings at the attributes.
 
-    Args:
-        schema: What pydantic generated; it is not changed.
-        nulls: Whether null may stay beside other types. Clients reject such unions in arguments.
+    Without `nulls` null stays beside no other type: clients reject such unions in arguments.
     """
     tidied = {
         key: _each(key, value, partial(tidy, nulls=nulls))

@@ -43,12 +43,7 @@ class _Unsaid(Exception):  # noqa: N818  # not an error: the generator says it
 def arguments_schema(
     adapter: TypeAdapter[Any], generator: type[GenerateJsonSchema]
 ) -> dict[str, Any]:
-    """Returns the JSON Schema of a typed dict, as the generator makes it.
-
-    Args:
-        adapter: Of a typed-dict schema.
-        generator: Makes the schemas that are not simple.
-    """
+    """Returns the JSON Schema of a typed dict, as the generator makes it."""
     core: Any = adapter.core_schema
     fields = core.get("schema", core)["fields"]
     said: dict[str, Any] = {}

@@ -95,14 +95,7 @@ class Approver(Protocol):
         """Has the call name a ticket if it comes again; whether it can come again."""
 
     async def ask(self, question: Question, ticket: str) -> Consent:
-        """What the person says.
-
-        Args:
-            question: What is asked.
-            ticket: Names this question; an answer to another counts for nothing.
-
-        Returns:
-            The answer; NONE where the client cannot ask, or the person gave none.
+        """Asks the person; NONE where the client cannot ask, or no answer to this very ticket came.
 
         Raises:
             AnswersAwaitedError: If the client must answer first, and then makes the call again.

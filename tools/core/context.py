@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, cast
 
 import anyio
+import anyio.to_thread
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from storage.locks import made_once
 from storage.models import Identity
 from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import PermissionDeniedError
-from tools.core.machine import first_use
 from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
@@ -21,14 +23,18 @@ from tools.sandbox.files.sandbox import Sandbox
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
     from tools.core.collections import Collections
-    from tools.core.machine import Machine
     from tools.core.nested import ToolCall
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
+    from tools.sandbox.processes.jobs import Jobs
+    from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
+    from tools.sandbox.web.client import WebClient
+    from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Calls", "IdentityArguments", "RequestContext"]
+__all__ = ["Calls", "IdentityArguments", "Machine", "RequestContext", "first_use"]
 
+PartT = TypeVar("PartT")
 Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 """Calls a tool by its name, with raw arguments."""
 
@@ -47,6 +53,74 @@ class IdentityArguments(TypedDict, total=False):
     ]
     device_id: Annotated[str | None, Field(max_length=256, description="Which device")]
     agent_id: Annotated[str | None, Field(max_length=256, description="Which agent")]
+
+
+class Machine:
+    """Processes, the web and its search engines; each part is made when it is first used.
+
+    Args:
+        processes: Makes what starts programs.
+        web: Makes the client of every request.
+        search: Makes the way to the search engines.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: Callable[[], Processes],
+        web: Callable[[], WebClient],
+        search: Callable[[], WebSearch],
+    ) -> None:
+        self._make_processes = processes
+        self._make_web = web
+        self._make_search = search
+
+    @made_once
+    def processes(self) -> Processes:
+        """Starts programs, confined as the settings require."""
+        return self._make_processes()
+
+    @made_once
+    def jobs(self) -> Jobs:
+        """Programs that run in the background, until they end or the server does."""
+        from tools.sandbox.processes.jobs import Jobs
+
+        return Jobs(self.processes)
+
+    @made_once
+    def file_search(self) -> FileSearch:
+        """Searches among files, with a program of its own."""
+        from tools.sandbox.search.search import FileSearch
+
+        return FileSearch()
+
+    @made_once
+    def web(self) -> WebClient:
+        """Makes requests, judged at the socket."""
+        return self._make_web()
+
+    @made_once
+    def search(self) -> WebSearch:
+        """Asks the search engines of the settings."""
+        return self._make_search()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ends whatever was started, when the block does."""
+        try:
+            yield
+        finally:
+            made = vars(self)
+            for name in ("jobs", "file_search", "processes", "search", "web"):
+                if name in made:
+                    await made.pop(name).aclose()
+
+
+async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
+    """Returns the named attribute of an owner, made in a thread where it is not there yet."""
+    if name not in vars(owner):
+        return await anyio.to_thread.run_sync(getattr, owner, name)
+    return getattr(owner, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +149,7 @@ class RequestContext:
     """One call's identity, its way to report, and what its scope grants.
 
     A tool receives it by declaring a parameter of this type; the parameter is never in the schema.
+    What the tool's scope does not grant raises PermissionDeniedError.
 
     Attributes:
         identity: Whose call it is.
@@ -110,34 +185,34 @@ class RequestContext:
 
     @property
     def sandbox(self) -> Sandbox:
-        """The files beneath the root (scopes sandboxed and context).
+        """The files beneath the root (every scope but mcp)."""
+        return _granted(self._sandbox, "access to files")
 
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant files.
-        """
-        if self._sandbox is None:
-            raise PermissionDeniedError("This tool's scope grants no access to files.")
-        return self._sandbox
+    async def file_search(self) -> FileSearch:
+        """Searches among the files beneath the root (scope sandboxed)."""
+        machine = _granted(self._searching, "search among files")
+        return cast("FileSearch", await first_use(machine, "file_search"))
+
+    @property
+    def machine(self) -> Machine:
+        """Processes and the web (scope system)."""
+        return _granted(self._machine, "processes and no network")
+
+    def may_reach(self, url: str) -> bool:
+        """Whether no rule of the policy denies this call a URL to which it is redirected."""
+        return self._reach is None or self._reach(url)
+
+    @property
+    def collections(self) -> Collections:
+        """Which sources and directories the settings name (scope context)."""
+        return _granted(self._collections, "access to stored context")
 
     def shelf(self, **identity: Unpack[IdentityArguments]) -> Shelf:
-        """Returns stored context, bound to one identity (scope context).
-
-        Args:
-            **identity: Another user, device or agent than the caller's own.
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant stored context, or the call
-                is bound to its identity and another is named.
-        """
-        if self._library is None:
-            raise PermissionDeniedError("This tool's scope grants no access to stored context.")
-        return self._library.shelf(self.about(**identity))
+        """Returns stored context, bound to whom the call is about (scope context)."""
+        return _granted(self._library, "access to stored context").shelf(self.about(**identity))
 
     def about(self, **identity: Unpack[IdentityArguments]) -> Identity:
-        """Returns whose context the call is about.
-
-        Args:
-            **identity: Another user, device or agent than the caller's own.
+        """Returns whose context the call is about: the caller's own, or whose is named.
 
         Raises:
             PermissionDeniedError: If the call is bound to its identity and another is named.
@@ -148,86 +223,21 @@ class RequestContext:
         return replace(self.identity, **named)
 
     @property
-    def collections(self) -> Collections:
-        """Which sources and directories the settings name (scope context).
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant stored context.
-        """
-        if self._collections is None:
-            raise PermissionDeniedError("This tool's scope grants no access to stored context.")
-        return self._collections
-
-    @property
-    def machine(self) -> Machine:
-        """Processes and the web (scope system).
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant them.
-        """
-        if self._machine is None:
-            raise PermissionDeniedError("This tool's scope grants no processes and no network.")
-        return self._machine
-
-    def may_reach(self, url: str) -> bool:
-        """Whether no rule of the policy denies this call a URL to which it is redirected."""
-        return self._reach is None or self._reach(url)
-
-    async def file_search(self) -> FileSearch:
-        """Searches among the files beneath the root (scope sandboxed).
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant it.
-        """
-        if self._searching is None:
-            raise PermissionDeniedError("This tool's scope grants no search among files.")
-        return cast("FileSearch", await first_use(self._searching, "file_search"))
-
-    @property
     def catalogue(self) -> Catalogue:
-        """Every tool there is (scope context).
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
-        """
+        """Every tool there is (scope context)."""
         return self._granted_calls().catalogue
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Calls another tool for the same caller, as if the caller did (scope context).
-
-        Args:
-            name: Name or alias.
-            arguments: Raw arguments.
-
-        Returns:
-            What it answers, a failure too.
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
-        """
+        """Calls another tool for the same caller, as if the caller did (scope context)."""
         return await self._granted_calls().call(name, arguments)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
-        """Calls other tools for the same caller: reads side by side, writes in their order.
-
-        Args:
-            calls: The calls.
-
-        Returns:
-            What each answers, a failure too.
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
-        """
+        """Calls other tools for the same caller: reads side by side, writes in their order."""
         return await self._granted_calls().batch(calls)
 
     @property
     def text_budget(self) -> int:
-        """Characters of text that the results of all calls may have together (scope context).
-
-        Raises:
-            PermissionDeniedError: If the tool's scope does not grant calls of other tools.
-        """
+        """Characters of text that the results of all calls may have together (scope context)."""
         return self._granted_calls().text_budget
 
     def granted(
@@ -254,9 +264,7 @@ class RequestContext:
         )
 
     def _granted_calls(self) -> Calls:
-        if self._calls is None:
-            raise PermissionDeniedError("This tool's scope grants no calls to other tools.")
-        return self._calls
+        return _granted(self._calls, "calls to other tools")
 
     def _check_own(self, named: dict[str, str]) -> None:
         """Lets a bound call name itself, and a device or an agent where it has none."""
@@ -267,3 +275,9 @@ class RequestContext:
                     f"{key}: {value!r} is not yours; this connection is for {own!r} alone.",
                     next_actions=[f"Leave {key} out."],
                 )
+
+
+def _granted(part: PartT | None, what: str) -> PartT:
+    if part is None:
+        raise PermissionDeniedError(f"This tool's scope grants no {what}.")
+    return part

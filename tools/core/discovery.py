@@ -31,10 +31,6 @@ def discover(registry: ToolRegistry, package: ModuleType) -> None:
     Each is converted when it is first asked for: a start needs few of them. One that cannot be
     converted raises ToolDefinitionError there; the project's own are all tested.
 
-    Args:
-        registry: Where they are added.
-        package: The package; its modules are imported.
-
     Raises:
         ValueError: If two of them claim one name.
     """
@@ -77,10 +73,10 @@ def _marked_functions(module: ModuleType) -> Iterator[Any]:
 def _deferred(function: Callable[..., Any]) -> DeferredTool:
     options: ToolOptions = getattr(function, MARK)
     return DeferredTool(
-        partial(_converted, function),
-        tool_name(function, None),
-        options.get("aliases", ()),
-        options.get("tags", ()),
+        name=tool_name(function, None),
+        aliases=options.get("aliases", ()),
+        tags=options.get("tags", ()),
+        convert=partial(_converted, function),
     )
 
 

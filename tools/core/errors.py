@@ -15,6 +15,7 @@ ToolError
 └── InternalError            internal
 
 ToolDefinitionError          a function that cannot become a tool; never reaches a caller
+UnsendableError              a value that JSON cannot say; reaches a caller as internal
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ __all__ = [
     "ToolError",
     "UnavailableError",
     "UnknownToolError",
+    "UnsendableError",
     "UpstreamError",
     "as_tool_error",
     "as_typed",
@@ -75,12 +77,7 @@ ErrorType = Literal[
 
 
 def as_typed(text: str, command: str) -> str:
-    """Returns a text with each `toolcrib …` as it is typed on the user's machine.
-
-    Args:
-        text: What a person is told, with commands in backticks.
-        command: What is typed for `toolcrib`.
-    """
+    """Returns a text with each command `toolcrib …` as it is typed on the user's machine."""
     return text.replace("`toolcrib ", f"`{command} ")
 
 
@@ -185,6 +182,10 @@ class ToolDefinitionError(TypeError):
     """A function that cannot become a tool; the message says what to change in it."""
 
 
+class UnsendableError(ValueError):
+    """A value that JSON cannot say; the message names it, as "a … that …"."""
+
+
 STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
     AmbiguousNameError: InvalidArgumentsError,
     ContextNotFoundError: NotFoundError,
@@ -199,15 +200,10 @@ STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
 
 
 def as_tool_error(error: BaseException, tool_name: str) -> ToolError:
-    """The failure in the tool tree that an exception stands for.
+    """Returns the failure of the tool tree that an exception stands for.
 
-    Args:
-        error: What the call raised.
-        tool_name: The called tool, for the log.
-
-    Returns:
-        A ToolError as it is, a StorageError translated, and anything else as an InternalError that
-        tells the caller an incident number; the log has the traceback under that number.
+    That is a ToolError as it is, a StorageError translated, and anything else an InternalError that
+    tells the caller an incident number; the log has the traceback under that number.
     """
     cause = only_cause(error)
     if isinstance(cause, ToolError):

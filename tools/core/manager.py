@@ -16,9 +16,8 @@ from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
-from tools.core.context import Calls, RequestContext
+from tools.core.context import Calls, Machine, RequestContext
 from tools.core.errors import DeadlineError, PermissionDeniedError, as_tool_error, only_cause
-from tools.core.machine import Machine
 from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
@@ -84,15 +83,8 @@ class SandboxToolManager:
     ) -> ToolResult:
         """Runs one call, and records it before it is answered.
 
-        Every failure of the call is a result; only cancellation passes through.
-
-        Args:
-            name: Name or alias of the tool.
-            arguments: Raw arguments.
-            context: Whose call it is and how to report its progress.
-
-        Returns:
-            The tool's result with its text within the budget, or a ToolFailure.
+        Every failure of the call is a result; only cancellation passes through. The text of the
+        result is cut to the budget.
         """
         result, _ = await self._executed(name, arguments, context)
         return result
@@ -119,15 +111,7 @@ class SandboxToolManager:
     async def execute_batch(
         self, calls: Sequence[ToolCall], context: RequestContext
     ) -> list[ToolResult]:
-        """Runs several calls, each as `execute` does, in the order of `run_batch`.
-
-        Args:
-            calls: The calls, in the order they are meant.
-            context: Whose calls they are.
-
-        Returns:
-            One result a call, in the order of the calls.
-        """
+        """Runs several calls, each as `execute` does, in the order of `run_batch`."""
 
         async def make(call: ToolCall) -> Made:
             return await self._executed(call.name, call.arguments, context)

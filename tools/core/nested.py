@@ -69,20 +69,12 @@ async def run_batch(
     writes: Callable[[ToolCall], bool],
     make: Callable[[ToolCall], Awaitable[Made]],
 ) -> list[ToolResult]:
-    """Makes several calls.
+    """Makes several calls and returns one result a call, in the order of the calls.
 
     Neighbouring reads run side by side; what writes, or may write by running something, waits for
     all before it and holds up all after it, so that a later call sees what an earlier one wrote.
     Where a call waits for an answer of the client, which then makes the whole batch again, nothing
     after it is made.
-
-    Args:
-        calls: The calls, in the order they are meant.
-        writes: Whether a call has to be alone.
-        make: Makes one; a failure is a result.
-
-    Returns:
-        One result a call, in the order of the calls.
     """
     results: list[ToolResult] = []
     for batch in _batches(calls, writes):

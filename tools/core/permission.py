@@ -12,14 +12,13 @@ import anyio
 
 from storage.locks import made_once
 from tools.core.client import Approval, Approvals, Question, digest_of
-from tools.core.context import RequestContext
+from tools.core.context import RequestContext, first_use
 from tools.core.errors import PermissionDeniedError
-from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.verdict import Decision, Verdict
 
 if TYPE_CHECKING:
-    from tools.core.machine import Machine
+    from tools.core.context import Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
 

@@ -23,25 +23,15 @@ LONGEST_NAME = 128
 """Characters of an unknown name that are compared and repeated (the protocol's own limit)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredTool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeferredTool(ToolOffer):
     """A tool that is converted when it is first asked for.
 
     Attributes:
         convert: Makes its specification.
-        name: What it is called by.
-        aliases: Other names that reach it.
-        tags: Groups it belongs to.
-        source: Where it comes from.
-        bare: As in ToolSpec.
     """
 
     convert: Callable[[], ToolSpec]
-    name: str
-    aliases: tuple[str, ...]
-    tags: tuple[str, ...]
-    source: str = "builtin"
-    bare: str = ""
 
 
 class ToolRegistry:
@@ -102,9 +92,7 @@ class ToolRegistry:
     def replace_source(self, source: str, specs: Sequence[ToolSpec]) -> None:
         """Puts tools in the place of all that come from one source; what stays the same, stays.
 
-        Args:
-            source: Where they come from, each of them.
-            specs: The tools; one whose name belongs to another source is left out and logged.
+        A tool whose name belongs to another source is left out and logged.
         """
         wanted = {spec.name: spec for spec in specs}
         for name in [name for name, spec in self._specs.items() if spec.source == source]:
@@ -134,14 +122,10 @@ class ToolRegistry:
         return None if owner is None else self._converted(owner)
 
     def find(self, name: str, tool_set: ToolSet | None = None) -> ToolSpec:
-        """The tool of that name or alias.
-
-        Args:
-            name: Name, alias or unique bare name.
-            tool_set: The tools that may be suggested; None means all.
+        """Returns the tool of that name, alias or unique bare name.
 
         Raises:
-            UnknownToolError: If there is none; it suggests up to three similar names.
+            UnknownToolError: If there is none; it suggests up to three similar names of the set.
         """
         spec = self.get(name)
         if spec is None and (namesakes := self._namesakes(name, tool_set)):
@@ -163,20 +147,11 @@ class ToolRegistry:
         return tuple(self._converted(each) for each in self._in_order())
 
     def offers(self, tool_set: ToolSet | None = None) -> tuple[ToolOffer, ...]:
-        """What there is, in the order of the names, without what it takes to call it.
-
-        Args:
-            tool_set: The tools that count; None means all.
-        """
+        """Returns the tools of a set, None for all, without what it takes to call them."""
         return tuple(each for each in self._in_order() if tool_set is None or tool_set.admits(each))
 
     def description_of(self, spec: ToolSpec, tool_set: ToolSet | None = None) -> str:
-        """What a tool does, for the model; of some tools it depends on which others there are.
-
-        Args:
-            spec: The tool.
-            tool_set: The others that there are for whoever reads it; None means all.
-        """
+        """Returns what a tool does; that may depend on the other tools of the reader."""
         return spec.description if spec.describe is None else spec.describe(self.offers(tool_set))
 
     def _in_order(self) -> list[ToolSpec | DeferredTool]:

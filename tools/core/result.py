@@ -150,12 +150,7 @@ class ToolFailure(ToolModel):
 
     @classmethod
     def of(cls, error: ToolError, *, command: str = "toolcrib") -> ToolFailure:
-        """Returns the failure that an exception of the tree stands for.
-
-        Args:
-            error: The exception.
-            command: What stands for `toolcrib` in the commands among its next actions.
-        """
+        """Returns the failure that an exception is, with commands as the user types them."""
         return cls(
             error_type=error.error_type,
             message=error.message,

@@ -89,11 +89,10 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """Everything that is known of a tool.
+class ToolSpec(ToolOffer):
+    """Everything that is known of a tool, besides what a ToolOffer tells.
 
     Attributes:
-        name: Stable identifier, `[a-z0-9_]{1,64}`.
         title: Name for people.
         description: What it does, for the model.
         input_schema: JSON Schema (2020-12) of the arguments, an object.
@@ -103,10 +102,7 @@ class ToolSpec:
         destructive: Whether a call may remove or overwrite what exists.
         idempotent: Whether repeating a call changes nothing more.
         confirmation: Whether a person should agree first.
-        tags: Groups it belongs to.
         capabilities: What it can do, as phrases for tool retrieval.
-        aliases: Other names that reach it; accepted, not listed.
-        source: "builtin", "function:FILE", "created" or "upstream:NAME".
         timeout: Seconds that a call may take.
         details: The whole description, for describe_tool, where the listed one is cut short.
         describe: Makes the description of a tool whose use depends on which others there are.
@@ -115,14 +111,12 @@ class ToolSpec:
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
             audited itself.
-        bare: What it is called at its own server; reaches it where no other tool is called so.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
     """
 
-    name: str
     title: str
     description: str
     input_schema: Mapping[str, Any]
@@ -134,10 +128,7 @@ class ToolSpec:
     destructive: bool = False
     idempotent: bool = False
     confirmation: Confirmation = Confirmation.NONE
-    tags: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    source: str = "builtin"
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
@@ -145,7 +136,6 @@ class ToolSpec:
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False
-    bare: str = ""
     listed: object | None = None
     barred: str = ""
 
@@ -177,24 +167,10 @@ class ToolSpec:
 
 @with_config(ConfigDict(extra="forbid"))
 class ToolOptions(TypedDict, total=False):
-    """Options of a tool; each that is left out has the default of ToolSpec.
+    """Options of a tool, as in ToolSpec; each that is left out has the default there.
 
     Attributes:
-        scope: Where a call is routed.
-        effects: What a call does to the world.
         title: Name for people; by default the function's name in words.
-        destructive: Whether a call may remove or overwrite what exists.
-        idempotent: Whether repeating a call changes nothing more.
-        confirmation: Whether a person should agree first.
-        tags: Groups it belongs to.
-        capabilities: What it can do, as phrases for tool retrieval.
-        aliases: Other names that reach it.
-        timeout: Seconds that a call may take.
-        describe: Makes the description from all tools, where it depends on them.
-        customize: Fits the tool to the sources and directories that the settings name.
-        subject: What a call is about, for the rules of the policy.
-        confirm_if: Which calls `confirmation` means; all where it is left out.
-        passes_on: Whether it merely makes a call for its caller.
         hidden: Parameters that callers neither see nor give; each keeps its default.
     """
 
@@ -224,11 +200,7 @@ UNKNOWN = ToolOptions(effects=frozenset({Effect.EXECUTE, Effect.EXTERNAL}), dest
 def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
     """Marks a function as a tool; the registry finds it and converts it.
 
-    Args:
-        **options: As in ToolOptions; plain strings, lists and sets do as well.
-
-    Returns:
-        A decorator that returns the function unchanged, marked with its options.
+    Plain strings, lists and sets do as well for the options.
 
     Raises:
         ToolDefinitionError: If an option is unknown or wrong.
@@ -243,18 +215,13 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
 
 
 def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
-    """One set of options from several, of which the later ones win.
+    """Returns one set of options, with a scope and effects, from several of which later ones win.
 
-    Args:
-        owner: Whose options they are, for messages.
-        *layers: Options from the most general to the most particular.
-
-    Returns:
-        ToolOptions with a scope and effects. Of a function of which nobody says what it does, the
-        worst is supposed, as MCP wants it (schema 2026-07-28, ToolAnnotations).
+    Of a function of which nobody says what it does, the worst is supposed, as MCP wants it (schema
+    2026-07-28, ToolAnnotations).
 
     Raises:
-        ToolDefinitionError: If an option is unknown or wrong.
+        ToolDefinitionError: If an option of the owner is unknown or wrong.
     """
     merged = _checked({key: value for layer in layers for key, value in layer.items()}, owner)
     supposed = {} if "effects" in merged else UNKNOWN

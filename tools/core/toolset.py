@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol
 
 __all__ = ["UPSTREAM", "ToolOffer", "ToolSet"]
 
@@ -12,27 +11,23 @@ UPSTREAM = "upstream"
 """What the source of a tool of another server begins with, before its colon."""
 
 
-class ToolOffer(Protocol):
-    """What tells which tools there are; a ToolSpec is one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOffer:
+    """What tells tools apart, without what it takes to call one.
 
     Attributes:
-        name: Stable identifier.
-        aliases: Other names that reach it.
-        bare: What it is called at its own server; empty where it is ours.
+        name: Stable identifier, `[a-z0-9_]{1,64}`.
         tags: Groups it belongs to.
-        source: Where it comes from, as in ToolSpec.
+        aliases: Other names that reach it; accepted, not listed.
+        source: "builtin", "function:FILE", "created", "upstream:NAME" or "file".
+        bare: What it is called at its own server; reaches it where no other tool is called so.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102  # told above
-    @property
-    def aliases(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
-    @property
-    def bare(self) -> str: ...  # noqa: D102  # the same
-    @property
-    def tags(self) -> tuple[str, ...]: ...  # noqa: D102  # the same
-    @property
-    def source(self) -> str: ...  # noqa: D102  # the same
+    name: str
+    tags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    source: str = "builtin"
+    bare: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +56,10 @@ class ToolSet:
         return not self.allow or any(_fits(pattern, offer, names) for pattern in self.allow)
 
     def admits_server(self, server: str) -> bool:
-        """Whether what another server has besides tools may be seen: its resources and prompts.
+        """Returns whether another server's resources and prompts may be seen.
 
         Every pattern of a server is about them too. Where only tools are allowed by their names or
         tags, the resources and prompts of the servers are not: nobody named them.
-
-        Args:
-            server: Its name in the settings.
         """
         if _names_server(self.deny, server):
             return False

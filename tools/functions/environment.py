@@ -68,14 +68,9 @@ class Environments:
         }
 
     async def get(self, script: ScriptMetadata, report: Report) -> Path:
-        """Finds the environment that a file asks for, or makes it.
+        """Finds the environment that a file asks for, or makes it, and returns its interpreter.
 
-        Args:
-            script: What the file asks for.
-            report: Called with how far it is, where something has to be made.
-
-        Returns:
-            Its interpreter; the server's own where the file asks for nothing else.
+        That is the server's own where the file asks for nothing else.
 
         Raises:
             EnvironmentFailedError: If it cannot be made. Nothing of it is left, nor is it where

@@ -91,14 +91,7 @@ class FunctionFile:
         group: TaskGroup,
         changed: Callable[[FunctionFile], None],
     ) -> None:
-        """Serves nothing until it is first refreshed.
-
-        Args:
-            path: The file.
-            options: What its workers are given.
-            group: Runs its workers.
-            changed: Told of each version that takes over.
-        """
+        """Serves nothing until it is first refreshed; `changed` is told of each new version."""
         self.path = path
         self.problems: list[Problem] = []
         self.specs: list[ToolSpec] = []
@@ -121,9 +114,8 @@ class FunctionFile:
     async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
         """Serves the file as it was last saved, or as it last was without error.
 
-        Args:
-            listener: Receives a line now and then, if it takes a while.
-            restart: Whether to start a worker anew that has ended; without a call nobody needs it.
+        The listener receives a line now and then, if it takes a while. A worker that has ended is
+        started anew with `restart` alone: without a call nobody needs it.
         """
         if not self._loading and (self._is_due() or (restart and self._lacks_worker())):
             self._loading = True

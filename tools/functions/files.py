@@ -61,11 +61,7 @@ class FunctionFiles:
 
     @asynccontextmanager
     async def running(self, *, watch: bool = True) -> AsyncIterator[None]:
-        """Serves the files; their workers end with it.
-
-        Args:
-            watch: Whether to load them and to look for changes unasked, too.
-        """
+        """Serves the files; `watch` loads them and looks for changes unasked, too."""
         async with anyio.create_task_group() as group:
             self._group = group
             if watch:

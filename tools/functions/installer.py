@@ -104,11 +104,8 @@ async def install(
 ) -> None:
     """Makes a virtual environment with all requirements, which are resolved together.
 
-    Args:
-        directory: Where; what is there is replaced. It may be moved afterwards.
-        needed: What it has to contain. uv fetches a Python where none on the machine will do.
-        environ: uv's environment variables.
-        report: Called with the lines that say how far it is.
+    What is in the directory is replaced; it may be moved afterwards. uv fetches a Python where none
+    on the machine will do.
 
     Raises:
         EnvironmentFailedError: If a Python or a requirement cannot be had.

@@ -48,11 +48,7 @@ class FileImport:
         return sorted(self._finder.sought)
 
     def run(self, source: str) -> ModuleType:
-        """Imports the file.
-
-        Args:
-            source: Its text, which may be older than the file.
-        """
+        """Imports the file from its text, which may be older than the file."""
         sys.argv = [str(self._path)]
         sys.path.insert(0, str(self._beside))
         _give_way(self._beside, self._path)
@@ -171,12 +167,7 @@ class Found:
 
 
 def load(path: Path, source: str) -> Found:
-    """Imports a file and converts its functions.
-
-    Args:
-        path: The file.
-        source: Its text, which may be older than the file.
-    """
+    """Imports a file from a text that may be older than it, and converts its functions."""
     importing = FileImport(path)
     try:
         specs, problems = _tools(importing.run(source), path)

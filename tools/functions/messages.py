@@ -166,12 +166,7 @@ def encode_spec(spec: ToolSpec) -> Message:
 
 
 def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
-    """Returns the tool as the server has it: the worker checks the arguments.
-
-    Args:
-        sent: What `encode_spec` wrote.
-        invoke: Runs a call in the worker.
-    """
+    """Returns the tool as the server has it: the worker checks the arguments and runs it."""
     spec: ToolSpec = _specs().validate_python({**sent, "validate": dict, "invoke": invoke})
     return spec
 

@@ -59,10 +59,7 @@ def read_script_metadata(source: str) -> ScriptMetadata:
     """Reads the `script` block of a file; unclosed blocks and those of other types are ignored.
 
     `[tool.uv]` is refused, because installing from elsewhere than it says would be worse than
-    not installing; the tables of other tools are none of our business.
-
-    Args:
-        source: The file's text, with any line ends.
+    not installing; the tables of other tools do not matter here.
 
     Raises:
         ScriptMetadataError: If there are two blocks, or the one is not what the specification

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -30,11 +32,11 @@ from tools.functions.messages import (
     decoded,
     encode,
 )
-from tools.functions.output_log import log_output
 
 __all__ = ["Worker", "WorkerEndedError"]
 
 logger = logging.getLogger("toolcrib")
+output_logger = logging.getLogger("toolcrib.functions")
 
 GRACE = 2.0
 """Seconds in which a cancelled call has to end, and a worker that is told to."""
@@ -42,6 +44,12 @@ DRAIN = 0.5
 """Seconds for what a dead worker left in its pipes; a child of it may keep them open."""
 WAITING = 100
 """Reports of progress that wait for a slow client; more are dropped."""
+LONGEST_LINE = 2_000
+"""Bytes of a line that are logged."""
+LINES_A_SECOND = 200
+"""Lines of one worker that are logged within a second; the rest is counted."""
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that move a terminal's cursor or change its colours."""
 
 Replies = MemoryObjectReceiveStream[Message]
 
@@ -82,12 +90,6 @@ class Worker:
     ) -> None:
         """Runs a worker until it ends; started with it when it has loaded its file.
 
-        Args:
-            python: The interpreter.
-            load: What it is to run.
-            variables: Its environment variables.
-            task_status: Given the worker.
-
         Raises:
             WorkerEndedError: If it ended before it had loaded the file.
         """
@@ -113,12 +115,7 @@ class Worker:
     async def call(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs a tool; a failure of it is a result too.
-
-        Args:
-            name: The tool.
-            arguments: As the caller gave them; the worker checks them.
-            context: Whose call it is and how to report its progress.
+        """Runs a tool with the caller's own arguments; a failure of it is a result too.
 
         Raises:
             WorkerEndedError: If the process ended before the call.
@@ -161,7 +158,7 @@ class Worker:
 
     async def _log_output(self) -> None:
         with self._output_scope:
-            await log_output(cast("ByteReceiveStream", self._process.stderr), self._name)
+            await _log_lines(cast("ByteReceiveStream", self._process.stderr), self._name)
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
         """Takes what the worker says until it hangs up."""
@@ -238,3 +235,52 @@ def _ending(process: Process) -> str:
     if code is not None and code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
+
+
+async def _log_lines(stream: ByteReceiveStream, name: str) -> None:
+    """Logs a worker's stderr, to which its stdout goes too, until the stream ends."""
+    log = _OutputLog(name)
+    line = bytearray()
+    try:
+        async for chunk in stream:
+            *ended, rest = chunk.split(b"\n")
+            for part in ended:
+                line += part[: LONGEST_LINE + 1]
+                log.add(line)
+                line.clear()
+            line += rest[: LONGEST_LINE + 1 - len(line)]
+    finally:
+        if line:
+            log.add(line)
+        log.report_dropped()
+
+
+class _OutputLog:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._second = 0
+        self._logged = 0
+        self._dropped = 0
+
+    def add(self, line: bytearray) -> None:
+        if self._second != (now := int(time.monotonic())):
+            self.report_dropped()
+            self._second, self._logged = now, 0
+        self._logged += 1
+        if self._logged > LINES_A_SECOND:
+            self._dropped += 1
+            return
+        text = line[:LONGEST_LINE].decode(errors="replace").rstrip("\r")
+        more = " […]" if len(line) > LONGEST_LINE else ""
+        output_logger.info("%s: %s%s", self._name, CONTROL.sub(_escaped, text), more)
+
+    def report_dropped(self) -> None:
+        if self._dropped:
+            output_logger.warning(
+                "%s printed %d more lines than are logged", self._name, self._dropped
+            )
+        self._dropped = 0
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\x{ord(match[0]):02x}"

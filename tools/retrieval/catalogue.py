@@ -23,8 +23,7 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
-from tools.retrieval.file_records import FROM_FILE, FileRecords, admits_record
-from tools.retrieval.index_updates import IndexUpdater
+from tools.retrieval.index_updates import FileRecords, IndexUpdater, admits_record
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -160,17 +159,13 @@ class Catalogue:
             await anyio.to_thread.run_sync(learning.remember, identity, question, spec.name)
 
     def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
-        """The tool of that name, alias or unique bare name; blocks where there is none.
-
-        Args:
-            name: What it was called by.
-            tool_set: The tools that the caller may call; None means all.
+        """Returns the tool of that name, alias or unique bare name; blocks where there is none.
 
         Raises:
-            UnknownToolError: If there is none; it suggests what the caller may call.
+            UnknownToolError: If there is none; it suggests what the caller's tool set admits.
             NotFoundError: If only a file describes it.
             PermissionDeniedError: If the caller may not call it, or nobody may now.
-            UnavailableError: If its server never told its tools; it says why.
+            UnavailableError: If its server never listed its tools; it says why.
         """
         try:
             spec = self.registry.find(name, tool_set)
@@ -187,19 +182,14 @@ class Catalogue:
         return spec
 
     def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
-        """What a file says of a tool, by its tool_id or its name; blocks.
-
-        Args:
-            name: What it was asked for by.
-            tool_set: The tools that the caller may find; None means all.
-        """
+        """Returns what a file says of a tool, by its tool_id or name, if a set admits it."""
         found = self._records.named(name)
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
 
     def _check_listed(self, server: str, tool_set: ToolSet | None) -> None:
-        """Tells a tool of a server that never told any from one that there is not."""
+        """Raises if the server never listed its tools: then the tool may exist."""
         if tool_set is not None and not tool_set.admits_server(server):
             return
         if why := self._why_unlisted(server):
@@ -240,8 +230,8 @@ class Catalogue:
         there = map(self.registry.get, (result.tool.tool_id, *result.also))
         specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:
-            from_file = result.tool.tool_id.startswith(FROM_FILE)
-            return Found(result.tool, None, result.score) if from_file else None  # gone just now
+            # Any other is gone just now.
+            return Found(result.tool, None, result.score) if result.tool.is_from_file else None
         best = min(specs, key=self._cannot_be_reached)
         also = tuple(each.server or each.name for each in specs if each is not best)
         return Found(result.tool, best, result.score, self._cannot_be_reached(best), also)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,16 @@ from typing import Any
 from storage.tokenize import tokenize
 from tools.retrieval.models import ToolRecord
 
-__all__ = ["ANALYSIS", "FIELD_WEIGHTS", "Fields", "brief_text", "encodable", "full_text", "spaced"]
+__all__ = [
+    "ANALYSIS",
+    "FIELD_WEIGHTS",
+    "brief_text",
+    "encodable",
+    "fields_of",
+    "full_text",
+    "spaced",
+    "terms_of",
+]
 
 ANALYSIS = "terms-1"
 """The version of the analysis: kept ones of another are made again."""
@@ -42,37 +50,28 @@ _NESTED = ("items", "additionalProperties")
 _CHOICES = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-class Fields:
-    """The fields of a tool.
+def fields_of(record: ToolRecord) -> dict[str, str]:
+    """Returns the text of each field of a tool; equal texts have equal terms."""
+    found = list(_parameters(record.parameters))
+    tags = (*record.tags, *record.capabilities, record.server)
+    names = dict.fromkeys((record.bare_name, *record.aliases))
+    texts = {
+        "names": "\n".join(names),
+        "description": record.description,
+        "tags": "\n".join(tags),
+        "parameters": "\n".join(name for name, _ in found),
+        "parameter_texts": "\n".join(text for _, text in found),
+    }
+    return {field: text[:MAX_CHARS] for field, text in texts.items()}
 
-    Args:
-        record: The tool.
-    """
 
-    def __init__(self, record: ToolRecord) -> None:
-        found = list(_parameters(record.parameters))
-        tags = (*record.tags, *record.capabilities, record.server)
-        names = dict.fromkeys((record.bare_name, *record.aliases))
-        texts = {
-            "names": "\n".join(names),
-            "description": record.description,
-            "tags": "\n".join(tags),
-            "parameters": "\n".join(name for name, _ in found),
-            "parameter_texts": "\n".join(text for _, text in found),
-        }
-        self.texts = {field: text[:MAX_CHARS] for field, text in texts.items()}
-
-    def __str__(self) -> str:
-        """What identifies the fields: equal ones have equal terms."""
-        return json.dumps(self.texts)
-
-    def terms(self) -> dict[str, float]:
-        """The terms of all fields, each with its weighted number of occurrences."""
-        terms: defaultdict[str, float] = defaultdict(float)
-        for field, weight in FIELD_WEIGHTS.items():
-            for term in tokenize(self.texts[field]):
-                terms[term] += weight
-        return dict(terms)
+def terms_of(fields: Mapping[str, str]) -> dict[str, float]:
+    """Returns the terms of all fields, each with its weighted number of occurrences."""
+    terms: defaultdict[str, float] = defaultdict(float)
+    for field, weight in FIELD_WEIGHTS.items():
+        for term in tokenize(fields[field]):
+            terms[term] += weight
+    return dict(terms)
 
 
 def brief_text(record: ToolRecord) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tools.retrieval.cache import SafeCache, key_of
 from tools.retrieval.models import ToolRecord
 from tools.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["Filler"]
+__all__ = ["AnalysisCache", "Filler", "SafeCache", "key_of"]
 
 LOOK_UPS = 2_000
 """Vectors that the cache is asked for at once."""
@@ -30,6 +30,62 @@ KEPT_AS = "<f2"
 """How the cache keeps vectors: half precision moves a cosine by less than 0.001."""
 
 logger = logging.getLogger(__name__)
+
+
+class AnalysisCache(Protocol):
+    """Values by keys of `key_of`; it may forget any of them."""
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values that are kept under these keys."""
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values."""
+
+
+class SafeCache:
+    """A cache that may be missing or fail: whatever it does not have can be made again.
+
+    Safe to share between threads.
+
+    Args:
+        cache: The cache; None keeps nothing.
+    """
+
+    def __init__(self, cache: AnalysisCache | None) -> None:
+        self._cache = cache
+        self._deferred: dict[bytes, bytes] = {}
+        self._lock = threading.Lock()
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """What the cache has of some keys."""
+        if self._cache is None or not keys:
+            return {}
+        try:
+            return self._cache.get(keys)
+        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
+            logger.warning("The stored vectors of tools cannot be read: %s", error)
+            return {}
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        """Keeps values, if the cache can."""
+        if self._cache is None or not values:
+            return
+        try:
+            self._cache.put(values)
+        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
+            logger.warning("The vectors of tools cannot be stored: %s", error)
+
+    def defer(self, key: bytes, value: bytes) -> None:
+        """Takes a value that `flush` is to keep: whoever made it has no time to write."""
+        if self._cache is not None:
+            with self._lock:
+                self._deferred[key] = value
+
+    def flush(self) -> None:
+        """Keeps what was deferred."""
+        with self._lock:
+            values, self._deferred = self._deferred, {}
+        self.put(values)
 
 
 class Filler:
@@ -169,6 +225,16 @@ class Filler:
             ]
             slots = list(texts)
             part.put([slots[row] for row in current], vectors[current])
+
+
+def key_of(kind: str, text: str) -> bytes:
+    """The SHA-256 under which the analysis of a text is kept.
+
+    Args:
+        kind: What makes it, and its version: another kind of the same text is another value.
+        text: The text.
+    """
+    return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 
 def _key(part: DensePart, text: str) -> bytes:

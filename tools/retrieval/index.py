@@ -10,14 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING
 
 from storage.tokenize import is_spaceless, tokenize
-from tools.retrieval.cache import AnalysisCache, SafeCache, key_of
 from tools.retrieval.clauses import clauses_of
-from tools.retrieval.duplicates import Duplicates
-from tools.retrieval.fields import ANALYSIS, Fields, encodable
-from tools.retrieval.filling import Filler
+from tools.retrieval.fields import ANALYSIS, encodable, fields_of, terms_of
+from tools.retrieval.filling import AnalysisCache, Filler, SafeCache, key_of
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.names import Names
-from tools.retrieval.placing import placed
+from tools.retrieval.placing import Duplicates, placed
 from tools.retrieval.postings import Postings
 from tools.retrieval.ranking import Inquiry, score
 from tools.retrieval.vectors import DensePart, bundled_parts
@@ -78,13 +76,7 @@ class ToolIndex:
         self._filler.fill()
 
     def wait_for_quick(self, seconds: float) -> None:
-        """Waits, where a heavier part is not of use yet, for what of them is there soon.
-
-        That is what the cache keeps, and the quickest part.
-
-        Args:
-            seconds: The longest wait; where nothing is made in the background there is none.
-        """
+        """Waits at most so long for cached and quickly made vectors, if some are missing."""
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
         if not is_ready:
@@ -240,18 +232,18 @@ class ToolIndex:
         if not record.names_only:
             self._postings.add(slot, terms)
             for part in self._parts:
-                part.expect(slot)
+                part.unseen.append(slot)
 
     def _analysed(self, records: Sequence[ToolRecord]) -> Iterator[Mapping[str, float]]:
         """The weighted terms of tools; of many, from the cache where it has them."""
-        fields = [Fields(record) for record in records]
-        keys = [key_of(ANALYSIS, str(each)) for each in fields]
+        fields = [fields_of(record) for record in records]
+        keys = [key_of(ANALYSIS, json.dumps(each)) for each in fields]
         kept = self._cache.get(keys) if len(keys) > 1 else {}
         for key, each in zip(keys, fields, strict=True):
             if key in kept:
                 yield json.loads(kept[key])
             else:
-                terms = each.terms()
+                terms = terms_of(each)
                 self._cache.defer(key, json.dumps(terms).encode())
                 yield terms
 

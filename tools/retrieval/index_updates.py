@@ -1,22 +1,25 @@
-"""The intake: it keeps an index up with the registry and with the records of files."""
+"""Updates of the index: it follows the registry and the tools that files describe."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from storage.errors import StorageError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
-from tools.retrieval.file_records import FileRecords
+from tools.core.toolset import ToolOffer, ToolSet
 
 if TYPE_CHECKING:  # loaded at the first search
+    from storage.catalog.records import Records
+    from storage.library import Library
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.models import ToolRecord
 
-__all__ = ["IndexUpdater"]
+__all__ = ["FileRecords", "IndexUpdater", "admits_record"]
 
 WAIT_SECONDS = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
@@ -172,3 +175,67 @@ def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
                 index.add_tool(record)
             except Exception:
                 _logger.exception("%s cannot be found by search_tools", record.tool_id)
+
+
+class FileRecords:
+    """The records that `toolcrib index` keeps, by their ids, as any process has left them.
+
+    Safe to share between threads.
+
+    Args:
+        library: Where they are kept; None keeps none.
+    """
+
+    def __init__(self, library: Library | None) -> None:
+        self._library = library
+        self._records: Mapping[str, ToolRecord] = {}
+        self._changes = 0
+        self._reading = threading.Lock()
+
+    def current(self) -> Mapping[str, ToolRecord]:
+        """All of them; the same object until one is changed. Blocks.
+
+        Where the record cannot be read they are what they were, and the log says so.
+        """
+        if self._library is None:
+            return self._records
+        with self._reading:
+            try:
+                records = self._library.catalog.records
+                changes = records.changes()
+                if changes != self._changes:
+                    self._records = dict(_read(records))
+                    self._changes = changes
+            except StorageError as error:
+                _logger.warning("The tools that files describe cannot be read: %s", error)
+            return self._records
+
+    def named(self, name: str) -> ToolRecord | None:
+        """The record of that tool_id, or else of that name; blocks."""
+        from tools.retrieval.models import FROM_FILE
+
+        records = self.current()
+        found = records.get(FROM_FILE + name)
+        return found or next((each for each in records.values() if each.name == name), None)
+
+
+def admits_record(tool_set: ToolSet, record: ToolRecord) -> bool:
+    """Whether a set has a tool that only a file describes."""
+    offer = ToolOffer(name=record.name, aliases=record.aliases, tags=record.tags, source="file")
+    return tool_set.admits(offer)
+
+
+def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
+    from tools.retrieval.models import FROM_FILE, ToolRecord
+
+    for stored in records.listed():
+        try:
+            record = ToolRecord.model_validate(stored.fields)
+        except ValueError as error:  # another version kept it
+            _logger.warning("A tool that %s describes is left out: %s", stored.file, error)
+            continue
+        tool_id = FROM_FILE + record.tool_id
+        aliases = tuple(
+            dict.fromkeys(each for each in (*record.aliases, record.tool_id) if each != record.name)
+        )
+        yield tool_id, record.model_copy(update={"tool_id": tool_id, "aliases": aliases})

@@ -9,7 +9,10 @@ from pydantic_core import PydanticCustomError, to_json
 
 from tools.core.result import ToolModel
 
-__all__ = ["Match", "SearchQuery", "SearchResult", "ToolRecord"]
+__all__ = ["FROM_FILE", "Match", "SearchQuery", "SearchResult", "ToolRecord"]
+
+FROM_FILE = "file:"
+"""What the id of a tool that only a file describes begins with; no name of a tool has a colon."""
 
 Match = Literal["any", "all"]
 """Whether one of several tags is enough, or all are needed."""
@@ -52,6 +55,11 @@ class ToolRecord(ToolModel):
             problem = "nested too deeply, or not what JSON can hold"
             raise PydanticCustomError("json", problem) from error
         return value
+
+    @property
+    def is_from_file(self) -> bool:
+        """Whether only a file describes it, so that it can be found and not called."""
+        return self.tool_id.startswith(FROM_FILE)
 
     @property
     def bare_name(self) -> str:

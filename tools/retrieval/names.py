@@ -8,8 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from storage.tokenize import STOP_WORDS, fold_accents
-from tools.retrieval.file_records import FROM_FILE
-from tools.retrieval.models import ToolRecord
+from tools.retrieval.models import FROM_FILE, ToolRecord
 
 __all__ = ["Mentions", "Names"]
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from tools.retrieval.duplicates import Duplicates
-from tools.retrieval.file_records import FROM_FILE
+from tools.retrieval.models import FROM_FILE, ToolRecord
 from tools.retrieval.names import Mentions
 from tools.retrieval.ranking import best_first
 
 if TYPE_CHECKING:
-    from tools.retrieval.arrays import Floats
+    from tools.retrieval.vectors import Floats
 
-__all__ = ["placed"]
+__all__ = ["Duplicates", "placed"]
 
 BEGUN = 0.9
 """Score of a tool whose name the query begins, at least; one that it names has 1."""
@@ -27,14 +28,9 @@ def placed(
     duplicates: Duplicates,
     count: int,
 ) -> list[tuple[int, float]]:
-    """The best slots, at most so many, with scores that never rise from one to the next.
+    """Returns the best slots, at most `count`, with scores that never rise from one to the next.
 
-    Args:
-        scores: Of all slots; 0 of those that do not fit.
-        mentions: The tools that the query names, of those that may be found.
-        id_of: The id of the tool of a slot: what is equally good is in order of it.
-        duplicates: Of tools that are the same only the best is placed.
-        count: Slots at most.
+    What is equally good is in the order of its id; of tools that are the same, the best is placed.
     """
     seen: set[int] = set()
     best = _unseen(_ordered(scores, mentions, id_of), duplicates, seen)
@@ -77,3 +73,35 @@ def _unseen(
         if slot not in seen:
             seen.update(duplicates.group(slot))
             yield slot, value
+
+
+class Duplicates:
+    """Groups of tools that have the same name, description and parameters."""
+
+    def __init__(self) -> None:
+        self._groups: dict[bytes, dict[int, None]] = {}
+        self._prints: dict[int, bytes] = {}
+
+    def add(self, slot: int, record: ToolRecord) -> None:
+        """Adds a tool to the group of those that are the same."""
+        fingerprint = _fingerprint(record)
+        self._prints[slot] = fingerprint
+        self._groups.setdefault(fingerprint, {})[slot] = None
+
+    def remove(self, slot: int) -> None:
+        """Removes a tool from its group."""
+        fingerprint = self._prints.pop(slot)
+        del self._groups[fingerprint][slot]
+        if not self._groups[fingerprint]:
+            del self._groups[fingerprint]
+
+    def group(self, slot: int) -> list[int]:
+        """The tool and all that are the same, in the order in which they came."""
+        return list(self._groups[self._prints[slot]])
+
+
+def _fingerprint(record: ToolRecord) -> bytes:
+    # What is in quarantine could be anything: it is the same as nothing else.
+    own = record.tool_id if record.names_only else ""
+    definition = [own, record.bare_name, record.description, record.parameters]
+    return sha256(json.dumps(definition, sort_keys=True, default=str).encode()).digest()

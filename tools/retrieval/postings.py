@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from storage.index.lexical import K1, B, idf
 
 if TYPE_CHECKING:
-    from tools.retrieval.arrays import Floats, Ints
+    from tools.retrieval.vectors import Floats, Ints
 
 __all__ = ["Postings"]
 

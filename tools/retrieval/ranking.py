@@ -1,4 +1,4 @@
-"""The score of every tool for a query."""
+"""The score of every tool for a query, from its words and its meaning."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.retrieval.fusion import Evidence, Nearness, coverage, fuse, lift
 from tools.retrieval.postings import Postings
 from tools.retrieval.vectors import DensePart
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
-    from tools.retrieval.arrays import Bools, Floats, Ints
+    from tools.retrieval.vectors import Bools, Floats, Ints
 
 __all__ = ["Inquiry", "best_first", "score"]
 
@@ -25,6 +24,15 @@ CANDIDATES = 100
 
 FIRST = 64
 """Tools that are put in order before more are asked for."""
+
+LEAST_GAIN = 0.2
+"""What words count, against 1 for meanings, where hardly any of the query's is found."""
+
+MOST_GAIN = 0.8
+"""What they count where one tool has all of them."""
+
+CLAUSE_WEIGHT = 0.3
+"""What being the best for a clause counts, against the whole query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ def score(
     allowed: Collection[int] | None,
     boosts: Mapping[int, float],
 ) -> Floats:
-    """The score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
+    """Returns the score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
 
     A tool fits that has one of the words, or is near to the query: by the main embedder, or where
     that or the words have something to show, by another. An embedder finds something near where
@@ -58,27 +66,20 @@ def score(
 
     The best tool by words and main embedder scores what share of the words it covers, or the place
     of that embedder's greatest cosine between its floor and 1, whichever is more; the others in
-    proportion.
-
-    Args:
-        inquiry: The query.
-        postings: The words of the tools.
-        size: A number above all slots.
-        allowed: The slots that count; None for all.
-        boosts: What is added to the scores of some slots.
+    proportion. Only the slots in `allowed` count (None means all), and boosts are added last.
     """
     import numpy as np
 
     slots = np.arange(size) if allowed is None else np.fromiter(allowed, np.int64, len(allowed))
     words = postings.scores(inquiry.terms[0], size)
     whole = _evidence(inquiry, 0, postings, words, None if allowed is None else slots)
-    fused = fuse(whole)
+    fused = _fuse(whole)
     likely = _top(fused)
     clauses = [
         _clause(inquiry, number, postings, size, slots, likely)
         for number in range(1, len(inquiry.terms))
     ]
-    lift(fused, clauses)
+    _lift(fused, clauses)
     scores = np.zeros(size, dtype=np.float32)
     scores[slots] = _settled(fused, whole, tagged=inquiry.tagged)
     for slot, boost in boosts.items():
@@ -87,7 +88,7 @@ def score(
     return np.clip(scores, 0.0, 1.0)
 
 
-def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
+def _settled(fused: Floats, whole: _Evidence, *, tagged: bool) -> Floats:
     """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
     import numpy as np
 
@@ -100,14 +101,14 @@ def _settled(fused: Floats, whole: Evidence, *, tagged: bool) -> Floats:
     if sure.max(initial=0.0) <= 0:
         return sure
     best = int(sure.argmax())
-    strength = max(nearest, coverage(float(whole.words[best]), whole.most))
+    strength = max(nearest, _coverage(float(whole.words[best]), whole.most))
     for each in embedders[1:]:
         fits |= _near(each, tagged=tagged)[1]
     settled: Floats = np.where(fits, fused, np.float32(0.0)) * (strength / fused[best])
     return settled
 
 
-def _near(nearness: Nearness, *, tagged: bool) -> tuple[float, Bools]:
+def _near(nearness: _Nearness, *, tagged: bool) -> tuple[float, Bools]:
     """How near the nearest tool is, 1 at most, and which ones are near; none is if that is not."""
     floor = 0.0 if tagged else nearness.floor
     nearest = (float(nearness.cosines.max(initial=0.0)) - floor) / (1 - floor)
@@ -131,19 +132,19 @@ def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
 
 def _evidence(
     inquiry: Inquiry, number: int, postings: Postings, words: Floats, slots: Ints | None
-) -> Evidence:
+) -> _Evidence:
     """What a text of the inquiry tells of some tools; None for all."""
     nearness = []
     for part, rows in inquiry.meanings:
         cosines, known = part.cosines(rows[number], len(words), slots)
-        nearness.append(Nearness(part.weight, part.embedder.floor, cosines, known))
+        nearness.append(_Nearness(part.weight, part.embedder.floor, cosines, known))
     most = sum(map(postings.idf, inquiry.terms[number]))
-    return Evidence(words if slots is None else words[slots], most, nearness)
+    return _Evidence(words if slots is None else words[slots], most, nearness)
 
 
 def _clause(
     inquiry: Inquiry, number: int, postings: Postings, size: int, slots: Ints, likely: Ints
-) -> tuple[Ints, Evidence]:
+) -> tuple[Ints, _Evidence]:
     """What a clause tells of the tools that may be the best for it, and their places in `slots`.
 
     Those are the best by the clause's words, and those that are likely for the whole query.
@@ -163,3 +164,101 @@ def _top(scores: Floats) -> Ints:
     if len(places) <= CANDIDATES:
         return places
     return places[np.argpartition(scores[places], -CANDIDATES)[-CANDIDATES:]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearness:
+    """How near a text is to the tools by one embedder.
+
+    Attributes:
+        weight: What it counts beside other embedders.
+        floor: Cosine below which two texts have nothing to do with each other.
+        cosines: Of each tool; 0 at most of one whose vector is to come.
+        known: Which tools have a vector; None where all have.
+    """
+
+    weight: float
+    floor: float
+    cosines: Floats
+    known: Bools | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What is known of how each tool fits one text, the query or a clause of it.
+
+    Attributes:
+        words: Its BM25 score.
+        most: What BM25 would give at most: the idfs of all the text's terms.
+        nearness: By each embedder.
+    """
+
+    words: Floats
+    most: float
+    nearness: Sequence[_Nearness]
+
+
+def _fuse(evidence: _Evidence) -> Floats:
+    """How well each tool fits a text, 0 and up, against the others.
+
+    Words, divided by the best, count the more the best covers the text: a query whose words are
+    all in one tool is about that tool, one whose words are in none is asked in other words.
+    Meanings are put between the least and the greatest of all tools. A tool that an embedder has
+    not read yet is judged by the rest alone, as if what is missing said the same.
+    """
+    import numpy as np
+
+    best = float(evidence.words.max(initial=0.0))
+    gain = LEAST_GAIN + (MOST_GAIN - LEAST_GAIN) * math.sqrt(_coverage(best, evidence.most))
+    fused: Floats = evidence.words * (gain / best if best else 0.0)
+    if not evidence.nearness:
+        return fused
+    total = sum(each.weight for each in evidence.nearness)
+    present: Floats | float = 0.0
+    for each in evidence.nearness:
+        share = each.weight / total
+        fused += share * _spread(each)
+        present = present + (share if each.known is None else share * each.known)
+    scale: Floats = np.float32(gain + 1) / np.asarray(gain + present, dtype=np.float32)
+    return fused * scale
+
+
+def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence]]) -> None:
+    """Lifts the best tool of each clause, as far as its words cover the clause.
+
+    Args:
+        fused: How well each tool fits the whole query.
+        clauses: Of each the tools that it is asked of, as places in `fused`, and what it tells.
+    """
+    lifts: dict[int, float] = {}
+    for places, clause in clauses:
+        if len(places):
+            scores = _fuse(clause)
+            best = int(scores.argmax())
+            sure = math.sqrt(_coverage(float(clause.words[best]), clause.most))
+            place = int(places[best])
+            lifts[place] = max(lifts.get(place, 0.0), sure * float(scores[best]))
+    for place, value in lifts.items():
+        fused[place] += CLAUSE_WEIGHT * value
+
+
+def _coverage(score: float, most: float) -> float:
+    """The share of a text's words, by what they tell, that a BM25 score stands for."""
+    return min(score / most, 1.0) if most > 0 else 0.0
+
+
+def _spread(nearness: _Nearness) -> Floats:
+    """Cosines as places between the least and the greatest; 0 for a tool that has none."""
+    import numpy as np
+
+    cosines, known = nearness.cosines, nearness.known
+    present = cosines if known is None else cosines[known]
+    low, high = float(present.min(initial=1.0)), float(present.max(initial=-1.0))
+    if high < low:  # nothing has a vector
+        return np.zeros_like(cosines)
+    if high == low:  # what stands alone is the nearest
+        return np.ones_like(cosines) if known is None else known.astype(np.float32)
+    spread = (cosines - np.float32(low)) * np.float32(1 / (high - low))
+    if known is not None:
+        spread[~known] = 0.0
+    return spread

@@ -13,10 +13,16 @@ from tools.retrieval.fields import brief_text, full_text
 from tools.retrieval.models import ToolRecord
 
 if TYPE_CHECKING:
-    from storage.index.embedders.base import Vectors
-    from tools.retrieval.arrays import Bools, Ints
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["DensePart", "SpanEmbedder", "bundled_parts"]
+    from storage.index.embedders.base import Vectors
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float32]
+    Ints = NDArray[np.int64]
+
+__all__ = ["Bools", "DensePart", "Floats", "Ints", "SpanEmbedder", "bundled_parts"]
 
 READY_SHARE = 0.5
 """Share of the tools that must have a vector before it counts how near the query is to them."""
@@ -66,10 +72,6 @@ class DensePart:
         self._filled: set[int] = set()
         self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros where none is known
 
-    def expect(self, slot: int) -> None:
-        """Notes a tool whose vector is to come."""
-        self.unseen.append(slot)
-
     def lacks(self, slot: int) -> bool:
         """Whether the vector of a tool is still to come."""
         return slot not in self._filled
@@ -102,15 +104,11 @@ class DensePart:
     def cosines(
         self, query: Vectors, size: int, slots: Ints | None = None
     ) -> tuple[Vectors, Bools | None]:
-        """The cosines of a query, and of which slots they are known; None for all.
+        """Returns the cosines of a query with some slots, and which of them are known (None: all).
 
-        A cosine that is not known is 0. All is done in the caller's thread: BLAS would share the
-        work among threads, and a search on a busy machine wait for those ten times as long.
-
-        Args:
-            query: Its vector.
-            size: A number above all slots.
-            slots: Which are wanted; None for all below the size.
+        Without slots these are all below `size`. A cosine that is not known is 0. All is done in
+        the caller's thread: BLAS would share the work among threads, and a search on a busy machine
+        wait for those ten times as long.
         """
         import numpy as np
 

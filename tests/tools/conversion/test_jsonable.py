@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.jsonable import to_jsonable
+from tools.core.errors import UnsendableError
 
 
 class Colour(Enum):

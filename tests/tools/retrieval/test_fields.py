@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tools.retrieval.fields import Fields, brief_text, full_text, spaced
+from tools.retrieval.fields import brief_text, fields_of, full_text, spaced, terms_of
 from tools.retrieval.models import ToolRecord
 
 JSON = st.recursive(
@@ -31,7 +31,7 @@ def test_a_name_weighs_more_than_a_description_and_that_more_than_a_parameters_t
         description="quickly",
         parameters={"properties": {"recipient": {"description": "somebody"}}},
     )
-    terms = Fields(record).terms()
+    terms = terms_of(fields_of(record))
     assert terms["mail"] > terms["quick"] == terms["recipi"] > terms["somebodi"] > 0
 
 
@@ -40,13 +40,13 @@ def test_nested_parameters_are_read_too() -> None:
         "properties": {"filter": {"anyOf": [{"properties": {"zebra": {}}}, {"type": "null"}]}},
         "$defs": {"Place": {"properties": {"meadow": {"description": "with flowers"}}}},
     }
-    terms = Fields(ToolRecord(tool_id="1", name="a1", parameters=schema)).terms()
+    terms = terms_of(fields_of(ToolRecord(tool_id="1", name="a1", parameters=schema)))
     assert {"filter", "zebra", "meadow", "flower"} <= set(terms)
 
 
 def test_a_servers_name_before_a_tools_counts_once() -> None:
     record = ToolRecord(tool_id="1", name="github__create_issue", server="github")
-    assert Fields(record).terms()["github"] == 1
+    assert terms_of(fields_of(record))["github"] == 1
     assert brief_text(record).startswith("create issue:")
 
 
@@ -66,7 +66,7 @@ def test_what_json_cannot_hold_is_no_record() -> None:
 @given(st.dictionaries(st.sampled_from(["properties", "items", "allOf"]), JSON), st.text())
 def test_wild_records_are_read(schema: dict[str, Any], text: str) -> None:
     record = ToolRecord(tool_id="1", name="a", description=text, tags=(text,), parameters=schema)
-    fields = Fields(record)
-    assert all(weight > 0 for weight in fields.terms().values())
-    assert str(fields) == str(Fields(record.model_copy(deep=True)))
+    fields = fields_of(record)
+    assert all(weight > 0 for weight in terms_of(fields).values())
+    assert fields == fields_of(record.model_copy(deep=True))
     assert full_text(record).startswith(brief_text(record)[:5])

@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.retrieval.duplicates import Duplicates
 from tools.retrieval.models import ToolRecord
 from tools.retrieval.names import Mentions
-from tools.retrieval.placing import placed
+from tools.retrieval.placing import Duplicates, placed
 
 SCORES = np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.0], dtype=np.float32)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
-from tools.conversion.arguments.coercion import coerce, false_numbers
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import describe_errors, nearest, unknown_name
 from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.signature import NOTHING, Signature
-from tools.conversion.schema import tidy
+from tools.conversion.schema import branches, child, tidy, types
 from tools.core.errors import InvalidArgumentsError
 
 __all__ = ["Arguments"]
@@ -23,6 +22,9 @@ REPORTED = 5
 
 PLAIN: Any = {"inf_nan_mode": "constants"}
 """How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
+
+STRUCTURES = {"array", "object"}
+ENDLESS = {"inf", "infinity", "nan"}
 
 
 class Arguments:
@@ -41,11 +43,8 @@ class Arguments:
     def __init__(self, tool: str, signature: Signature, texts: Mapping[str, str]) -> None:
         """Builds the schema and the validator.
 
-        Args:
-            tool: The tool's name, for messages.
-            signature: What the caller gives. A parameter whose type JSON cannot say keeps its
-                default.
-            texts: Descriptions for parameters that do not describe themselves.
+        Parameters that do not describe themselves are described by `texts`; one whose type JSON
+        cannot say keeps its default.
 
         Raises:
             ToolDefinitionError: If JSON cannot say the type of a parameter without a default.
@@ -66,10 +65,7 @@ class Arguments:
             del properties[alias]["default"]
 
     def validate(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks and converts what a caller sent.
-
-        Args:
-            raw: Decoded JSON, by argument.
+        """Checks and converts the decoded JSON that a caller sent.
 
         Returns:
             The value of each parameter, defaults included, and of each further name that
@@ -117,8 +113,8 @@ class Arguments:
         try:
             order = [*self._names, *raw]
             known = {name: raw[name] for name in order if name in raw and self._knows(name)}
-            meant = coerce(known, self._full, self._full)
-            problems += describe_errors(false_numbers(meant, self._full, self._full), self.schema)
+            meant = _coerced(known, self._full, self._full)
+            problems += describe_errors(_false_numbers(meant, self._full, self._full), self.schema)
             values = self._read_leniently(meant)
         except ValidationError as error:
             problems += describe_errors(error.errors(include_url=False), self.schema)
@@ -174,3 +170,77 @@ def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[st
     if "$defs" in tidied:
         schema["$defs"] = tidied["$defs"]
     return schema
+
+
+def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    """A value as its schema wants it, where it can mean nothing else; otherwise as it is.
+
+    Models send a list as the JSON of it, null for what they leave out, and 5.0 for 5.
+    """
+    if isinstance(value, str):
+        kinds = types(schema, root)
+        if "string" in kinds or kinds.isdisjoint(STRUCTURES):
+            return value
+        decoded = _decoded(value)
+        return value if decoded is None else _coerced(decoded, schema, root)
+    if isinstance(value, float):
+        kinds = types(schema, root)
+        whole = "integer" in kinds and "number" not in kinds and value.is_integer()
+        return int(value) if whole else value
+    if isinstance(value, list):
+        return [
+            item if (part := child(schema, place, root)) is None else _coerced(item, part, root)
+            for place, item in enumerate(value)
+        ]
+    if isinstance(value, dict):
+        return dict(_coerced_items(value, schema, root))
+    return value
+
+
+def _false_numbers(
+    value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
+) -> Iterator[ErrorDetails]:
+    """Errors for what pydantic takes for a number and JSON does not: true, "NaN", "inf"."""
+    if isinstance(value, bool | str):
+        kinds = types(schema, root)
+        own = "string" if isinstance(value, str) else "boolean"
+        if own in kinds or kinds.isdisjoint({"integer", "number"}):
+            return
+        if isinstance(value, bool):
+            yield {"type": "bool_for_number", "loc": place, "msg": "", "input": value}
+        elif value.strip("+- ").lower() in ENDLESS:
+            told = "Input should be a finite number"
+            yield {"type": "finite_number", "loc": place, "msg": told, "input": value}
+    elif isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            inner = child(schema, key, root) if isinstance(part, bool | dict | list | str) else None
+            if inner is not None:
+                yield from _false_numbers(part, inner, root, *place, key)
+
+
+def _coerced_items(
+    value: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    required = {name for branch in branches(schema, root) for name in branch.get("required", ())}
+    for name, item in value.items():
+        part = child(schema, name, root)
+        if part is None:
+            yield name, item
+        elif item is not None:
+            yield name, _coerced(item, part, root)
+        elif name in required or _takes_null(part, root):
+            yield name, None
+
+
+def _takes_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    kinds = types(schema, root)
+    return not kinds or "null" in kinds
+
+
+def _decoded(text: str) -> object:
+    """The list or object that a text is the JSON of, or None."""
+    try:
+        decoded = from_json(text)
+    except (TypeError, ValueError):  # TypeError: half of a surrogate pair
+        return None
+    return decoded if isinstance(decoded, list | dict) else None

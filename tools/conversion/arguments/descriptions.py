@@ -58,13 +58,7 @@ def show(value: object) -> str:
 
 
 def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Returns in words what a schema accepts: "an integer from 1 to 100".
-
-    Args:
-        schema: The schema of one value.
-        root: The schema whose `$defs` it may refer to.
-        depth: Levels of lists that it stands in.
-    """
+    """Returns in words what a schema accepts: "an integer from 1 to 100"."""
     texts = [_expected(branch, root, depth) for branch in branches(schema, root)]
     return " or ".join(dict.fromkeys(texts))
 

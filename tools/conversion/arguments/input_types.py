@@ -15,8 +15,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
-from tools.conversion.callables.annotations import label, resolve_class, with_arguments
-from tools.conversion.callables.typeddicts import make_readable
+from tools.conversion.callables.annotations import (
+    label,
+    make_readable,
+    resolve_class,
+    with_arguments,
+)
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["JSON_SCALARS", "field_of", "field_texts", "input_type", "text_of"]

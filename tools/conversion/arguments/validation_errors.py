@@ -81,13 +81,7 @@ def nearest(name: object, known: Collection[str]) -> str | None:
 
 
 def unknown_name(path: str, name: object, known: Collection[str]) -> str:
-    """Returns the line for a name that is not known.
-
-    Args:
-        path: The object that it stands in, empty for the arguments themselves.
-        name: The unknown name.
-        known: The names there are.
-    """
+    """Returns the line for a name that the object at a path (empty for all) does not know."""
     meant = nearest(name, known)
     if meant:
         remedy = f"did you mean `{_join(path, meant)}`?"
@@ -99,12 +93,7 @@ def unknown_name(path: str, name: object, known: Collection[str]) -> str:
 
 
 def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each error; of many in one argument the first few and their number.
-
-    Args:
-        errors: What pydantic found.
-        root: The schema of the arguments, where the places of errors are looked up.
-    """
+    """Returns a line for each error; of many in one argument the first few and their number."""
     by_argument: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
         by_argument.setdefault(each["loc"][0] if each["loc"] else "", []).append(each)

@@ -49,9 +49,7 @@ def compiled(
 ) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
     """Returns the parameters that are arguments, their validator, and their schema with nulls.
 
-    Args:
-        tool: The tool's name, for messages.
-        signature: What the caller gives. A parameter whose type JSON cannot say keeps its default.
+    A parameter whose type JSON cannot say keeps its default.
 
     Raises:
         ToolDefinitionError: If JSON cannot say a type, and there is no default.

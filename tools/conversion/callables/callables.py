@@ -51,9 +51,6 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
 def callable_signature(function: Any) -> inspect.Signature:
     """Returns the parameters and the return type of a call, all types found.
 
-    Args:
-        function: A function, method, partial, class, builtin or object with `__call__`.
-
     Raises:
         ToolDefinitionError: If it cannot be called as it is, if Python cannot tell its signature,
             or if an annotation cannot be found.
@@ -244,11 +241,7 @@ def _wants_its_object(function: Any, called: Any) -> bool:
     """Whether a function was taken from its class, and so wants the object first.
 
     A class inside a function cannot be found by its name, but what makes a static method of one of
-    its functions holds that function.
-
-    Args:
-        function: The function itself.
-        called: What was taken from the class: the function, or what a decorator made of it.
+    its functions holds `called`, which is the function or what a decorator made of it.
     """
     if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
         return False

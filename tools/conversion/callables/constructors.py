@@ -29,11 +29,7 @@ def class_signature(
     made: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> inspect.Signature:
-    """Returns the signature of a class as a constructor.
-
-    Args:
-        made: A class, or a generic class with its arguments.
-        signature: Reads the signature of a function.
+    """Returns the signature of a class, or of a generic class with its arguments, as a constructor.
 
     Raises:
         ToolDefinitionError: If no instance of it can be made, or nothing tells its arguments.
@@ -54,10 +50,8 @@ def constructor(
 ) -> Any:
     """Returns what a call of a class has to call; of anything else, it itself.
 
-    Args:
-        function: A function or a class.
-        refusal: What to raise where the fields of one of pydantic's classes fit one by one and not
-            together. To its caller that is a wrong argument, and to nobody else a ValidationError.
+    Where the fields of one of pydantic's classes fit one by one and not together, `refusal` makes
+    what is raised: to its caller that is a wrong argument, and to nobody else a ValidationError.
     """
     if not inspect.isclass(function):
         return function

@@ -88,11 +88,7 @@ class Documentation:
 def read_docstring(text: str | None) -> Documentation:
     """Reads a docstring of Google, NumPy, reST or Epytext style.
 
-    Args:
-        text: The docstring; None and empty say nothing.
-
-    Returns:
-        What it says. What has no mark of any style is description.
+    What has no mark of any style is description; None and empty say nothing.
     """
     if not text:
         return Documentation()

@@ -1,10 +1,10 @@
-"""The signature of a function: what a caller gives, what is injected, and how it is called."""
+"""The signature of a function: what a caller gives, what is injected, and what is hidden."""
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -16,7 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from tools.conversion.arguments.input_types import field_of, input_type
 from tools.conversion.arguments.validation_errors import nearest
-from tools.conversion.callables.annotations import bare, label
+from tools.conversion.callables.annotations import bare, label, make_readable, typed_dict_fields
 from tools.conversion.callables.callables import (
     NOTHING,
     bound_names,
@@ -24,14 +24,12 @@ from tools.conversion.callables.callables import (
     underlying,
 )
 from tools.conversion.callables.constructors import OMITTED, caller_name
-from tools.conversion.callables.typeddicts import make_readable, typed_dict_fields
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
 
 UNPACK = (typing.Unpack, typing_extensions.Unpack)
-POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +57,8 @@ class Parameter:
     hidden: bool
     field: FieldInfo | None
 
-    def own_default(self) -> Any:
-        """Returns the default that a call has to pass because the function has none; or OMITTED."""
-        if self.field is None or self.field.is_required():
-            return OMITTED
-        return self.field.get_default(call_default_factory=True, validated_data={})
 
-
+@dataclass(frozen=True, slots=True)
 class Signature:
     """What is known of a function before its types are looked into.
 
@@ -78,69 +71,16 @@ class Signature:
         owner: The callable inside partials, whose module knows the names in its annotations.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        parameters: tuple[Parameter, ...],
-        returns: Any,
-    ) -> None:
-        self.owner = underlying(function)
-        self.returns = returns
-        self.given = tuple(
-            each
-            for each in parameters
-            if not (each.injected or each.hidden or each.kind is inspect.Parameter.VAR_KEYWORD)
-        )
-        self.extra: Any = NOTHING
-        self.reserved: frozenset[str] = frozenset()
-        self.parameters = parameters
-        extra = next((each for each in parameters if _takes_more(each)), None)
-        if extra is not None:
-            self.extra = extra.annotation
-            taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
-            self.reserved = frozenset(taken - {each.alias for each in self.given})
-        self._ordered = tuple(each for each in parameters if each is not extra)
-        self._by_name = extra is None and all(map(_passed_by_name, parameters))
-
-    def bind(
-        self, values: Mapping[str, Any], context: RequestContext
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the positional and the named arguments of one call.
-
-        Args:
-            values: By parameter, and keys of `**kwargs`; a parameter that is not there keeps the
-                function's own default.
-            context: For the injected parameters.
-        """
-        if self._by_name:
-            return [], dict(values)
-        rest = dict(values)
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        by_place = any(_is_starred(each) and rest.get(each.name) for each in self._ordered)
-        for each in self._ordered:
-            if _is_starred(each):
-                positional += rest.pop(each.name, ())
-                continue
-            placed = each.kind is each.kind.POSITIONAL_ONLY or (
-                by_place and each.kind in POSITIONAL
-            )
-            value = _value(each, rest, context, needed=placed)
-            if value is OMITTED:
-                continue
-            if placed:
-                positional.append(value)
-            else:
-                named[each.name] = value
-        return positional, {**rest, **named}
+    parameters: tuple[Parameter, ...]
+    given: tuple[Parameter, ...]
+    extra: Any
+    reserved: frozenset[str]
+    returns: Any
+    owner: Callable[..., Any]
 
 
 def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
-    """Reads a function's signature, its annotations resolved.
-
-    Args:
-        function: A function, bound method, callable object, class or partial of one.
-        hidden: Parameters that callers neither see nor give.
+    """Reads the signature of a function, method, callable object, class or partial of one.
 
     Raises:
         ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation
@@ -154,7 +94,23 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
     _check_hidden(function, parameters, hidden)
     _check_names(function, parameters)
     make_readable(read.return_annotation)
-    return Signature(function, parameters, read.return_annotation)
+    extra = next((each for each in parameters if _takes_more(each)), None)
+    given = tuple(
+        each
+        for each in parameters
+        if not (each.injected or each.hidden or each.kind is inspect.Parameter.VAR_KEYWORD)
+    )
+    taken: set[str] = set()
+    if extra is not None:
+        taken = bound_names(function) | {each.name for each in parameters} - {extra.name}
+    return Signature(
+        parameters=parameters,
+        given=given,
+        extra=NOTHING if extra is None else extra.annotation,
+        reserved=frozenset(taken - {each.alias for each in given}),
+        returns=read.return_annotation,
+        owner=underlying(function),
+    )
 
 
 def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterator[Parameter]:
@@ -234,31 +190,8 @@ def _check_names(function: Callable[..., Any], parameters: tuple[Parameter, ...]
                 )
 
 
-def _value(
-    parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
-) -> Any:
-    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
-    if parameter.injected:
-        return context
-    if parameter.name in rest:
-        return rest.pop(parameter.name)
-    value = parameter.own_default()
-    if value is OMITTED and needed and parameter.default is not NOTHING:
-        return parameter.default
-    return value
-
-
-def _is_starred(parameter: Parameter) -> bool:
-    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
-
-
 def _takes_more(parameter: Parameter) -> bool:
     return parameter.kind is inspect.Parameter.VAR_KEYWORD and not parameter.hidden
-
-
-def _passed_by_name(parameter: Parameter) -> bool:
-    by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
-    return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
 
 
 def _plain(annotation: Any) -> Any:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import isnan
 from typing import Any
 
-from tools.conversion.errors import UnsendableError
+from tools.core.errors import UnsendableError
 
 __all__ = [
     "alternatives",
@@ -100,11 +100,7 @@ def alternatives(value: Any) -> Iterator[Any]:
 def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     """Returns a value of these libraries as JSON, or NotImplemented where it has no own form.
 
-    Numbers are converted by their own library, all at once.
-
-    Args:
-        value: The value.
-        to_jsonable: Makes JSON of a builtin value.
+    Numbers are converted by their own library, all at once, builtin values by `to_jsonable`.
 
     Raises:
         UnsendableError: If two columns have the same name.
@@ -240,13 +236,7 @@ def _numbers(array: Any) -> list[Any]:
 
 
 def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:
-    """A duration, as a text of ISO 8601 where Python's own cannot say it.
-
-    Args:
-        number: How many of `count` units, or lists of that.
-        count: How many units are one.
-        unit: As numpy names it.
-    """
+    """A duration of so many times `count` units, ISO 8601 where Python's own cannot say it."""
     if isinstance(number, list):
         return [_duration(each, count, unit) for each in number]
     if number is None or number == NOT_A_TIME:

@@ -23,9 +23,9 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
+from tools.core.errors import UnsendableError
 from tools.core.result import Media
 
 __all__ = [
@@ -49,12 +49,9 @@ def to_jsonable(value: Any, media: list[Media] | None = None) -> Any:
 
     NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
     lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
-    value, an image or a sound a note, and half of a surrogate pair a question mark. An object of
-    which nothing is known becomes its own text, else an object of its public attributes.
-
-    Args:
-        value: Any value; models and dataclasses become objects.
-        media: Images and sounds are added to it in their order.
+    value, an image or a sound a note (they are added to `media`), and half of a surrogate pair a
+    question mark. An object of which nothing is known becomes its own text, else an object of its
+    public attributes.
 
     Raises:
         UnsendableError: If it, or something in it, has no form that could be sent.

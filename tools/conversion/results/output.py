@@ -20,7 +20,6 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, without_data
 from tools.conversion.results.jsonable import ordered, to_jsonable
@@ -34,7 +33,7 @@ from tools.conversion.results.return_type import (
     result_type,
 )
 from tools.conversion.schema import resolve, tidy
-from tools.core.errors import InternalError, ToolDefinitionError
+from tools.core.errors import InternalError, ToolDefinitionError, UnsendableError
 from tools.core.result import Media, ToolResult
 
 __all__ = ["Collected", "Output"]
@@ -108,12 +107,7 @@ class Output:
         returns: Any,
         text: str = "",
     ) -> None:
-        """Builds the schema and the serializer.
-
-        Args:
-            tool: The tool's name, for messages.
-            returns: The return type, or NOTHING.
-            text: What the docstring says of the result.
+        """Builds the schema and the serializer; `text` is what the docstring says of the result.
 
         Raises:
             ToolDefinitionError: If the return type names something that is not defined, or that
@@ -128,11 +122,10 @@ class Output:
             self._describe(self._serializer.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
-        """Returns the answer to a call.
+        """Returns the answer to a call, given what the function returned.
 
-        Args:
-            value: What the function returned. Its own `to_text()`, where it has one, is what the
-                model reads. A ToolResult is the answer already.
+        Its own `to_text()`, where it has one, is what the model reads. A ToolResult is the answer
+        already.
 
         Raises:
             InternalError: If the value does not fit the return type, or has no form that could

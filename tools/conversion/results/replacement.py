@@ -22,13 +22,9 @@ Change = Callable[[Any], Any]
 def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
     """Returns a value with `change` applied to it or, where that changes nothing, to all inside it.
 
-    Builtin collections, named tuples, dataclasses and models are looked into. What has nothing to
-    replace is the same object; what has, a copy that its class does not validate again.
-
-    Args:
-        value: The value; it is not changed.
-        change: Gives the replacement of a value, or the value itself.
-        objects: Whether to look into dataclasses and models too.
+    Builtin collections, named tuples and, if `objects`, dataclasses and models are looked into.
+    What has nothing to replace is the same object; what has, a copy that its class does not
+    validate again.
 
     Raises:
         RecursionError: If it contains itself or is nested too deeply.

@@ -22,12 +22,12 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from tools.conversion.callables.annotations import bare, is_library, with_arguments
 from tools.conversion.callables.signature import NOTHING
-from tools.conversion.errors import UnsendableError
 from tools.conversion.results.arrays import is_foreign, schema_of
 from tools.conversion.results.attachments import NOTE, is_attachment
 from tools.conversion.results.jsonable import is_mute, to_jsonable
 from tools.conversion.schema import SchemaGenerator
 from tools.conversion.simple_schema import simple_schema
+from tools.core.errors import UnsendableError
 from tools.core.result import ToolResult
 
 __all__ = [

@@ -67,11 +67,7 @@ class Audit:
         """Appends the line of a call; a failure to write is logged once and ends no call.
 
         A call that only passes another on, and did, leaves no line: the other one leaves its own.
-
-        Args:
-            call: The call, and what came of it.
-            permission: What the policy and a person said of it.
-            is_final: Whether it was answered; else its client makes it again.
+        One that is not final is awaiting: its client makes it again.
         """
         if call.spec is not None and call.spec.passes_on and permission.passed_on:
             return
@@ -194,10 +190,7 @@ class AuditFile:
         self._torn = False
 
     def append(self, line: bytes) -> None:
-        """Appends one line; waits for no other process.
-
-        Args:
-            line: Without its end.
+        """Appends one line, given without its end; waits for no other process.
 
         Raises:
             OSError: If it cannot be written whole. The next line starts on a line of its own.
@@ -270,12 +263,10 @@ class AuditFile:
 def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
     """Keeps every other process from rotating a log, for the length of the block.
 
-    Args:
-        path: The log; its directory is there.
-        wait: Whether to wait for another process that does the same, or to do without.
+    Yields whether it could: without `wait` it gives up where another process does the same.
 
-    Returns:
-        A context that yields whether it is kept, and raises OSError where it cannot be.
+    Raises:
+        OSError: If the lock cannot be used.
     """
     return locked(path.with_name(f"{path.name}.lock"), wait=wait)
 

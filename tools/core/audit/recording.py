@@ -153,14 +153,10 @@ class Recording:
         is_recall: bool = False,
         context_ids: Sequence[str] = (),
     ) -> None:
-        """Records what a person said.
+        """Records what a person said, without what looks like a secret.
 
-        Args:
-            context: Who, and in which session.
-            action: What it was said through, such as "prompt:recall".
-            said: What was said; what looks like a secret is left out.
-            is_recall: Whether it only asked for what is stored.
-            context_ids: What it was answered with.
+        The action is what it was said through, such as "prompt:recall"; a recall only asks for what
+        is stored, and the context ids are what it was answered with.
         """
         message = NewEntry(
             session_id=context.session_id,

@@ -43,21 +43,16 @@ _VALUE = r"(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?|[^\s\"';|&][^\s;|&]*)"
 _OPENINGS = ("sk-", "pk-", "rk-", "_", "glpat-", "xox", "akia", "aiza", "eyj")
 
 _RULES = tuple(
-    (frozenset(hints), pattern, kept)
-    for hints, pattern, kept in (
+    (frozenset(hints), pattern)
+    for hints, pattern in (
         (
             ("authorization", "cookie"),
             (
                 r"(\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
                 r"|\b(?:set-)?cookie\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\r\n\"']+"
             ),
-            rf"\1{REDACTED}",
         ),
-        (
-            ("bearer", "basic"),
-            r"(\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*",
-            rf"\1{REDACTED}",
-        ),
+        (("bearer", "basic"), r"(\b(?:bearer|basic)\s{1,3})[\w.~+/-]{6,}=*"),
         (
             _NAMES,
             (
@@ -65,9 +60,8 @@ _RULES = tuple(
                 r"(?:\\\"[^\"\r\n]*\"?|(?:\"(?:[^\"\\\r\n]|\\[^\r\n])*\"?|'[^'\r\n]*'?"
                 r"|\\[^\r\n\"]|[^\s,;&\"'\\])+)"  # a word of a shell may have several pieces
             ),
-            rf"\1{REDACTED}",
         ),
-        (("://",), r"(\b[a-z][\w+.-]{1,20}://)[^\s/@]+@", rf"\1{REDACTED}@"),
+        (("://",), r"(\b[a-z][\w+.-]{1,20}://)[^\s/@]+(?=@)"),
         (
             _OPENINGS,
             (
@@ -75,38 +69,33 @@ _RULES = tuple(
                 r"|xox[a-z]-[\w-]{10,}|akia[a-z0-9]{12,}|aiza[\w-]{30,}"
                 r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
             ),  # the last is a JSON web token, RFC 7519
-            REDACTED,
         ),
         (  # options that programs take a password by
             _NAMES,
             rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?![-<]){_VALUE}",
-            rf"\1{REDACTED}",
         ),
         (
             ("curl",),
             r"(\s(?:-[a-z]{0,8}u|--user|--proxy-user)[=\s]{0,2}[\"']?[^\s:\"']{1,64}:)[^\s\"']+",
-            rf"\1{REDACTED}",
         ),
-        (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}", rf"\1{REDACTED}"),
-        (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
-        (("zip", "sqlcmd", "mosquitto"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("mysql", "mariadb"), rf"(\s(?-i:-p)){_VALUE}"),
+        (("sshpass", "login", "mongo"), rf"(\s(?-i:-p)\s{{0,3}})(?!-){_VALUE}"),
+        (("zip", "sqlcmd", "mosquitto"), rf"(\s(?-i:-P)\s{{0,3}})(?!-){_VALUE}"),
         (
             ("7z", "rar ", "useradd", "usermod", "twine", "cqlsh", "rdesktop", "ncftp"),
             rf"(\s[\"']?(?-i:-h?p)\s{{0,3}})(?!-){_VALUE}",
-            rf"\1{REDACTED}",
         ),
-        (("ldap",), rf"(\s(?-i:-w)\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
-        (("-storepass", "-keypass"), rf"(\s-(?:store|key)pass\s{{1,3}}){_VALUE}", rf"\1{REDACTED}"),
-        (("curl",), rf"(\s(?:-b|--cookie)[=\s]\s{{0,2}}){_VALUE}", rf"\1{REDACTED}"),
+        (("ldap",), rf"(\s(?-i:-w)\s{{0,3}})(?!-){_VALUE}"),
+        (("-storepass", "-keypass"), rf"(\s-(?:store|key)pass\s{{1,3}}){_VALUE}"),
+        (("curl",), rf"(\s(?:-b|--cookie)[=\s]\s{{0,2}}){_VALUE}"),
         (
             ("<<<",),
             (
                 r"(\b(?:sudo|su|passwd|login|cryptsetup|pass|read\s{1,3}-[a-z]{0,4}s)\b"
                 rf"[^|;&\r\n<]{{0,200}}<<<\s{{0,3}}){_VALUE}"
             ),
-            rf"\1{REDACTED}",
         ),
-        (("redis-cli",), rf"(\s-a\s{{0,3}})(?!-){_VALUE}", rf"\1{REDACTED}"),
+        (("redis-cli",), rf"(\s-a\s{{0,3}})(?!-){_VALUE}"),
         (
             ("echo", "printf"),
             (
@@ -115,7 +104,6 @@ _RULES = tuple(
                 rf"{_VALUE}(?=\s{{0,3}}\|\s{{0,3}}(?:sudo|su|(?:ch)?passwd|cryptsetup"
                 r"|[\w-]{1,20}\s{1,3}(?:auth\s{1,3})?login)\b)"
             ),
-            rf"\1{REDACTED}",
         ),
         (
             ("key=", "sig=", "signature=", "auth=", "pass=", "pin=", "pass:", "/p:"),
@@ -123,21 +111,15 @@ _RULES = tuple(
                 r"([?&](?:key|sig|signature|auth|pass)=|(?<![^\s_-])(?:pass|auth|pin)="
                 r"|\bsshpass=|(?<![^\s\"'])(?:/?pass|/p):)[^\s&\"']+"
             ),
-            rf"\1{REDACTED}",
         ),
-        (("--pass",), rf"(\s--pass[=\s]\s{{0,2}})(?![-<]){_VALUE}", rf"\1{REDACTED}"),
-        (
-            ("http", "--auth"),
-            r"(\s(?:-a|--auth)[=\s]\s{0,2}[\"']?[\w.@-]{1,64}:)[^\s\"']+",
-            rf"\1{REDACTED}",
-        ),
+        (("--pass",), rf"(\s--pass[=\s]\s{{0,2}})(?![-<]){_VALUE}"),
+        (("http", "--auth"), r"(\s(?:-a|--auth)[=\s]\s{0,2}[\"']?[\w.@-]{1,64}:)[^\s\"']+"),
         (
             ("password", "identified"),
             r"(\b(?:password|identified\s{1,3}by)\s{1,3})(?:\"[^\"\r\n]*\"?|'[^'\r\n]*'?)",
-            rf"\1{REDACTED}",
         ),
-        (("smbclient",), r"(\s-u\s{0,3}[\"']?[^\s%\"']{1,64}%)[^\s\"']+", rf"\1{REDACTED}"),
-        (("sqlplus", "impdp", "expdp"), r"(\s[\w.]{1,64}/)[^\s@/]+", rf"\1{REDACTED}"),
+        (("smbclient",), r"(\s-u\s{0,3}[\"']?[^\s%\"']{1,64}%)[^\s\"']+"),
+        (("sqlplus", "impdp", "expdp"), r"(\s[\w.]{1,64}/)[^\s@/]+"),
         (  # commands that take a secret as a word
             ("login", "unlock", "passw", "_passphrase", "_user", "_authtoken", "obscure", "_key"),
             (
@@ -148,30 +130,24 @@ _RULES = tuple(
                 r"|(?:mysqladmin|nmcli|neo4j-admin)\b[^|;&\r\n]{0,200}\b(?:set-initial-)?password"
                 rf"|\w{{0,64}}(?:_authtoken|_access_key))\s{{1,3}})(?![-<]){_VALUE}"
             ),
-            rf"\1{REDACTED}",
         ),
         (
             ("private key-----",),
             r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-            REDACTED,
         ),
     )
 )
-"""What gives a secret away: words to look for first, the whole of it, and what is left."""
+"""What gives a secret away: words to look for first, and all of it; its first group is kept."""
 
-_HINTS = tuple(frozenset[str]().union(*(hints for hints, _, _ in _RULES)))
+_HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in _RULES)))
 
 
 def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
-    """An object as it may be recorded: JSON without secrets, of about so many characters.
+    """Returns an object as it may be recorded: JSON without secrets, of about `budget` characters.
 
     What a key calls a secret is replaced whole, whatever its type and depth; in texts what looks
     like one is. What is nested too deeply, or comes after the budget is spent, is left out, and an
     ellipsis stands in its place.
-
-    Args:
-        value: Decoded JSON, or whatever else a caller had at hand.
-        budget: Characters of JSON, at least.
     """
     return _Budget(budget).mapping(value, LEVELS)
 
@@ -183,9 +159,11 @@ def redacted_text(text: str, limit: int) -> str:
         looked_at = looked_at.rpartition(" ")[0] or looked_at
     lowered = looked_at.lower()
     if found := [hint for hint in _HINTS if hint in lowered]:
-        for hints, pattern, kept in _RULES:
+        for hints, pattern in _RULES:
             if not hints.isdisjoint(found):
-                looked_at = _compiled(pattern).sub(kept, looked_at)
+                secret = _compiled(pattern)
+                kept = r"\1" if secret.groups else ""
+                looked_at = secret.sub(kept + REDACTED, looked_at)
     return clipped(looked_at, limit)
 
 
