@@ -18,8 +18,8 @@ from server.mcp.addresses import Address, document_uri
 from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
 from server.mcp.safe_json import utf8_text
+from server.mcp.sessions import principal_of
 from server.mcp.views import Relevant, relevant, view
-from server.transport.auth import principal_of
 from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter

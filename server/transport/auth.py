@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.context import ServerRequestContext
 from pydantic import SecretStr
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.settings.http import HttpSettings
 from storage.models import Identity
 
-__all__ = ["BearerTokens", "Caller", "Principal", "callers_of", "principal_of", "token_name_of"]
+__all__ = ["BearerTokens", "Caller", "callers_of"]
 
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
@@ -40,19 +36,6 @@ class Caller(AuthenticatedUser):
         self.speaks_for = speaks_for
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """As whom a request is answered.
-
-    Attributes:
-        identity: Whose context it is about when it does not say.
-        bound: Whether it must not say anything else.
-    """
-
-    identity: Identity
-    bound: bool
-
-
 def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
     """Each token of the settings with the caller that it stands for."""
     callers = [
@@ -60,31 +43,6 @@ def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
         for name, each in http.tokens.items()
     ]
     return callers if http.token is None else [(http.token, Caller(OWNER, None)), *callers]
-
-
-def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
-    """As whom a request is answered: its token's caller, or the server's own unbound identity.
-
-    Args:
-        ctx: The request.
-        own: The server's own identity.
-    """
-    caller = _caller_of(ctx)
-    if caller is None:
-        return Principal(own, bound=False)
-    return Principal(caller.speaks_for or own, bound=True)
-
-
-def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:
-    """What the settings call the token of a request; empty where it came without one."""
-    caller = _caller_of(ctx)
-    return "" if caller is None else caller.username
-
-
-def _caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
-    """Who makes a request; None over stdio, and over HTTP without any token."""
-    user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
-    return user if isinstance(user, Caller) else None
 
 
 class BearerTokens:
