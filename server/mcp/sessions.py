@@ -20,7 +20,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.transport.auth import Caller
+from server.transport.middleware import Caller
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 

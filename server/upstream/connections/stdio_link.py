@@ -18,8 +18,8 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from server.transport.jsonrpc import Incoming, Outgoing
 from server.transport.pipes import Outlet, lines_of
-from server.transport.streams import Incoming, Outgoing
 from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, said_last
 from tools.core.errors import UnavailableError

@@ -17,7 +17,7 @@ from server.app import build
 from server.opening.changing_lists import changing_lists
 from server.opening.first_reply import FirstReply, reply_to
 from server.settings.sources import load
-from server.transport.lines import messages
+from server.transport.jsonrpc import messages
 
 VERSION = version("toolcrib")
 CLIENT = {"name": "test", "version": "1"}
