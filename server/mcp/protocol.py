@@ -18,8 +18,8 @@ from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.elicitation import ClientApprover
 from server.mcp.asking.sampling import ClientSampler
 from server.mcp.profiles import Profiles
-from server.mcp.prompts import PromptHandlers
-from server.mcp.resources import ResourceHandlers
+from server.mcp.prompts import Prompts
+from server.mcp.resources import ContextResources
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.surface import Surface, ToolLists
 from tools.core.client import ProgressReporter, Sampler
@@ -30,6 +30,8 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import Media, ToolResult
 
 if TYPE_CHECKING:
+    from server.upstream.browsing.prompts import GatewayPrompts
+    from server.upstream.browsing.resources import GatewayResources
     from server.upstream.browsing.subscriptions import Subscriptions
 
 __all__ = ["build_server"]
@@ -51,8 +53,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     version: str,
     instructions: str,
     surface: Surface,
-    resources: ResourceHandlers,
-    prompts: PromptHandlers,
+    resources: ContextResources | GatewayResources,
+    prompts: Prompts | GatewayPrompts,
     requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,

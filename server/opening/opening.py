@@ -13,8 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
-from server.opening.changing_lists import changing_lists
-from server.opening.first_reply import NAME, FirstReply, reply_to
+from server.opening.first_reply import NAME, FirstReply, changing_lists, reply_to
 
 __all__ = ["Heard", "Opening", "begin"]
 
