@@ -61,9 +61,6 @@ def lean(tool: types.Tool) -> types.Tool:
 
     It says less than the whole and nothing else: the input schema is open where parameters are left
     out, bounds no lengths and has no texts within a parameter; the result is any object.
-
-    Args:
-        tool: Its whole definition.
     """
     in_words = tool.name.replace("_", " ").capitalize()
     return tool.model_copy(

@@ -33,11 +33,7 @@ class Profile:
 
 
 class Profiles:
-    """Tells which profile a request has: one at most, and the same one for the same caller.
-
-    Args:
-        settings: Those of the profiles, by their names.
-    """
+    """Tells which profile a request has: one at most, and the same one for the same caller."""
 
     def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
         self._settings = settings

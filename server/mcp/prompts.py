@@ -77,14 +77,7 @@ PROMPTS = {
 
 
 class Prompts:
-    """Answers prompts/list, prompts/get and completion/complete.
-
-    Args:
-        resources: The stored context, by whoever asks.
-        registry: The tools that `remember` asks for.
-        sessions: Tells which conversation a request belongs to.
-        recording: Records what people say by prompts; None records nothing.
-    """
+    """Answers prompts/list, prompts/get and completion/complete."""
 
     def __init__(
         self,

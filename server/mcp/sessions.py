@@ -67,12 +67,7 @@ def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
 
 
 def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
-    """As whom a request is answered: its token's caller, or the server's own unbound identity.
-
-    Args:
-        ctx: The request.
-        own: The server's own identity.
-    """
+    """As whom a request is answered: its token's caller, or the server's own unbound identity."""
     caller = _caller_of(ctx)
     if caller is None:
         return Principal(own, bound=False)
@@ -107,12 +102,7 @@ class Sessions:
         self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
 
     def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
-        """The conversation of a request.
-
-        Args:
-            ctx: The request.
-            identity: As whom it is answered.
-        """
+        """The conversation of a request that is answered as this identity."""
         client = client_of(ctx)
         if not isinstance(ctx.request, Request):
             return Conversation(self.own, client)

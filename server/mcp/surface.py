@@ -141,11 +141,6 @@ class ToolLists:
 
     Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
     wants it untouched by calls. Only what other servers offer may change in it later.
-
-    Args:
-        registry: The tools.
-        surface: Which tools are listed.
-        ready: Awaited before a list is taken.
     """
 
     def __init__(
@@ -158,11 +153,7 @@ class ToolLists:
         self._own: frozenset[str] | None = None
 
     async def of(self, profile: Profile | None) -> list[types.Tool]:
-        """The definitions, in the order of their names.
-
-        Args:
-            profile: That of whoever asks; None where none holds.
-        """
+        """The definitions, in the order of their names; all of them for whom no profile holds."""
         if profile not in self._taken:
             await self._ready()
         if profile not in self._taken:  # nobody else has taken it meanwhile

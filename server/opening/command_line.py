@@ -22,10 +22,7 @@ class ServeArguments(NamedTuple):
 
 
 def read_command_line(words: Sequence[str]) -> ServeArguments | None:
-    """Reads the command line by which clients start a server over stdio.
-
-    Args:
-        words: The command line without the name of the program.
+    """Reads the command line, without the program's name, by which clients start a stdio server.
 
     Returns:
         What it says; None for any other command line, which is left to the commands.

@@ -48,12 +48,7 @@ _DECIDING = {"profiles", "surface"}
 
 
 class FirstReply(NamedTuple):
-    """An answer that was worked out ahead of the server.
-
-    Attributes:
-        request: Id of the request.
-        line: The answer as it is sent.
-    """
+    """An answer that was made ahead of the server, as a line, and the id of its request."""
 
     request: str | int
     line: bytes
@@ -186,10 +181,6 @@ def changing_lists(config: Path | None, environ: Mapping[str, str]) -> tuple[str
     """The lists of the server over stdio that change, as far as its settings tell unchecked.
 
     They are all of the settings that the first reply depends on, and their models are not loaded.
-
-    Args:
-        config: The settings file that the command line names, if it names one.
-        environ: The environment.
 
     Returns:
         Of tools, prompts and resources; None where only the whole of the settings tells.

@@ -42,11 +42,6 @@ async def serve_http(
 ) -> None:
     """Serves Streamable HTTP at `/mcp` until a signal comes.
 
-    Args:
-        server: What answers.
-        http: Where to listen, and whom to answer.
-        running: Entered around all of it.
-
     Raises:
         SettingsError: If the address cannot or must not be listened on.
     """
@@ -63,11 +58,6 @@ async def serve_sse(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
     """Serves Server-Sent Events at `/sse`, with messages to `/messages/`, until a signal comes.
-
-    Args:
-        server: What answers.
-        http: Where to listen, and whom to answer.
-        running: Entered around all of it.
 
     Raises:
         SettingsError: If the address cannot or must not be listened on.

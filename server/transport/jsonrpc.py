@@ -68,11 +68,7 @@ class Incoming:
 
 
 class Outgoing:
-    """A stream, as the SDK takes it, of messages that a function takes.
-
-    Args:
-        send: Takes one.
-    """
+    """A stream, as the SDK takes it, of messages that a function takes."""
 
     def __init__(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._send = send

@@ -106,9 +106,6 @@ class SoundAuthority:
 
     The SDK allows `localhost:*` to whatever starts with `localhost:`, `localhost:1@evil.example`
     and `localhost:1.evil.example` too.
-
-    Args:
-        app: The application behind it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -135,9 +132,6 @@ class Drain:
     """ASGI middleware that can end every request in flight at once, each with a whole response.
 
     Streams that never end by themselves so do not delay the end of the server.
-
-    Args:
-        app: The application behind it.
     """
 
     def __init__(self, app: ASGIApp) -> None:

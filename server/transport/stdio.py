@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 
-from server.opening.opening import Heard, Opening
+from server.opening.opening import Opening, ReadAhead
 from server.settings import SettingsError
 from server.transport.jsonrpc import messages
-from server.transport.pipes import Outlet, lines_of
+from server.transport.pipes import PipeWriter, lines_of
 from server.transport.signals import stopped_by_signals
 
 __all__ = ["serve_stdio"]
@@ -39,18 +39,18 @@ async def serve_stdio(
     Raises:
         SettingsError: If the process was started without stdin and stdout.
     """
-    heard = Heard() if opening is None else opening.end()
+    early = ReadAhead() if opening is None else opening.end()
     source, sink = _take_streams()
-    outlet = Outlet(sink)
-    lines = lines_of(source, before=heard.data)
-    reader, writer = messages(lines, outlet.write, answered=heard.answered)
+    pipe = PipeWriter(sink)
+    lines = lines_of(source, before=early.data)
+    reader, writer = messages(lines, pipe.write, answered=early.answered)
     serving = anyio.CancelScope()
     stop = partial(asyncio.get_running_loop().call_soon_threadsafe, serving.cancel)
     async with running:
         try:
             with stopped_by_signals(stop):
                 async with anyio.create_task_group() as group:
-                    group.start_soon(outlet.run)
+                    group.start_soon(pipe.run)
                     with serving:
                         await server.run(reader, writer, server.create_initialization_options())
                     group.cancel_scope.cancel()

@@ -80,12 +80,7 @@ class Channel(Protocol):
 
 
 class BackChannel:
-    """Asks in the middle of the request (protocols until 2025-11-25).
-
-    Args:
-        ctx: The request.
-        deadline: Stands still meanwhile.
-    """
+    """Asks in the middle of a request, whose deadline stands still (protocols until 2025-11-25)."""
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline) -> None:
         can_ask = ctx.session.can_send_request
@@ -107,14 +102,7 @@ async def sent(
     related: types.RequestId | None = None,
     seconds: float = ANSWER_SECONDS,
 ) -> types.InputResponse | types.ErrorData:
-    """Sends a question to a client of the older protocols.
-
-    Args:
-        session: Its session.
-        request: The question.
-        related: The request that it belongs to, where it belongs to one.
-        seconds: How long is waited for the answer.
-    """
+    """Sends a question, of the request `related`, to a client of the older protocols."""
     try:
         return await session.send_request(
             request,

@@ -210,10 +210,6 @@ class ClientRequest:
 class ClientRequests:
     """The requests of all clients, and who the client of each conversation is.
 
-    Args:
-        sessions: Tells which conversation a request belongs to.
-        identity: Whose requests these are where no token says it.
-
     Attributes:
         sessions: Tells which conversation a request belongs to.
         identity: Whose requests these are where no token says it.

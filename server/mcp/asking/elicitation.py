@@ -23,11 +23,7 @@ SHOWN_CHARACTERS = 6_000
 
 
 class ClientApprover:
-    """Asks the person at the client that makes a call.
-
-    Args:
-        request: The call.
-    """
+    """Asks the person at the client that makes a call."""
 
     def __init__(self, request: ClientRequest) -> None:
         self.tickets: Sequence[str] = tuple(request.this_round.tickets) if request.is_modern else ()

@@ -27,11 +27,7 @@ _REFUSALS = frozenset({"refusal", "content_filter"})
 
 
 class ClientSampler:
-    """Asks the model of the client that makes a call.
-
-    Args:
-        request: The call.
-    """
+    """Asks the model of the client that makes a call."""
 
     kind = "client"
 

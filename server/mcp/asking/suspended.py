@@ -129,11 +129,6 @@ _WRONG_KIND = types.ErrorData(
 class SuspendedCall(Generic[OutcomeT]):
     """A call that goes on while its client is away, and the channel to that client.
 
-    Args:
-        request: What it is a part of.
-        ctx: The request that began it.
-        deadline: How long its server may work on it.
-
     Attributes:
         ctx: The request that waits for it now; None while the client is away.
         capabilities: What the client can be asked.
@@ -179,13 +174,7 @@ class SuspendedCall(Generic[OutcomeT]):
         report: ProgressReporter,
         this_round: Round,
     ) -> OutcomeT | None:
-        """What comes of the call; None if the client is asked first, and has to come back.
-
-        Args:
-            ctx: The request that waits.
-            report: Its way to hear how far the call is.
-            this_round: Where the questions are put.
-        """
+        """What comes of the call; None if the client is asked first, and has to come back."""
         self.ctx, self._report = ctx, report
         try:
             while self._outcome is None:
