@@ -120,7 +120,7 @@ class App:
                     await stack.enter_async_context(part.running())
                 if self.browsing is not None:
                     await stack.enter_async_context(self.browsing.subscriptions.running())
-                for after in (self.requests, self.catalogue):
+                for after in (self.requests.suspended, self.catalogue):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.notify()
@@ -214,7 +214,6 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
             resources=resources,
             prompts=prompts,
             requests=requests,
-            identity=identity,
             profiles=profiles,
             lists=_changing_lists(settings, surface, registry),
         )
@@ -224,16 +223,14 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         name=NAME,
         version=version("toolcrib"),
         instructions=INSTRUCTIONS,
-        identity=identity,
         surface=surface,
         resources=browsing.resources if browsing else resources,
         prompts=browsing.prompts if browsing else prompts,
-        sessions=sessions,
+        requests=requests,
         ready=ready,
         sampler=_sampler(settings),
-        profiles=profiles,
+        profiles=profiles if settings.profiles else None,
         subscriptions=browsing.subscriptions if browsing and gateway.upstreams else None,
-        requests=requests,
     )
     return App(
         settings=settings,

@@ -17,13 +17,7 @@ def make_embedder(
     *,
     client: ClientFactory = plain_client,
 ) -> Embedder:
-    """The embedder of the settings, or the one that they describe of another kind.
-
-    Args:
-        settings: What the user chose.
-        kind: The kind, where it is not theirs.
-        client: Makes what asks an endpoint.
-    """
+    """The embedder of the settings, or the one that they describe of another kind."""
     prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
     match kind or settings.kind:
         case "minilm":
@@ -77,11 +71,6 @@ def find_embedder(
     """The embedder with a model_id, if the settings describe it but for their kind.
 
     Nothing is sent to an endpoint of which they name neither the address nor the key any more.
-
-    Args:
-        settings: What the user chose.
-        model_id: The embedder's own.
-        client: Makes what asks an endpoint.
     """
     for kind in get_args(EmbedderKind):
         if kind == "openai" and not (settings.url or settings.api_key.get_secret_value()):

@@ -32,9 +32,6 @@ def configure(settings: Settings) -> None:
     """Sends Toolcrib's log, and what libraries warn of, to stderr and the log file.
 
     Without a writable log file it is stderr alone, with a warning that says so.
-
-    Args:
-        settings: Level, place and size of the log.
     """
     formatter = logging.Formatter(_FORMAT)
     root = logging.getLogger()

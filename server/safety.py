@@ -58,12 +58,7 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
 
 
 def let_through(settings: Settings, spec: ToolSpec) -> str:
-    """Returns what to write into the settings so that another server's tool runs unasked.
-
-    Args:
-        settings: Those to be changed.
-        spec: The tool; of one that is not another server's nothing is said.
-    """
+    """Returns what to write into the settings so that another server's tool runs unasked."""
     server = settings.servers.get(spec.server)
     if server is None:
         return ""

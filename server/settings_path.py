@@ -19,12 +19,7 @@ def usual_path() -> Path:
 
 
 def settings_path(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """The settings file, and what named it; nothing did when it is the usual one.
-
-    Args:
-        config_file: The file that `--config` names.
-        environ: The environment.
-    """
+    """The settings file, and what named it; nothing did when it is the usual one."""
     if config_file is not None:
         return config_file.absolute(), "--config"
     if environ.get(CONFIG_VARIABLE):

@@ -68,7 +68,10 @@ class Toolcrib:
 
     def serve(self, function: Function, options: Options) -> Server[Any]:
         """The real server around the one tool."""
-        from server.mcp.prompts import Prompts  # each system loads its own only
+        from server.mcp.asking.client_requests import (  # each system loads its own only
+            ClientRequests,
+        )
+        from server.mcp.prompts import Prompts
         from server.mcp.protocol import build_server
         from server.mcp.resources import ContextResources
         from server.mcp.sessions import Sessions
@@ -85,18 +88,17 @@ class Toolcrib:
         registry.add(spec)
         sandbox = Sandbox(self._directory)
         resources = ContextResources(self._library, Identity())
-        sessions = Sessions()
+        requests = ClientRequests(Sessions(), Identity())
         return build_server(
             registry,
             SandboxToolManager(registry, sandbox=sandbox, library=self._library, permissions=None),
             name="toolcrib",
             version="0",
             instructions="",
-            identity=Identity(),
             surface=Surface([FULL]),
             resources=resources,
-            prompts=Prompts(resources, registry, sessions),
-            sessions=sessions,
+            prompts=Prompts(resources, registry, requests.sessions),
+            requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )
 

@@ -81,7 +81,7 @@ def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
 
 
 def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
-    from server.mcp.tool_lists import describe
+    from server.mcp.definitions import describe
 
     if form is Form.FUNCTION_CALLING:
         return spec.function_calling()

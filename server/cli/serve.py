@@ -10,6 +10,7 @@ import typer
 from server.cli import serving
 from server.cli.serving import Transport
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.opening.command_line import flags_of
 
 __all__ = ["serve"]
 
@@ -32,11 +33,6 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Serve tools and context to MCP clients."""
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
-    flags = {
-        "http.host": host,
-        "http.port": port,
-        "functions.paths": [*(functions or ()), *(more_functions or ())] or None,
-        "root": root,
-        "data_dir": data_dir,
-    }
+    files = [*(functions or ()), *(more_functions or ())]
+    flags = flags_of(files, root, data_dir, host, port)
     serving.serve(flags, config, transport=transport)

@@ -53,7 +53,6 @@ def serve(
         from server.app import build
         from server.cli.invocation import invocation_elsewhere
         from server.settings.sources import load
-        from server.transport import transports
 
         settings = load(flags, config_file=config)
         settings.create_directories()
@@ -63,11 +62,17 @@ def serve(
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():
                 _tell_person(settings, config)
-            run = partial(transports.serve_stdio, app.server, app.running(), opening)
+            from server.transport.stdio import serve_stdio
+
+            run = partial(serve_stdio, app.server, app.running(), opening)
         case Transport.SSE:
-            run = partial(transports.serve_sse, app.server, settings.http, app.running())
+            from server.transport.http import serve_sse
+
+            run = partial(serve_sse, app.server, settings.http, app.running())
         case Transport.HTTP:
-            run = partial(transports.serve_http, app.server, settings.http, app.running())
+            from server.transport.http import serve_http
+
+            run = partial(serve_http, app.server, settings.http, app.running())
     anyio.run(run)
 
 

@@ -129,11 +129,6 @@ def files_of(
 ) -> tuple[list[ClientFile], list[str]]:
     """The files of a client that are there, those of the project first as they win there.
 
-    Args:
-        dialect: The client.
-        project: The folder whose own files count.
-        environ: The environment, which may say that clients keep theirs elsewhere.
-
     Returns:
         The files, and every place that was looked at.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,18 @@ from typing import Any
 from server.clients.dialects import ClientFile, Dialect
 from server.settings import SettingsError
 
-__all__ = ["Named", "named_servers", "parse"]
+__all__ = ["Named", "fitted", "named_servers", "parse"]
 
 _STRING = r'"(?:\\.|[^"\\\n])*+"?'  # what never ends is one too, so that no file is read for ever
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 _LINE = re.compile(r"[^\n]")
+
+LONGEST_NAME = 30
+"""Characters of a server's name in the settings."""
+
+_OTHER = re.compile(r"[^a-z0-9_-]+")
+_SEPARATORS = re.compile(r"[-_]{2,}")
 
 MOST_BYTES = 100_000_000
 """Claude Code keeps all sorts of things in the file with its servers."""
@@ -46,11 +53,7 @@ class Named:
 
 
 def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
-    """The servers of some files of one client.
-
-    Args:
-        files: The files, the one that wins first.
-        project: The folder of the project that the client would work in.
+    """The servers of some files of one client, of which the first one wins.
 
     Raises:
         SettingsError: If a file cannot be read.
@@ -70,6 +73,19 @@ def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
         for file, document in documents
         for name, entry, owner in _entries(file, document, project)
     ]
+
+
+def fitted(name: str, taken: Collection[str]) -> str:
+    """A name that the settings take, as near as possible to the one that a client has."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    single = _SEPARATORS.sub("-", _OTHER.sub("-", plain)).strip("-_")
+    whole = single[:LONGEST_NAME].rstrip("-_") or "server"
+    number, fitting = 1, whole
+    while fitting in taken:
+        number += 1
+        suffix = f"-{number}"
+        fitting = whole[: LONGEST_NAME - len(suffix)].rstrip("-_") + suffix
+    return fitting
 
 
 def parse(path: Path) -> dict[str, Any]:

@@ -25,24 +25,14 @@ _FOLDERS_OF_COMMANDS = {"bin", "scripts", "shims"}
 
 @dataclass(frozen=True, slots=True)
 class OwnAddress:
-    """Where this Toolcrib listens when it serves HTTP.
-
-    Attributes:
-        host: As the settings have it.
-        port: The same.
-    """
+    """Where this Toolcrib listens when it serves HTTP."""
 
     host: str
     port: int
 
 
 def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
-    """Whether a server's command is Toolcrib's, or one of its addresses is that of our server.
-
-    Args:
-        entry: What a client's file says of the server: texts and lists of texts count.
-        own: Where this Toolcrib listens.
-    """
+    """Whether a server's command is Toolcrib's, or one of its addresses is that of our server."""
     command = entry.get("command")
     words = list(_words(entry.get("args")))
     texts = [value for value in entry.values() if isinstance(value, str)]

@@ -9,10 +9,9 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.sessions import client_of
+from server.mcp.sessions import client_of, token_name_of
 from server.settings import Settings, SettingsError
 from server.settings.gateway import ProfileSettings
-from server.transport.auth import token_name_of
 from tools.core.toolset import ToolSet
 
 __all__ = ["Profile", "Profiles"]
@@ -34,11 +33,7 @@ class Profile:
 
 
 class Profiles:
-    """Tells which profile a request has: one at most, and the same one for the same caller.
-
-    Args:
-        settings: Those of the profiles, by their names.
-    """
+    """Tells which profile a request has: one at most, and the same one for the same caller."""
 
     def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
         self._settings = settings
@@ -47,12 +42,9 @@ class Profiles:
             for name, each in settings.items()
         }
 
-    def __bool__(self) -> bool:
-        return bool(self._profiles)
-
     def of(self, ctx: ServerRequestContext[Any, Any]) -> Profile | None:
         """The profile of a request; None where none holds."""
-        return self.choose(token_name_of(ctx), client_of(ctx)) if self else None
+        return self.choose(token_name_of(ctx), client_of(ctx))
 
     def choose(self, token: str, client: str) -> Profile | None:
         """The first profile, in the order of the settings, that names the token.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from zoneinfo import available_timezones
 
 import mcp_types as types
@@ -24,7 +24,7 @@ from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
 from tools.core.registry import ToolRegistry
 
-__all__ = ["PROMPTS", "PromptHandlers", "Prompts"]
+__all__ = ["PROMPTS", "Prompts"]
 
 COMPLETIONS = 100
 """Values that a client is offered at most, by the protocol."""
@@ -76,34 +76,8 @@ PROMPTS = {
 }
 
 
-class PromptHandlers(Protocol):
-    """Answers requests for prompts, ours alone or those of other servers too."""
-
-    async def list_prompts(
-        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        """Answers prompts/list."""
-
-    async def get_prompt(
-        self, ctx: RequestContext, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
-        """Answers prompts/get."""
-
-    async def complete(
-        self, ctx: RequestContext, params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        """Answers completion/complete."""
-
-
 class Prompts:
-    """Answers prompts/list, prompts/get and completion/complete.
-
-    Args:
-        resources: The stored context, by whoever asks.
-        registry: The tools that `remember` asks for.
-        sessions: Tells which conversation a request belongs to.
-        recording: Records what people say by prompts; None records nothing.
-    """
+    """Answers prompts/list, prompts/get and completion/complete."""
 
     def __init__(
         self,

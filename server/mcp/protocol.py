@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.elicitation import approver_of
-from server.mcp.asking.sampling import sampler_of
-from server.mcp.capabilities import CribServer
+from server.mcp.asking.elicitation import ClientApprover
+from server.mcp.asking.sampling import ClientSampler
 from server.mcp.profiles import Profiles
-from server.mcp.prompts import PromptHandlers
-from server.mcp.resources import ResourceHandlers
+from server.mcp.prompts import Prompts
+from server.mcp.resources import ContextResources
 from server.mcp.safe_json import utf8_json, utf8_text
-from server.mcp.sessions import Sessions
-from server.mcp.surface import Surface
-from server.mcp.tool_lists import ToolLists
-from server.transport.auth import Principal, principal_of
-from storage.models import Identity
+from server.mcp.surface import Surface, ToolLists
 from tools.core.client import ProgressReporter, Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
@@ -34,6 +30,8 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import Media, ToolResult
 
 if TYPE_CHECKING:
+    from server.upstream.browsing.prompts import GatewayPrompts
+    from server.upstream.browsing.resources import GatewayResources
     from server.upstream.browsing.subscriptions import Subscriptions
 
 __all__ = ["build_server"]
@@ -54,16 +52,14 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     name: str,
     version: str,
     instructions: str,
-    identity: Identity,
     surface: Surface,
-    resources: ResourceHandlers,
-    prompts: PromptHandlers,
-    sessions: Sessions,
+    resources: ContextResources | GatewayResources,
+    prompts: Prompts | GatewayPrompts,
+    requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
     profiles: Profiles | None = None,
     subscriptions: Subscriptions | None = None,
-    requests: ClientRequests | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -75,34 +71,35 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         name: Name of the server, for the client.
         version: Version of the server.
         instructions: What a model should know of the server as a whole.
-        identity: Whose calls these are where no token says it.
         surface: Which tools are listed.
         resources: What clients can browse.
         prompts: What people can start a conversation with.
-        sessions: Tells which conversation a request belongs to.
+        requests: Tells whose requests are made, and takes what is asked to the client.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
-        profiles: What single clients may find and call.
+        profiles: What single clients may find and call; None where there are none.
         subscriptions: Tells of changes; None where nothing changes but by what clients do.
-        requests: Takes what other servers ask to the client.
     """
-    requests = requests or ClientRequests(sessions, identity)
-    profiles = profiles or Profiles({})
     lists = ToolLists(registry, surface, ready)
-    bridge = _ToolBridge(registry, manager, identity, lists, profiles, sessions, requests, sampler)
+    handlers = _ToolHandlers(registry, manager, lists, profiles, requests, sampler)
     changing = () if subscriptions is None else subscriptions.lists
-    server = CribServer(
+
+    def hint(kind: str) -> CacheHint:
+        ttl = CHANGING_TTL_MS if kind in changing else LIST_TTL_MS
+        return CacheHint(ttl_ms=ttl, scope="public" if profiles is None else "private")
+
+    server = _Server(
         name,
         version=version,
         instructions=instructions,
         cache_hints={
-            "tools/list": _hint("tools" in changing, profiles),
-            "prompts/list": _hint("prompts" in changing, profiles),
-            "resources/templates/list": _hint("resources" in changing, profiles),
+            "tools/list": hint("tools"),
+            "prompts/list": hint("prompts"),
+            "resources/templates/list": hint("resources"),
         },
-        get_tool_input_schema=bridge.input_schema,
-        on_list_tools=bridge.list_tools,
-        on_call_tool=bridge.call_tool,
+        get_tool_input_schema=handlers.input_schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read_resource,
@@ -117,39 +114,49 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     return server
 
 
-def _hint(changes: bool, profiles: Profiles) -> CacheHint:
-    return CacheHint(
-        ttl_ms=CHANGING_TTL_MS if changes else LIST_TTL_MS,
-        scope="private" if profiles else "public",
-    )
+class _Server(Server[Any]):
+    """The SDK's server, which by itself says of every list the same: that it changes, or not.
 
+    Attributes:
+        changing: Which of its lists change while it runs: of tools, prompts and resources.
+    """
 
-class _ToolBridge:
-    """Answers tools/list and tools/call."""
+    changing: Collection[str] = ()
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what `build_server` was handed
+    def get_capabilities(
         self,
-        registry: ToolRegistry,
-        manager: SandboxToolManager,
-        identity: Identity,
-        lists: ToolLists,
-        profiles: Profiles,
-        sessions: Sessions,
-        requests: ClientRequests,
-        sampler: Sampler | None,
-    ) -> None:
-        self._registry = registry
-        self._manager = manager
-        self._identity = identity
-        self._lists = lists
-        self._profiles = profiles
-        self._sessions = sessions
-        self._requests = requests
-        self._sampler = sampler
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """What it can do, as the SDK finds it, with the lists that change."""
+        capabilities = super().get_capabilities(
+            notification_options,
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
+        )
+        for kind in ("tools", "prompts", "resources"):
+            getattr(capabilities, kind).list_changed = kind in self.changing
+        return capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolHandlers:
+    """Answers tools/list and tools/call, with what `build_server` was given."""
+
+    registry: ToolRegistry
+    manager: SandboxToolManager
+    lists: ToolLists
+    profiles: Profiles | None
+    requests: ClientRequests
+    sampler: Sampler | None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
-        spec = self._registry.get(name)
+        spec = self.registry.get(name)
         return None if spec is None else spec.input_schema
 
     async def list_tools(
@@ -161,7 +168,8 @@ class _ToolBridge:
                 types.INVALID_PARAMS,
                 utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
-        return types.ListToolsResult(tools=await self._lists.of(self._profiles.of(ctx)))
+        profile = None if self.profiles is None else self.profiles.of(ctx)
+        return types.ListToolsResult(tools=await self.lists.of(profile))
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -171,34 +179,28 @@ class _ToolBridge:
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
-        principal = principal_of(ctx, self._identity)
         called = params.name, params.arguments or {}
         try:
-            request = self._requests.open(ctx, params, principal.identity, called)
+            request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error))
-        context = self._context(ctx, principal, request)
         try:
-            result = await self._manager.execute(*called, context)
+            result = await self.manager.execute(*called, self._context(request))
             return _answer(result, request)
         finally:
             request.end()
 
-    def _context(
-        self, ctx: Context, principal: Principal, request: ClientRequest
-    ) -> RequestContext:
-        profile = self._profiles.of(ctx)
-        conversation = self._sessions.of(ctx, principal.identity)
-        can_be_asked = request.can_be_asked
+    def _context(self, request: ClientRequest) -> RequestContext:
+        profile = None if self.profiles is None else self.profiles.of(request.ctx)
         return RequestContext(
-            principal.identity,
-            _progress_reporter(ctx),
+            request.principal.identity,
+            _progress_reporter(request.ctx),
             tool_set=None if profile is None else profile.tool_set,
-            bound=principal.bound,
-            sampler=(sampler_of(request) if can_be_asked else None) or self._sampler,
-            approver=approver_of(request) if can_be_asked else None,
-            session_id=conversation.session_id,
-            client=conversation.client,
+            bound=request.principal.bound,
+            sampler=ClientSampler(request) if request.offers_sampling else self.sampler,
+            approver=ClientApprover(request) if request.offers_forms else None,
+            session_id=request.conversation.session_id,
+            client=request.conversation.client,
             relay=request,
             repetition=lambda: request.repetition,
         )

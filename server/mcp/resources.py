@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
 import mcp_types as types
@@ -18,8 +18,8 @@ from server.mcp.addresses import Address, document_uri
 from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
 from server.mcp.safe_json import utf8_text
+from server.mcp.sessions import principal_of
 from server.mcp.views import Relevant, relevant, view
-from server.transport.auth import principal_of
 from storage.contexts.wholetext import whole_text
 from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
@@ -32,7 +32,6 @@ __all__ = [
     "RESOURCE_NOT_FOUND",
     "TEMPLATES",
     "ContextResources",
-    "ResourceHandlers",
     "answered",
     "no_resource_at",
 ]
@@ -90,25 +89,6 @@ TEMPLATES = (
 
 RequestContext = ServerRequestContext[Any, Any]
 ResultT = TypeVar("ResultT")
-
-
-class ResourceHandlers(Protocol):
-    """Answers requests for resources, ours alone or those of other servers too."""
-
-    async def list_resources(
-        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Answers resources/list."""
-
-    async def list_templates(
-        self, ctx: RequestContext, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """Answers resources/templates/list."""
-
-    async def read_resource(
-        self, ctx: RequestContext, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answers resources/read."""
 
 
 class ContextResources:

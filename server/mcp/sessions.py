@@ -1,4 +1,4 @@
-"""Sessions: which conversation a request belongs to, and with which client.
+"""Sessions: whose request one is, which conversation it belongs to, and with which client.
 
 A process that serves stdio has one. With the older protocols over HTTP it is what the transport
 calls one: the SDK gives out its id and answers nobody else under it. Protocol 2026-07-28 knows none
@@ -20,17 +20,31 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from server.transport.middleware import Caller
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
-__all__ = ["Conversation", "Sessions", "client_of"]
+__all__ = ["Conversation", "Principal", "Sessions", "client_of", "principal_of", "token_name_of"]
 
 MOST = 1_000
-"""Conversations that are kept in mind; those that were silent longest give way."""
+"""Conversations that are remembered; those that were silent longest give way."""
 
 CLIENT_CHARACTERS = 100
 HTTP_HEADER = "mcp-session-id"
 SSE_PARAMETER = "session_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """As whom a request is answered.
+
+    Attributes:
+        identity: Whose context it is about when it does not say.
+        bound: Whether it must not say anything else.
+    """
+
+    identity: Identity
+    bound: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +66,26 @@ def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
     return "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
 
 
+def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
+    """As whom a request is answered: its token's caller, or the server's own unbound identity."""
+    caller = _caller_of(ctx)
+    if caller is None:
+        return Principal(own, bound=False)
+    return Principal(caller.speaks_for or own, bound=True)
+
+
+def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:
+    """What the settings call the token of a request; empty where it came without one."""
+    caller = _caller_of(ctx)
+    return "" if caller is None else caller.username
+
+
+def _caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
+    """Who makes a request; None over stdio, and over HTTP without any token."""
+    user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
+    return user if isinstance(user, Caller) else None
+
+
 class Sessions:
     """Tells conversations apart.
 
@@ -68,12 +102,7 @@ class Sessions:
         self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
 
     def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
-        """The conversation of a request.
-
-        Args:
-            ctx: The request.
-            identity: As whom it is answered.
-        """
+        """The conversation of a request that is answered as this identity."""
         client = client_of(ctx)
         if not isinstance(ctx.request, Request):
             return Conversation(self.own, client)

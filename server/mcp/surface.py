@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+import mcp_types as types
+
+from server.mcp.definitions import describe, lean
+from server.mcp.profiles import Profile
 from server.settings import SettingsError
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolOffer, ToolSet
+from tools.core.toolset import UPSTREAM, ToolOffer, ToolSet
 
-__all__ = ["EVERYDAY", "FULL", "LEAN", "REACHING", "Surface"]
+__all__ = ["EVERYDAY", "FULL", "LEAN", "Surface", "ToolLists"]
 
 LEAN = "lean"
 FULL = "full"
@@ -37,6 +43,10 @@ EVERYDAY = frozenset(
 
 REACHING = frozenset({"call_tool", "call_tools", "describe_tool", "search_tools"})
 """Those of them through which every other tool is reached."""
+
+CHARACTERS_PER_TOKEN = 4
+
+ENVELOPE = len('{"tools":[]}')
 
 _logger = logging.getLogger("toolcrib")
 
@@ -124,3 +134,82 @@ def _unknown(names: Sequence[str], registry: ToolRegistry, setting: str) -> Iter
                 meant = f" Did you mean {' or '.join(error.suggestions)}?"
                 advice = meant if error.suggestions else " `toolcrib tools` lists all."
                 yield f"{setting}: {error.message}{advice}"
+
+
+class ToolLists:
+    """Lists the tools of the surface; what a profile admits of them, for whom one holds.
+
+    Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
+    wants it untouched by calls. Only what other servers offer may change in it later.
+    """
+
+    def __init__(
+        self, registry: ToolRegistry, surface: Surface, ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._registry = registry
+        self._surface = surface
+        self._ready = ready
+        self._taken: dict[Profile | None, list[types.Tool]] = {}
+        self._own: frozenset[str] | None = None
+
+    async def of(self, profile: Profile | None) -> list[types.Tool]:
+        """The definitions, in the order of their names; all of them for whom no profile holds."""
+        if profile not in self._taken:
+            await self._ready()
+        if profile not in self._taken:  # nobody else has taken it meanwhile
+            self._taken[profile] = self._take(profile)
+        return self._taken[profile]
+
+    def forget(self) -> None:
+        """Has the lists taken anew, because another server offers other tools."""
+        self._taken.clear()
+
+    def _take(self, profile: Profile | None) -> list[types.Tool]:
+        if profile is None:
+            return [self._definition(each, None) for each in self._selected()]
+        shown = self._selected(profile.tool_set, profile.pinned)
+        if not profile.token_budget:
+            return [self._definition(each, profile.tool_set) for each in shown]
+        fitting = {each.name: each for each in self._fitting(shown, profile)}
+        return [fitting[each.name] for each in shown if each.name in fitting]
+
+    def _selected(
+        self, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
+    ) -> list[ToolSpec]:
+        """The tools of the surface, without those that calls have created since the first list."""
+        if self._own is None:
+            here = (each for each in self._registry.offers() if not _is_elsewhere(each))
+            self._own = frozenset(each.name for each in here)
+        shown = self._surface.select(self._registry, tool_set, pinned)
+        return [each for each in shown if _is_elsewhere(each) or each.name in self._own]
+
+    def _fitting(self, shown: Sequence[ToolSpec], profile: Profile) -> Iterator[types.Tool]:
+        """The pinned tools, and of the others what the budget has room for, the first ones first.
+
+        The tools that reach all others come before those, so that what does not fit can be found.
+        """
+        pinned = {spec.name for spec in map(self._registry.get, profile.pinned) if spec}
+        ranks = (pinned, REACHING, EVERYDAY)
+        room = profile.token_budget * CHARACTERS_PER_TOKEN - ENVELOPE
+        for spec in sorted(shown, key=lambda each: [each.name not in rank for rank in ranks]):
+            definition = self._definition(spec, profile.tool_set)
+            size = _size(definition)
+            if spec.name in pinned or size <= room:
+                room -= size
+                yield definition
+
+    def _definition(self, spec: ToolSpec, tool_set: ToolSet | None) -> types.Tool:
+        described = replace(spec, description=self._registry.description_of(spec, tool_set))
+        whole = describe(described)
+        return lean(whole) if self._surface.shortens(spec) else whole
+
+
+def _is_elsewhere(offer: ToolOffer) -> bool:
+    """Whether a tool is another server's."""
+    return offer.source.partition(":")[0] == UPSTREAM
+
+
+def _size(definition: types.Tool) -> int:
+    """Characters of a definition in a list, as compact JSON, with the comma after it."""
+    wire = definition.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return len(json.dumps(wire, separators=(",", ":"), ensure_ascii=False)) + 1

@@ -65,12 +65,7 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """What somebody should see without asking.
-
-    Attributes:
-        text: What is shown.
-        context_ids: The contexts that were found for a topic.
-    """
+    """What somebody should see without asking, and the contexts that were found for a topic."""
 
     text: str
     context_ids: tuple[str, ...] = ()
@@ -78,11 +73,6 @@ class Relevant:
 
 def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
     """What an address shows, in Markdown.
-
-    Args:
-        shelf: Whose.
-        address: What of it.
-        sources: By which passages are told where they come from.
 
     Raises:
         NotFoundError: If it leads nowhere.

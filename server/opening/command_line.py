@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ServeArguments", "read_command_line"]
+__all__ = ["ServeArguments", "flags_of", "read_command_line"]
 
 
 class ServeArguments(NamedTuple):
@@ -22,10 +22,7 @@ class ServeArguments(NamedTuple):
 
 
 def read_command_line(words: Sequence[str]) -> ServeArguments | None:
-    """Reads the command line by which clients start a server over stdio.
-
-    Args:
-        words: The command line without the name of the program.
+    """Reads the command line, without the program's name, by which clients start a stdio server.
 
     Returns:
         What it says; None for any other command line, which is left to the commands.
@@ -51,9 +48,22 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
         return None
     last = {name: Path(values[-1]) if values else None for name, values in options.items()}
     functions = [Path(each) for each in options["--functions"] + more]
-    flags = {
-        "functions.paths": functions or None,
-        "root": last["--root"],
-        "data_dir": last["--data-dir"],
-    }
+    flags = flags_of(functions, last["--root"], last["--data-dir"])
     return ServeArguments(last["--config"], flags)
+
+
+def flags_of(
+    functions: Sequence[Path],
+    root: Path | None,
+    data_dir: Path | None,
+    host: str | None = None,
+    port: int | None = None,
+) -> dict[str, object]:
+    """The settings that the options of `toolcrib serve` stand for; None where one is not given."""
+    return {
+        "http.host": host,
+        "http.port": port,
+        "functions.paths": list(functions) or None,
+        "root": root,
+        "data_dir": data_dir,
+    }

@@ -6,10 +6,14 @@ It is what the SDK's server would say, or nothing where that is not certain.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["INSTRUCTIONS", "NAME", "FirstReply", "reply_to"]
+from server.settings_path import settings_path
+
+__all__ = ["INSTRUCTIONS", "NAME", "FirstReply", "changing_lists", "reply_to"]
 
 NAME = "toolcrib"
 INSTRUCTIONS = (
@@ -39,14 +43,12 @@ _PARTS = {"elicitation": {"form", "url"}, "sampling": {"context", "tools"}}
 _OPEN = {"experimental", "extensions"}
 """Capabilities whose parts are named by whoever defines them."""
 
+_DECIDING = {"profiles", "surface"}
+"""Settings by which tools of other servers may be listed."""
+
 
 class FirstReply(NamedTuple):
-    """An answer that was worked out ahead of the server.
-
-    Attributes:
-        request: Id of the request.
-        line: The answer as it is sent.
-    """
+    """An answer that was made ahead of the server, as a line, and the id of its request."""
 
     request: str | int
     line: bytes
@@ -173,3 +175,39 @@ def _capabilities(changing: Collection[str]) -> dict[str, Any]:
     }
     lists["resources"]["subscribe"] = bool(changing)
     return {"completions": {}, "logging": {}, **lists}
+
+
+def changing_lists(config: Path | None, environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The lists of the server over stdio that change, as far as its settings tell unchecked.
+
+    They are all of the settings that the first reply depends on, and their models are not loaded.
+
+    Returns:
+        Of tools, prompts and resources; None where only the whole of the settings tells.
+    """
+    settings = _settings(config, environ)
+    variables = {name.upper() for name, value in environ.items() if value}
+    if settings is None or "TOOLCRIB_SERVERS" in variables:
+        return None
+    if "servers" not in settings:
+        return ()
+    unclear = {"_TOOLCRIB_DEPTH", *(f"TOOLCRIB_{key.upper()}" for key in _DECIDING)} & variables
+    is_clear = not (unclear or _DECIDING & settings.keys())
+    return ("prompts", "resources") if is_clear and _has_enabled(settings["servers"]) else None
+
+
+def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """What the settings file has, unchecked; None where it cannot be used."""
+    path, namer = settings_path(named, environ)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return None if namer else {}
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _has_enabled(servers: Any) -> bool:  # noqa: ANN401  # whatever the file has
+    return isinstance(servers, dict) and any(
+        isinstance(each, dict) and each.get("enabled", True) is True for each in servers.values()
+    )

@@ -13,10 +13,9 @@ from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
-from server.opening.changing_lists import changing_lists
-from server.opening.first_reply import NAME, FirstReply, reply_to
+from server.opening.first_reply import NAME, FirstReply, changing_lists, reply_to
 
-__all__ = ["Heard", "Opening", "begin"]
+__all__ = ["Opening", "ReadAhead", "begin"]
 
 PIECE = 65_536
 """Bytes that are read at once, and the most that a first line may have."""
@@ -24,7 +23,7 @@ PIECE = 65_536
 _STDIN, _STDOUT = 0, 1
 
 
-class Heard(NamedTuple):
+class ReadAhead(NamedTuple):
     """What the client said before the server listened.
 
     Attributes:
@@ -51,12 +50,12 @@ class Opening:
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def end(self) -> Heard:
+    def end(self) -> ReadAhead:
         """Stops reading, and hands over what was read; called once."""
         os.close(self._end)
         self._thread.join()
         os.close(self._ended)
-        return Heard(self._data, self._answered)
+        return ReadAhead(self._data, self._answered)
 
     def _run(self) -> None:
         with suppress(OSError):  # the server meets it too, and knows what to do
@@ -73,12 +72,7 @@ class Opening:
 
 
 def begin(config: Path | None, environ: Mapping[str, str]) -> Opening | None:
-    """Begins to listen, if the reply to a client can be known before the server is there.
-
-    Args:
-        config: The settings file that the command line names, if it names one.
-        environ: The environment.
-    """
+    """Begins to listen, if the reply to a client can be known before the server is there."""
     changing = changing_lists(config, environ)
     if changing is None or not _is_program_there():
         return None

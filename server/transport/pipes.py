@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 import anyio.lowlevel
 
-__all__ = ["Outlet", "lines_of"]
+__all__ = ["PipeWriter", "lines_of"]
 
 PIECE = 65_536
 """Bytes that are read or written at once, as many as a pipe holds."""
@@ -51,7 +51,7 @@ async def lines_of(
         yield b"".join(pieces)
 
 
-class Outlet:
+class PipeWriter:
     """What goes out of a descriptor: each piece whole and in its turn, whoever is cancelled.
 
     Args:

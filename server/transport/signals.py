@@ -24,11 +24,7 @@ def killed_by_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """Calls `stop` on the first SIGINT or SIGTERM; a second one has its usual effect.
-
-    Args:
-        stop: Runs inside the signal handler, in the main thread.
-    """
+    """Calls `stop` in the handler of the first SIGINT or SIGTERM; a second one acts as usual."""
 
     def restore() -> None:
         for number, handler in usual.items():

@@ -1,16 +1,64 @@
-"""The client's two streams, kept away from everything else in the process."""
+"""The stdio transport: one client, whose two streams are kept away from everything else."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
 
+import anyio
+from mcp.server.lowlevel import Server
+
+from server.opening.opening import Opening, ReadAhead
 from server.settings import SettingsError
+from server.transport.jsonrpc import messages
+from server.transport.pipes import PipeWriter, lines_of
+from server.transport.signals import stopped_by_signals
 
-__all__ = ["take_streams"]
+__all__ = ["serve_stdio"]
+
+_logger = logging.getLogger("toolcrib")
 
 
-def take_streams() -> tuple[int, int]:
+async def serve_stdio(
+    server: Server[Any],
+    running: AbstractAsyncContextManager[Any],
+    opening: Opening | None = None,
+) -> None:
+    """Serves one client over stdin and stdout until it closes them or a signal comes.
+
+    Args:
+        server: What answers.
+        running: Entered around all of it.
+        opening: What has listened to the client until now; None if nothing has.
+
+    Raises:
+        SettingsError: If the process was started without stdin and stdout.
+    """
+    early = ReadAhead() if opening is None else opening.end()
+    source, sink = _take_streams()
+    pipe = PipeWriter(sink)
+    lines = lines_of(source, before=early.data)
+    reader, writer = messages(lines, pipe.write, answered=early.answered)
+    serving = anyio.CancelScope()
+    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, serving.cancel)
+    async with running:
+        try:
+            with stopped_by_signals(stop):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(pipe.run)
+                    with serving:
+                        await server.run(reader, writer, server.create_initialization_options())
+                    group.cancel_scope.cancel()
+        except* BrokenPipeError:
+            _logger.info("The client closed the connection before its last answer.")
+
+
+def _take_streams() -> tuple[int, int]:
     """Takes stdin and stdout for the protocol, for the rest of the process's life.
 
     Descriptor 0 then reads nothing and descriptor 1 is stderr, so whatever a tool, a library or a

@@ -11,6 +11,7 @@ import pytest
 from mcp.server.lowlevel import Server
 
 import tools
+from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
@@ -49,18 +50,17 @@ def server_of(tmp_path: Path, library: Library) -> Callable[..., Server[Any]]:
             registry, sandbox=Sandbox(tmp_path), library=library, permissions=None
         )
         resources = ContextResources(library, IDENTITY)
-        sessions = Sessions()
+        requests = ClientRequests(Sessions(), IDENTITY)
         return build_server(
             registry,
             manager,
             name="toolcrib",
             version="1.2.3",
             instructions="Ask the crib.",
-            identity=IDENTITY,
             surface=Surface([FULL]),
             resources=resources,
-            prompts=Prompts(resources, registry, sessions),
-            sessions=sessions,
+            prompts=Prompts(resources, registry, requests.sessions),
+            requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )
 

@@ -18,8 +18,7 @@ from server.cli.invocation import invocation
 from server.cli.terminal.screen import print_json
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
 from server.clients.entries import InvalidEntryError, Translation, translated
-from server.clients.files import Named, named_servers, parse
-from server.clients.names import fitted
+from server.clients.files import Named, fitted, named_servers, parse
 from server.clients.own import OwnAddress, is_toolcrib
 from server.mcp.visible import visible
 from server.settings import SettingsError

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
@@ -11,12 +16,48 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
-from server.mcp.asking.deadline import PausableDeadline
-
-__all__ = ["ANSWER_SECONDS", "BackChannel", "Channel", "answer_type", "can_ask", "fits", "sent"]
+__all__ = [
+    "ANSWER_SECONDS",
+    "BackChannel",
+    "Channel",
+    "PausableDeadline",
+    "can_ask",
+    "fits",
+    "sent",
+]
 
 ANSWER_SECONDS = 600.0
 """How long a person may think."""
+
+
+class PausableDeadline:
+    """How long a server may work on a call, without the time in which a person thinks.
+
+    Args:
+        seconds: How long, from now on.
+
+    Attributes:
+        scope: Is cancelled when the time is over; entered by whoever waits for the work.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        self._left = seconds
+        self._open_questions = 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Has the time stand still while a question is open, one of several maybe."""
+        if not self._open_questions:
+            self._left = self.scope.deadline - anyio.current_time()
+            self.scope.deadline = math.inf
+        self._open_questions += 1
+        try:
+            yield
+        finally:
+            self._open_questions -= 1
+            if not self._open_questions:
+                self.scope.deadline = anyio.current_time() + self._left
 
 
 class Channel(Protocol):
@@ -28,13 +69,9 @@ class Channel(Protocol):
         deadline: How long its server may work on it.
     """
 
-    @property
-    def capabilities(self) -> types.ClientCapabilities | None: ...  # noqa: D102  # told above
-    @property
-    def ctx(self) -> ServerRequestContext[Any, Any] | None: ...  # noqa: D102  # the same
-
-    @property
-    def deadline(self) -> PausableDeadline: ...  # noqa: D102  # the same
+    capabilities: types.ClientCapabilities | None
+    ctx: ServerRequestContext[Any, Any] | None
+    deadline: PausableDeadline
 
     async def ask(
         self, request: types.InputRequest
@@ -43,23 +80,19 @@ class Channel(Protocol):
 
 
 class BackChannel:
-    """Asks in the middle of the request (protocols until 2025-11-25).
-
-    Args:
-        ctx: The request.
-        deadline: Stands still meanwhile.
-    """
+    """Asks in the middle of a request, whose deadline stands still (protocols until 2025-11-25)."""
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline) -> None:
-        able = ctx.session.can_send_request
-        self.capabilities = ctx.session.client_capabilities if able else None
-        self.ctx = ctx
+        can_ask = ctx.session.can_send_request
+        self.capabilities = ctx.session.client_capabilities if can_ask else None
+        self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.deadline = deadline
+        self._send = partial(sent, ctx.session, related=ctx.request_id)
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """What the client answers; an error if it does not."""
         with self.deadline.paused():
-            return await sent(self.ctx.session, request, related=self.ctx.request_id)
+            return await self._send(request)
 
 
 async def sent(
@@ -69,18 +102,11 @@ async def sent(
     related: types.RequestId | None = None,
     seconds: float = ANSWER_SECONDS,
 ) -> types.InputResponse | types.ErrorData:
-    """Sends a question to a client of the older protocols.
-
-    Args:
-        session: Its session.
-        request: The question.
-        related: The request that it belongs to, where it belongs to one.
-        seconds: How long is waited for the answer.
-    """
+    """Sends a question, of the request `related`, to a client of the older protocols."""
     try:
         return await session.send_request(
             request,
-            answer_type(request),
+            _answer_type(request),
             request_read_timeout_seconds=seconds,
             metadata=ServerMessageMetadata(related_request_id=related),
         )
@@ -92,8 +118,7 @@ async def sent(
         )
 
 
-def answer_type(request: types.InputRequest) -> type[Any]:
-    """What an answer to a question is."""
+def _answer_type(request: types.InputRequest) -> type[Any]:
     match request:
         case types.ElicitRequest():
             return types.ElicitResult
@@ -109,7 +134,7 @@ def fits(request: types.InputRequest, answer: types.InputResponse) -> bool:
     """Whether an answer is of the kind that was asked for."""
     if isinstance(request, types.CreateMessageRequest):
         return isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools)
-    return isinstance(answer, answer_type(request))
+    return isinstance(answer, _answer_type(request))
 
 
 def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:

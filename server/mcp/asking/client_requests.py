@@ -1,10 +1,9 @@
-"""Requests of clients: where what other servers ask is taken to the clients that they work for."""
+"""Requests of clients, and the way from the tools and servers behind us back to those clients."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -16,15 +15,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from server.mcp.asking.channels import sent
 from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedRequest, SuspendedRequests
-from server.mcp.logging import opted_level
-from server.mcp.meta import asks_for_progress, forwarded
-from server.mcp.sessions import Sessions
-from server.transport.auth import principal_of
+from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
+from server.mcp.sessions import Sessions, principal_of
 from storage.models import Identity
-from tools.core.client import digest_of
+from tools.core.client import AnswersAwaitedError, digest_of
 from tools.core.nested import Repetition
 
 __all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
@@ -33,8 +31,6 @@ FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """With which a client says what it can be asked, before it calls anything."""
 
 Context = ServerRequestContext[Any, Any]
-Called = tuple[str, Mapping[str, Any]]
-"""A name, with arguments."""
 
 
 class RootsListener(Protocol):
@@ -45,63 +41,59 @@ class RootsListener(Protocol):
 
 
 class ClientRequest:
-    """One request of a client, and the way from other servers back to that client.
+    """One request of a client, or one that goes on.
 
-    What only a request that asks its client needs is made on first use.
+    Its round and what is suspended of it are made when they are first needed: most requests ask
+    their client nothing.
 
     Args:
-        ctx: The request.
+        ctx: What the SDK knows of it.
         params: What came with it.
-        identity: Whose it is.
         called: What is called, with its arguments.
-        requests: The requests of all clients.
+        requests: Those that it is one of.
 
     Attributes:
-        ctx: The request.
-        all_suspended: Keeps calls going until their clients return.
-        refusal: The error with which the call is answered, where the client acts on it itself.
+        ctx: What the SDK knows of it.
+        principal: As whom it is answered.
+        conversation: What it belongs to.
+        is_modern: Whether its client is asked by ending the call (protocol 2026-07-28).
+        refusal: The error with which it is answered, where its client acts on that itself.
+
+    Raises:
+        UnavailableError: If it goes on with a call that is not there any more.
+        MCPError: If its state is not one that was given out here.
     """
 
     def __init__(
         self,
         ctx: Context,
         params: types.InputResponseRequestParams,
-        identity: Identity,
-        called: Called,
+        called: tuple[str, Mapping[str, Any]],
         requests: ClientRequests,
     ) -> None:
         self.ctx = ctx
-        self.all_suspended = requests.suspended
+        self.principal = principal_of(ctx, requests.identity)
+        self.conversation = requests.sessions.of(ctx, self.principal.identity)
+        self.is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.refusal: MCPError | None = None
         self._params = params
-        self._identity = identity
         self._called = called
         self._requests = requests
+        if self.is_modern and (params.request_state or params.input_responses):
+            self.suspended.take(self.this_round.answers)
 
     @cached_property
     def this_round(self) -> Round:
-        """What came with it, and what is asked before it is made again.
-
-        Raises:
-            MCPError: If its state was not given out here.
-        """
+        """What came with it, and what is asked before it is made again."""
         return Round(self._params)
 
     @cached_property
     def suspended(self) -> SuspendedRequest:
-        """What is kept of it until it is made again.
-
-        Raises:
-            UnavailableError: If it continues a call that is not kept any more.
-        """
-        if not self.is_modern:
-            return SuspendedRequest(self._identity, "")
+        """What is kept of it until its client makes it again."""
         name, arguments = self._called
-        said = f"{self._requests.session_of(self.ctx)}/{name}"
-        digest = digest_of(said, arguments, self._identity)
-        suspended = self.all_suspended.resume(self.this_round.suspension, self._identity, digest)
-        suspended.take(self.this_round.answers)
-        return suspended
+        identity = self.principal.identity
+        digest = digest_of(f"{self.conversation.session_id}/{name}", arguments, identity)
+        return self.all_suspended.resume(self.this_round.suspension, identity, digest)
 
     @cached_property
     def repetition(self) -> Repetition | None:
@@ -109,9 +101,9 @@ class ClientRequest:
         return Repetition(self.suspended.finished) if self.is_modern else None
 
     @property
-    def is_modern(self) -> bool:
-        """Whether its client is asked by ending the call (protocol 2026-07-28)."""
-        return self.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    def all_suspended(self) -> SuspendedRequests:
+        """Where its calls go on while its client is away."""
+        return self._requests.suspended
 
     def note_client(self) -> KnownClient:
         """Returns its client, which other servers can ask from now on."""
@@ -128,22 +120,77 @@ class ClientRequest:
         return asks_for_progress(self.ctx.meta)
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """What its client told the server that works on it."""
+        return forwarded(self.ctx.meta)
+
+    @property
     def can_be_asked(self) -> bool:
         """Whether its client can be asked anything."""
-        capabilities = self.ctx.session.client_capabilities
+        capabilities = self._capabilities
         return capabilities is not None and any(
             (capabilities.elicitation, capabilities.sampling, capabilities.roots)
         )
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """What its client told the server that works on it."""
-        return forwarded(self.ctx.meta)
+    def offers_forms(self) -> bool:
+        """Whether its client can show a form to its person."""
+        offered = None if self._capabilities is None else self._capabilities.elicitation
+        # None named means forms (2025-06-18).
+        return offered is not None and (offered.form is not None or offered.url is None)
+
+    @property
+    def offers_sampling(self) -> bool:
+        """Whether its client lets its model be asked."""
+        return self._capabilities is not None and self._capabilities.sampling is not None
+
+    @property
+    def _capabilities(self) -> types.ClientCapabilities | None:
+        can_ask = self.is_modern or self.ctx.session.can_send_request
+        return self.ctx.session.client_capabilities if can_ask else None
+
+    async def ask(
+        self,
+        questions: Mapping[str, types.InputRequest],
+        *,
+        seconds: float,
+        state: str | None = None,
+    ) -> Mapping[str, types.InputResponse | types.ErrorData]:
+        """Asks its client.
+
+        Until 2025-11-25 the questions are sent in the middle of the call, one after the other. From
+        2026-07-28 on the call is ended, and made again with the answers.
+
+        Args:
+            questions: What is asked, by keys that are the same each time that the call is made.
+            seconds: How long each answer may take.
+            state: What to have again when the call is made again; None changes nothing.
+
+        Returns:
+            The answers by the keys of the questions.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+        """
+        if not self.is_modern:
+            return {
+                key: await sent(
+                    self.ctx.session, each, related=self.ctx.request_id, seconds=seconds
+                )
+                for key, each in questions.items()
+            }
+        if questions.keys() - self.this_round.answers.keys():
+            if state is not None:
+                self.this_round.state = state
+            for key, each in questions.items():
+                self.this_round.ask(key, each)
+            raise AnswersAwaitedError("The client has to answer first.")
+        return self.this_round.answers
 
     def awaited(self) -> types.InputRequiredResult | None:
-        """Returns what its client has to answer before it makes the call again; None if nothing.
+        """What its client is to answer before it makes the call again; None if nothing.
 
-        What continues until then is kept.
+        What goes on until then is kept.
         """
         if not self._asks:
             return None
@@ -151,7 +198,7 @@ class ClientRequest:
         return self.this_round.awaited
 
     def end(self) -> None:
-        """Cancels what continues of it, unless its client is to return for that."""
+        """Gives up what goes on of it, unless its client is to come back for that."""
         if "suspended" in vars(self) and not self._asks:
             self.suspended.end()
 
@@ -163,31 +210,23 @@ class ClientRequest:
 class ClientRequests:
     """The requests of all clients, and who the client of each conversation is.
 
-    Args:
+    Attributes:
         sessions: Tells which conversation a request belongs to.
         identity: Whose requests these are where no token says it.
-
-    Attributes:
-        suspended: Those that wait for their clients to come back.
+        suspended: Those that wait for their clients to come back; entered while calls may go on.
         clients: What is known of the client of each conversation.
     """
 
     def __init__(self, sessions: Sessions, identity: Identity) -> None:
+        self.sessions = sessions
+        self.identity = identity
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
-        self._sessions = sessions
-        self._identity = identity
         self._listeners: defaultdict[str, WeakSet[RootsListener]] = defaultdict(WeakSet)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Has calls go on; at the end they are given up."""
-        async with self.suspended.running():
-            yield
 
     def session_of(self, ctx: Context) -> str:
         """The conversation of a request."""
-        return self._sessions.of(ctx, principal_of(ctx, self._identity).identity).session_id
+        return self.sessions.of(ctx, principal_of(ctx, self.identity).identity).session_id
 
     def client_of(self, ctx: Context) -> KnownClient:
         """The client of a request, which is known from now on."""
@@ -196,30 +235,6 @@ class ClientRequests:
     def listen(self, session_id: str, listener: RootsListener) -> None:
         """Tells somebody, as long as they exist, when a client works in other directories."""
         self._listeners[session_id].add(listener)
-
-    def open(
-        self,
-        ctx: Context,
-        params: types.InputResponseRequestParams,
-        identity: Identity,
-        called: Called,
-    ) -> ClientRequest:
-        """Opens a request, or continues one.
-
-        Args:
-            ctx: The request.
-            params: What came with it.
-            identity: Whose it is.
-            called: What is called, with its arguments.
-
-        Raises:
-            MCPError: If its state was not given out here.
-            UnavailableError: If it continues a call that is not kept any more.
-        """
-        request = ClientRequest(ctx, params, identity, called, self)
-        if params.request_state or params.input_responses:
-            _ = request.suspended  # whoever waits for these answers has them before the call runs
-        return request
 
     def register(self, server: Server[Any]) -> None:
         """Has a server answer what clients say of themselves."""

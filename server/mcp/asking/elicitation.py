@@ -1,108 +1,52 @@
-"""The person at the client, asked through the protocol.
+"""The person at the client, asked through the protocol by a form with one question.
 
-Until 2025-11-25 the server sends `elicitation/create` in the middle of a call. From 2026-07-28 on
-it ends the call and is called again (see `rounds`). Both carry a form with one question
-(https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation).
+https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import indent
-from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
-from pydantic import ValidationError
 
+from server.mcp.asking.channels import ANSWER_SECONDS
 from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.rounds import Round
 from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
-from tools.core.client import AnswersAwaitedError, Approver, Consent, Question
+from tools.core.client import AnswersAwaitedError, Consent, Question
 
-__all__ = ["CallApprover", "RoundApprover", "approver_of", "asking_text"]
-
-ANSWER_SECONDS = 600.0
-"""How long a person may think."""
+__all__ = ["ClientApprover", "asking_text"]
 
 SHOWN_CHARACTERS = 6_000
 """Of what a call would do; of a longer one its beginning and its end."""
 
 
-def approver_of(request: ClientRequest) -> Approver | None:
-    """Returns the way to the person at the client; None if the client cannot ask."""
-    ctx = request.ctx
-    capabilities = ctx.session.client_capabilities
-    offered = None if capabilities is None else capabilities.elicitation
-    if offered is None or (offered.form is None and offered.url is not None):
-        return None  # an offer without modes means forms (2025-06-18)
-    if request.is_modern:
-        return RoundApprover(request.this_round)
-    return CallApprover(ctx) if ctx.session.can_send_request else None
+class ClientApprover:
+    """Asks the person at the client that makes a call."""
 
-
-class CallApprover:
-    """Asks in the middle of a call (protocols until 2025-11-25).
-
-    Args:
-        ctx: The request that the question belongs to.
-    """
-
-    tickets: Sequence[str] = ()
-
-    def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
-        self._ctx = ctx
-
-    def keep(self, ticket: str) -> bool:  # noqa: ARG002  # the call goes on
-        """The call does not come again."""
-        return False
-
-    async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # the call goes on
-        """What the person says; NONE where the client fails."""
-        try:
-            result = await self._ctx.session.send_request(
-                _request(question),
-                types.ElicitResult,
-                request_read_timeout_seconds=ANSWER_SECONDS,
-                metadata=ServerMessageMetadata(related_request_id=self._ctx.request_id),
-            )
-        except (MCPError, ValidationError):
-            return Consent.NONE
-        return _consent(result)
-
-
-class RoundApprover:
-    """Asks by ending the call, which comes again with the answer (protocol 2026-07-28).
-
-    Args:
-        this_round: What came with the call.
-    """
-
-    def __init__(self, this_round: Round) -> None:
-        self.tickets: Sequence[str] = tuple(this_round.tickets)
-        self._round = this_round
+    def __init__(self, request: ClientRequest) -> None:
+        self.tickets: Sequence[str] = tuple(request.this_round.tickets) if request.is_modern else ()
+        self._request = request
 
     def keep(self, ticket: str) -> bool:
-        """Has the call name a ticket if it comes again."""
-        if ticket not in self._round.tickets:
-            self._round.tickets.append(ticket)
-        return True
+        """Has the call name a ticket if it comes again; whether it can come again."""
+        if self._request.is_modern and ticket not in self._request.this_round.tickets:
+            self._request.this_round.tickets.append(ticket)
+        return self._request.is_modern
 
     async def ask(self, question: Question, ticket: str) -> Consent:
-        """The answer that came with the call.
+        """What the person says; NONE where the client fails.
 
         Raises:
-            AnswersAwaitedError: If none came to this question.
+            AnswersAwaitedError: If the client must answer first, and then makes the call again.
         """
-        answer = self._round.answers.get(ticket)
-        if answer is None:
+        try:
+            answers = await self._request.ask({ticket: _form(question)}, seconds=ANSWER_SECONDS)
+        except AnswersAwaitedError:
             self.keep(ticket)
-            self._round.ask(ticket, _request(question))
-            raise AnswersAwaitedError("The person at the client has to answer first.")
-        return _consent(answer)
+            raise
+        return _consent(answers[ticket])
 
 
 def asking_text(question: Question) -> str:
@@ -120,7 +64,7 @@ def asking_text(question: Question) -> str:
     )
 
 
-def _request(question: Question) -> types.ElicitRequest:
+def _form(question: Question) -> types.ElicitRequest:
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
         choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
@@ -143,7 +87,7 @@ def _request(question: Question) -> types.ElicitRequest:
     )
 
 
-def _consent(answer: types.InputResponse) -> Consent:
+def _consent(answer: types.InputResponse | types.ErrorData) -> Consent:
     """What an answer says; one that says nothing clear is none."""
     if not isinstance(answer, types.ElicitResult) or answer.action == "cancel":
         return Consent.NONE

@@ -60,13 +60,7 @@ class Round:
     def pass_on(
         self, call: str, asked: Mapping[str, types.InputRequest], state: str | None
     ) -> None:
-        """Puts what another server asks, under its own keys where they are free.
-
-        Args:
-            call: Names the call that it asks in.
-            asked: Its questions.
-            state: What it hands over.
-        """
+        """Puts what another server asks in a call, under its own keys where they are free."""
         handed = self.handed[call] = _Handed(state, {})
         for key, request in asked.items():
             is_free = key not in self._requests and not _OURS.fullmatch(key)

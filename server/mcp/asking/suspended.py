@@ -19,8 +19,7 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.channels import fits
-from server.mcp.asking.deadline import PausableDeadline
+from server.mcp.asking.channels import PausableDeadline, fits
 from server.mcp.asking.rounds import Round
 from storage.models import Identity
 from tools.core.client import ProgressReporter
@@ -49,18 +48,19 @@ class SuspendedRequest:
         digest: What it is bound to: the call, and the conversation.
 
     Attributes:
+        finished: Results of calls that it made, by their names; they are not made twice.
         calls: The calls of other servers that go on, by their names within it.
-        finished: What calls that it made came to; they are not made twice.
         changed: Set once there is something new for those who wait.
+        expiry: Cancelled when its client is back.
     """
 
     def __init__(self, identity: Identity, digest: str) -> None:
         self.identity = identity
         self.digest = digest
-        self.calls: dict[str, SuspendedCall[Any]] = {}
         self.finished: dict[str, ToolResult] = {}
+        self.calls: dict[str, SuspendedCall[Any]] = {}
         self.changed = anyio.Event()
-        self.waiting = anyio.CancelScope()
+        self.expiry = anyio.CancelScope()
         self._open: dict[str, _OpenQuestion] = {}
         self._ended = False
 
@@ -84,7 +84,7 @@ class SuspendedRequest:
         for key, question in self._open.items():
             answer = answers.get(key)
             if answer is not None:
-                question.close(answer if fits(question.request, answer) else _NO_ANSWER)
+                question.close(answer if fits(question.request, answer) else _WRONG_KIND)
 
     def put(self, this_round: Round) -> bool:
         """Has the client asked what nobody has answered; whether there is anything."""
@@ -121,23 +121,19 @@ class _OpenQuestion:
         self.closed.set()
 
 
-_NO_ANSWER = types.ErrorData(
+_WRONG_KIND = types.ErrorData(
     code=types.INTERNAL_ERROR, message="The client's answer does not fit this question."
 )
 
 
 class SuspendedCall(Generic[OutcomeT]):
-    """A call that goes on while its client is away; the way to that client as well.
-
-    Args:
-        request: What it is a part of.
-        ctx: The request that began it.
-        deadline: Its time.
+    """A call that goes on while its client is away, and the channel to that client.
 
     Attributes:
         ctx: The request that waits for it now; None while the client is away.
         capabilities: What the client can be asked.
-        deadline: Its time.
+        deadline: How long its server may work on it.
+        ask: Asks the client when it comes back; gives None if it will not.
     """
 
     def __init__(
@@ -149,6 +145,7 @@ class SuspendedCall(Generic[OutcomeT]):
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.capabilities = ctx.session.client_capabilities
         self.deadline = deadline
+        self.ask = request.ask
         self._request = request
         self._scope = anyio.CancelScope()
         self._report: ProgressReporter | None = None
@@ -166,12 +163,6 @@ class SuspendedCall(Generic[OutcomeT]):
             self._error = UnavailableError("The call was given up.")
         self._request.wake()
 
-    async def ask(
-        self, request: types.InputRequest
-    ) -> types.InputResponse | types.ErrorData | None:
-        """What the client answers when it comes back; None if it will not."""
-        return await self._request.ask(request)
-
     async def report(self, done: float, total: float | None, message: str | None) -> None:
         """Tells the request that waits how far the call is."""
         if self._report is not None:
@@ -183,13 +174,7 @@ class SuspendedCall(Generic[OutcomeT]):
         report: ProgressReporter,
         this_round: Round,
     ) -> OutcomeT | None:
-        """What comes of the call; None if the client is asked first, and has to come back.
-
-        Args:
-            ctx: The request that waits.
-            report: Its way to hear how far the call is.
-            this_round: Where the questions are put.
-        """
+        """What comes of the call; None if the client is asked first, and has to come back."""
         self.ctx, self._report = ctx, report
         try:
             while self._outcome is None:
@@ -220,7 +205,7 @@ class SuspendedRequests:
     def __init__(self) -> None:
         self.seconds = RETURN_SECONDS
         self._group: TaskGroup | None = None
-        self._kept: OrderedDict[str, SuspendedRequest] = OrderedDict()
+        self._suspended: OrderedDict[str, SuspendedRequest] = OrderedDict()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -240,7 +225,7 @@ class SuspendedRequests:
         self._running.start_soon(call.run, work)
 
     def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
-        """What was kept of a call, or what may be kept of one that is new.
+        """What was suspended of a call, or what may be of one that is new.
 
         Args:
             name: What the client brought back; empty for a call that is new.
@@ -252,27 +237,27 @@ class SuspendedRequests:
         """
         if not name:
             return SuspendedRequest(identity, digest)
-        found = self._kept.get(name)
+        found = self._suspended.get(name)
         if found is None or (found.identity, found.digest) != (identity, digest):
             raise UnavailableError(
                 "These answers come too late: the call that asked for them was given up, or"
                 " Toolcrib was restarted. What it had done until then is done.",
                 next_actions=["Look at what it did, then make the call again, without answers."],
             )
-        del self._kept[name]
-        found.waiting.cancel()
+        del self._suspended[name]
+        found.expiry.cancel()
         return found
 
     def keep(self, request: SuspendedRequest) -> str:
-        """Keeps it until the client comes back or its time is over; returns its name."""
+        """Keeps it until the client comes back or its time is over; returns its name, if any."""
         if not (request.calls or request.finished):
             return ""
-        own = [name for name, each in self._kept.items() if each.identity == request.identity]
+        own = [name for name, each in self._suspended.items() if each.identity == request.identity]
         for name in own[: max(len(own) - MOST + 1, 0)]:
             self._drop(name)
         name = secrets.token_urlsafe(16)
-        self._kept[name] = request
-        request.waiting = anyio.CancelScope()
+        self._suspended[name] = request
+        request.expiry = anyio.CancelScope()
         self._running.start_soon(self._expire, name, request)
         return name
 
@@ -283,12 +268,12 @@ class SuspendedRequests:
         return self._group
 
     async def _expire(self, name: str, request: SuspendedRequest) -> None:
-        with request.waiting:
+        with request.expiry:
             await anyio.sleep(self.seconds)
             self._drop(name)
 
     def _drop(self, name: str) -> None:
-        dropped = self._kept.pop(name, None)
+        dropped = self._suspended.pop(name, None)
         if dropped is not None:
-            dropped.waiting.cancel()
+            dropped.expiry.cancel()
             dropped.end()

@@ -17,7 +17,6 @@ from server.upstream.browsing.prompts import GatewayPrompts
 from server.upstream.browsing.resources import GatewayResources
 from server.upstream.browsing.subscriptions import Subscriptions
 from server.upstream.gateway import Gateway
-from storage.models import Identity
 
 __all__ = ["Browsing", "browse"]
 
@@ -43,7 +42,6 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
     resources: ContextResources,
     prompts: Prompts,
     requests: ClientRequests,
-    identity: Identity,
     profiles: Profiles,
     lists: Collection[str],
 ) -> Browsing:
@@ -54,7 +52,6 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         resources: Our own.
         prompts: The same.
         requests: Takes what the servers ask to the client.
-        identity: Whose requests these are where no token says it.
         profiles: Who may see which servers.
         lists: Which lists change with the other servers: of tools, prompts and resources.
     """
@@ -63,7 +60,7 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         profile = profiles.of(ctx)
         return profile is None or profile.tool_set.admits_server(server)
 
-    offers = Offers(gateway, requests, identity, admits)
+    offers = Offers(gateway, requests, admits)
     all_resources = GatewayResources(resources, offers)
     subscriptions = Subscriptions(offers, all_resources, lists)
     gateway.on_change(subscriptions.changed)

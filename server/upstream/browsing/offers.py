@@ -15,8 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.meta import with_forwarded_meta
-from server.transport.auth import principal_of
+from server.mcp.forwarding import with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
 from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
@@ -24,7 +23,6 @@ from server.upstream.connections.listing import Listing
 from server.upstream.gateway import Gateway
 from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
-from storage.models import Identity
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError
@@ -92,7 +90,6 @@ class Offers:
     Args:
         gateway: The other servers.
         requests: Takes what they ask to the client.
-        identity: Whose requests these are where no token says it.
         admits: Who may see which of them.
     """
 
@@ -100,12 +97,10 @@ class Offers:
         self,
         gateway: Gateway,
         requests: ClientRequests,
-        identity: Identity,
         admits: Admits = admits_every,
     ) -> None:
         self._gateway = gateway
         self._requests = requests
-        self._identity = identity
         self._admits = admits
         self._patience_ends: float | None = None
 
@@ -167,10 +162,9 @@ class Offers:
         Raises:
             MCPError: If it goes on with what is not there any more.
         """
-        identity = principal_of(ctx, self._identity).identity
         arguments = getattr(params, "arguments", None) or {}
         try:
-            relay = self._requests.open(ctx, params, identity, (name, arguments))
+            relay = ClientRequest(ctx, params, (name, arguments), self._requests)
         except ToolError as error:
             raise as_mcp_error("", error) from error
         try:
@@ -197,9 +191,10 @@ class Offers:
             MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
                 the protocol.
         """
-        identity = principal_of(relay.ctx, self._identity).identity
         context = RequestContext(
-            identity, _reporter(relay.ctx), session_id=self.conversation(relay.ctx)
+            relay.principal.identity,
+            _reporter(relay.ctx),
+            session_id=relay.conversation.session_id,
         )
         exchange: Exchange[ResultT] = Exchange(upstream, context)
         named = request.method, request.params.model_dump(mode="json", exclude_none=True)

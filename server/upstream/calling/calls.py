@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.meta import with_forwarded_meta
+from server.mcp.forwarding import with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.refusals import for_client, no_result, refusal
 from server.upstream.calling.sending import Outgoing

@@ -9,9 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import mcp_types as types
 
-from server.mcp.asking.channels import BackChannel, Channel, can_ask
+from server.mcp.asking.channels import BackChannel, Channel, PausableDeadline, can_ask
 from server.mcp.asking.client_requests import ClientRequest
-from server.mcp.asking.deadline import PausableDeadline
 from server.mcp.asking.suspended import SuspendedCall
 from server.upstream.calling.question_text import UnshowableError, presented
 from server.upstream.calling.questions import Questions

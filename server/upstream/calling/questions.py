@@ -14,7 +14,7 @@ from mcp.server.context import ServerRequestContext
 from server.mcp.asking.channels import Channel, can_ask, sent
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.asking.known_clients import Abilities, KnownClient
-from server.mcp.logging import MOST_AT_ONCE, hears, is_heard, named
+from server.mcp.forwarding import MOST_AT_ONCE, is_logged, named, wants_log
 from server.upstream.calling.question_text import UnshowableError, completed_id, presented
 from server.upstream.connections.connection import Callbacks
 
@@ -159,9 +159,9 @@ class Questions(Callbacks):
         floor = None if known is None else known.level
         ctx = self._newest_request()
         message = named(self.server, params)
-        if ctx is not None and hears(ctx, params.level, floor):
+        if ctx is not None and wants_log(ctx, params.level, floor):
             await self._tell(ctx, message)
-        elif ctx is None and known is not None and is_heard(params.level, floor):
+        elif ctx is None and known is not None and is_logged(params.level, floor):
             await self._tell_outside(known, message)
 
     async def _hear(self, message: IncomingMessage) -> None:

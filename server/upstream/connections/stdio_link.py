@@ -18,8 +18,8 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.transport.pipes import Outlet, lines_of
-from server.transport.streams import Incoming, Outgoing
+from server.transport.jsonrpc import Incoming, Outgoing
+from server.transport.pipes import PipeWriter, lines_of
 from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, said_last
 from tools.core.errors import UnavailableError
@@ -122,17 +122,17 @@ class StdioLink(Link):
             ToolError: It cannot be started.
         """
         running, entry = await self._start()
-        outlet = Outlet(entry)
+        writer = PipeWriter(entry)
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._hear, running.stderr)
-                group.start_soon(self._write, outlet)
+                group.start_soon(self._write, writer)
                 group.start_soon(self._wait, running)
                 try:
-                    yield Incoming(self._read(running.stdout)), Outgoing(partial(_say, outlet))
+                    yield Incoming(self._read(running.stdout)), Outgoing(partial(_say, writer))
                 finally:
                     with anyio.CancelScope(shield=True):
-                        await self._stop(running, entry, outlet)
+                        await self._stop(running, entry, writer)
                     group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -149,10 +149,10 @@ class StdioLink(Link):
             os.close(readable)
         return running, entry
 
-    async def _stop(self, running: SupervisedProcess, entry: int, outlet: Outlet) -> None:
+    async def _stop(self, running: SupervisedProcess, entry: int, writer: PipeWriter) -> None:
         """As the protocol has it: its input is closed, it is told to end, it is ended."""
         with anyio.move_on_after(FLUSH_SECONDS):
-            await outlet.drained()
+            await writer.drained()
         anyio.notify_closing(entry)
         os.close(entry)
         with anyio.move_on_after(LEAVE_SECONDS) as patience:
@@ -208,16 +208,16 @@ class StdioLink(Link):
                 self._errors.take(line)
                 await self._errors.flow.next()
 
-    async def _write(self, outlet: Outlet) -> None:
+    async def _write(self, writer: PipeWriter) -> None:
         """Writes what the program was too slow for, until it listens no more."""
         with suppress(OSError, anyio.ClosedResourceError):
-            await outlet.run()
+            await writer.run()
         self.ended.set()
 
 
-async def _say(outlet: Outlet, item: SessionMessage) -> None:
+async def _say(writer: PipeWriter, item: SessionMessage) -> None:
     text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-    await outlet.write(text.encode() + b"\n")
+    await writer.write(text.encode() + b"\n")
 
 
 def _ending(exit_code: int) -> str:

@@ -31,6 +31,7 @@ from mcp_types import (
 from pydantic import SecretStr
 
 from server.mcp.approvals import COMMAND_LINE, StoredApprovals
+from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
@@ -157,18 +158,17 @@ def open_shop(tmp_path: Path) -> OpenShop:
             library=library,
             permissions=Permissions(lambda: Policy("standard"), lambda: approvals),
         )
-        resources, sessions = ContextResources(library, ANN), Sessions()
+        resources, requests = ContextResources(library, ANN), ClientRequests(Sessions(), ANN)
         server = build_server(
             registry,
             manager,
             name="shop",
             version="1",
             instructions="",
-            identity=ANN,
             surface=Surface([FULL]),
             resources=resources,
-            prompts=Prompts(resources, registry, sessions),
-            sessions=sessions,
+            prompts=Prompts(resources, registry, requests.sessions),
+            requests=requests,
             ready=anyio.lowlevel.checkpoint,
         )
         yield Shop(server, store, sold)

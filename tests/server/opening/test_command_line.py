@@ -31,8 +31,7 @@ def test_a_server_over_stdio_is_started_as_the_commands_would(
 
     def start(flags: dict[str, object], config: Path | None, *, transport: str) -> None:
         assert transport == "stdio"
-        given = {name: value for name, value in flags.items() if not name.startswith("http.")}
-        started.append(ServeArguments(config, given))
+        started.append(ServeArguments(config, flags))
 
     monkeypatch.setattr(serving, "serve", start)
     get_command(app).main(["serve", *words], standalone_mode=False)

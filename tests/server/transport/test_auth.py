@@ -7,7 +7,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from server.settings.http import HttpSettings, TokenSettings
-from server.transport.auth import BearerTokens, Caller, callers_of
+from server.transport.middleware import BearerTokens, Caller, callers_of
 from storage.models import Identity
 
 TOKEN = "open-sesame"  # noqa: S105  # guards nothing

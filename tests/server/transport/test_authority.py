@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from server.transport.authority import SoundAuthority
+from server.transport.middleware import SoundAuthority
 
 APP = Starlette(routes=[Route("/", lambda _request: PlainTextResponse("passed"))])
 CLIENT = TestClient(SoundAuthority(APP))

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.transport.drain import Drain
+from server.transport.middleware import Drain
 
 START: Message = {"type": "http.response.start", "status": 200, "headers": []}
 PART: Message = {"type": "http.response.body", "body": b"part", "more_body": True}

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from server.settings import SettingsError
 from server.settings.http import HttpSettings
-from server.transport.listener import address_of, allowed_callers, listen
+from server.transport.http import address_of, allowed_callers, listen
 
 TOKEN = SecretStr("secret")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.transport.pipes import Outlet, lines_of
+from server.transport.pipes import PipeWriter, lines_of
 
 pytestmark = pytest.mark.anyio
 
@@ -47,21 +47,21 @@ async def heard(descriptor: int, most: int = 10) -> list[bytes]:
 
 async def test_lines_come_as_they_were_written(ends: tuple[int, int]) -> None:
     readable, writable = ends
-    await Outlet(writable).write(b"one\n\ntwo\nlast")
+    await PipeWriter(writable).write(b"one\n\ntwo\nlast")
     os.close(writable)
     assert await heard(readable) == [b"one", b"", b"two", b"last"]
 
 
 async def test_a_line_that_is_too_long_shows_so_before_it_ends(ends: tuple[int, int]) -> None:
     readable, writable = ends
-    await Outlet(writable).write(b"x" * 1_000)
+    await PipeWriter(writable).write(b"x" * 1_000)
     with anyio.fail_after(5):
         assert await anext(lines_of(readable, 10)) == b"x" * 11
 
 
 async def test_lines_that_come_at_once_let_others_go_on(ends: tuple[int, int]) -> None:
     readable, writable = ends
-    await Outlet(writable).write(b"line\n" * 500)
+    await PipeWriter(writable).write(b"line\n" * 500)
     os.close(writable)
     turns = 0
 
@@ -84,7 +84,7 @@ def test_every_line_is_whole_or_one_byte_too_long(lines: list[bytes], most: int)
 
     async def run() -> list[bytes]:
         readable, writable = pipe()
-        await Outlet(writable).write(b"".join(line + b"\n" for line in lines))
+        await PipeWriter(writable).write(b"".join(line + b"\n" for line in lines))
         os.close(writable)
         try:
             return await heard(readable, most)
@@ -106,16 +106,16 @@ async def test_what_is_more_than_a_pipe_holds_arrives_whole_and_in_its_turn(
     ends: tuple[int, int],
 ) -> None:
     readable, writable = ends
-    outlet = Outlet(writable)
+    writer = PipeWriter(writable)
     pieces = [os.urandom(MIB) for _ in range(3)]
     async with anyio.create_task_group() as group:
-        group.start_soon(outlet.run)
+        group.start_soon(writer.run)
         for piece in pieces:
-            group.start_soon(outlet.write, piece)
+            group.start_soon(writer.write, piece)
         await anyio.wait_all_tasks_blocked()  # all wait; nobody has read
         assert await read_all(readable, 3 * MIB) == b"".join(pieces)
-        await outlet.drained()
-        await outlet.write(b"more")
+        await writer.drained()
+        await writer.write(b"more")
         assert await read_all(readable, 4) == b"more"
         group.cancel_scope.cancel()
 
@@ -124,15 +124,15 @@ async def test_a_piece_is_written_whole_though_its_writer_is_cancelled(
     ends: tuple[int, int],
 ) -> None:
     readable, writable = ends
-    outlet = Outlet(writable)
+    writer = PipeWriter(writable)
     async with anyio.create_task_group() as group:
-        group.start_soon(outlet.run)
+        group.start_soon(writer.run)
         async with anyio.create_task_group() as writers:
-            writers.start_soon(outlet.write, b"x" * MIB)
+            writers.start_soon(writer.write, b"x" * MIB)
             await anyio.wait_all_tasks_blocked()
             writers.cancel_scope.cancel()
         async with anyio.create_task_group() as readers:
-            readers.start_soon(outlet.write, b"y")
+            readers.start_soon(writer.write, b"y")
             assert await read_all(readable, MIB + 1) == b"x" * MIB + b"y"
         group.cancel_scope.cancel()
 
@@ -140,28 +140,28 @@ async def test_a_piece_is_written_whole_though_its_writer_is_cancelled(
 async def test_a_reader_that_is_gone_is_told_and_ends_the_outlet(ends: tuple[int, int]) -> None:
     readable, writable = ends
     os.close(readable)
-    outlet = Outlet(writable)
+    writer = PipeWriter(writable)
     with pytest.raises(anyio.BrokenResourceError):
-        await outlet.write(b"hello\n")
+        await writer.write(b"hello\n")
     with pytest.raises(BrokenPipeError):
-        await outlet.run()
+        await writer.run()
 
 
 async def test_a_reader_that_leaves_in_the_middle_ends_the_outlet(ends: tuple[int, int]) -> None:
     readable, writable = ends
-    outlet = Outlet(writable)
+    writer = PipeWriter(writable)
     async with anyio.create_task_group() as group:
-        group.start_soon(outlet.write, b"x" * MIB)
+        group.start_soon(writer.write, b"x" * MIB)
         await anyio.wait_all_tasks_blocked()
         os.close(readable)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
-            await outlet.run()
+            await writer.run()
         group.cancel_scope.cancel()
 
 
 async def test_whoever_shares_a_descriptor_still_waits_on_it(ends: tuple[int, int]) -> None:
     readable, writable = ends
-    await Outlet(writable).write(b"hello\n")
+    await PipeWriter(writable).write(b"hello\n")
     assert await anext(lines_of(readable)) == b"hello"
     assert os.get_blocking(readable)
     assert os.get_blocking(writable)
@@ -171,10 +171,10 @@ async def test_a_file_is_read_and_written_like_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     data = b"line\n" * 50_000
     written = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    outlet = Outlet(written)
+    writer = PipeWriter(written)
     async with anyio.create_task_group() as group:
-        group.start_soon(outlet.run)
-        await outlet.write(data)
+        group.start_soon(writer.run)
+        await writer.write(data)
         group.cancel_scope.cancel()
     os.close(written)
     read = os.open(path, os.O_RDONLY)
@@ -184,6 +184,6 @@ async def test_a_file_is_read_and_written_like_a_pipe(tmp_path: Path) -> None:
 
 async def test_the_null_device_has_no_lines() -> None:
     null = os.open(os.devnull, os.O_RDWR)
-    await Outlet(null).write(b"hello\n")
+    await PipeWriter(null).write(b"hello\n")
     assert await heard(null) == []
     os.close(null)

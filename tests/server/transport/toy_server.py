@@ -24,7 +24,8 @@ from mcp.server.lowlevel import Server
 from server import logs
 from server.cli.terminal.errors import reported
 from server.settings.sources import load
-from server.transport import transports
+from server.transport.http import serve_http, serve_sse
+from server.transport.stdio import serve_stdio
 
 JOURNAL = Path(os.environ.pop("TOY_JOURNAL"))
 NAMES = ("echo", "print", "wait")
@@ -75,9 +76,9 @@ def main() -> None:
     logging.getLogger("toolcrib").info("toy")
     server = Server("toy", on_list_tools=list_tools, on_call_tool=call_tool)
     serve = {
-        "stdio": partial(transports.serve_stdio, server),
-        "sse": partial(transports.serve_sse, server, settings.http),
-        "http": partial(transports.serve_http, server, settings.http),
+        "stdio": partial(serve_stdio, server),
+        "sse": partial(serve_sse, server, settings.http),
+        "http": partial(serve_http, server, settings.http),
     }[sys.argv[1]]
     anyio.run(serve, running())
 

@@ -6,7 +6,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.mcp.asking.deadline import PausableDeadline
+from server.mcp.asking.channels import PausableDeadline
 from server.upstream.calling.question_text import UnshowableError, presented
 
 

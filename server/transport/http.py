@@ -1,20 +1,15 @@
-"""The three ways in: stdio, Server-Sent Events and Streamable HTTP.
-
-Each takes `running`, the context in which the background work runs, and enters it exactly once,
-whatever the number of connections.
-"""
+"""The HTTP transports, Server-Sent Events and Streamable HTTP, and the socket they listen on."""
 
 from __future__ import annotations
 
-import asyncio
+import errno
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from typing import Any
 
-import anyio
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.sse import SseServerTransport
@@ -24,18 +19,12 @@ from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.opening.opening import Heard, Opening
+from server.settings import SettingsError
 from server.settings.http import HttpSettings
-from server.transport.auth import BearerTokens, callers_of
-from server.transport.authority import SoundAuthority
-from server.transport.drain import Drain
-from server.transport.lines import messages
-from server.transport.listener import address_of, allowed_callers, listen
-from server.transport.pipes import Outlet, lines_of
+from server.transport.middleware import BearerTokens, Drain, SoundAuthority, callers_of
 from server.transport.signals import stopped_by_signals
-from server.transport.stdio import take_streams
 
-__all__ = ["serve_http", "serve_sse", "serve_stdio"]
+__all__ = ["address_of", "allowed_callers", "listen", "serve_http", "serve_sse"]
 
 HTTP_PATH = "/mcp"
 SSE_PATH = "/sse"
@@ -43,52 +32,15 @@ MESSAGES_PATH = "/messages/"
 DRAIN_SECONDS = 2
 """How long cancelled requests may take to end."""
 
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
 _logger = logging.getLogger("toolcrib")
-
-
-async def serve_stdio(
-    server: Server[Any],
-    running: AbstractAsyncContextManager[Any],
-    opening: Opening | None = None,
-) -> None:
-    """Serves one client over stdin and stdout until it closes them or a signal comes.
-
-    Args:
-        server: What answers.
-        running: Entered around all of it.
-        opening: What has listened to the client until now; None if nothing has.
-
-    Raises:
-        SettingsError: If the process was started without stdin and stdout.
-    """
-    heard = Heard() if opening is None else opening.end()
-    source, sink = take_streams()
-    outlet = Outlet(sink)
-    lines = lines_of(source, before=heard.data)
-    reader, writer = messages(lines, outlet.write, answered=heard.answered)
-    serving = anyio.CancelScope()
-    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, serving.cancel)
-    async with running:
-        try:
-            with stopped_by_signals(stop):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(outlet.run)
-                    with serving:
-                        await server.run(reader, writer, server.create_initialization_options())
-                    group.cancel_scope.cancel()
-        except* BrokenPipeError:
-            _logger.info("The client closed the connection before its last answer.")
 
 
 async def serve_http(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
     """Serves Streamable HTTP at `/mcp` until a signal comes.
-
-    Args:
-        server: What answers.
-        http: Where to listen, and whom to answer.
-        running: Entered around all of it.
 
     Raises:
         SettingsError: If the address cannot or must not be listened on.
@@ -106,11 +58,6 @@ async def serve_sse(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
     """Serves Server-Sent Events at `/sse`, with messages to `/messages/`, until a signal comes.
-
-    Args:
-        server: What answers.
-        http: Where to listen, and whom to answer.
-        running: Entered around all of it.
 
     Raises:
         SettingsError: If the address cannot or must not be listened on.
@@ -197,3 +144,67 @@ async def _run(
     async with running:
         with stopped_by_signals(lambda: None):
             await _DrainingServer(config, drain).serve(sockets=[listener])
+
+
+def listen(http: HttpSettings) -> socket.socket:
+    """Opens the listening socket.
+
+    Raises:
+        SettingsError: If other machines could reach it and no token is set, or if the address
+            cannot be listened on.
+    """
+    family, address = _resolve(http)
+    if http.token is None and not http.tokens and not _is_loopback(address):
+        raise SettingsError(
+            f"http.host = {http.host!r} can be reached from other machines, so a token is needed: "
+            "set TOOLCRIB_HTTP__TOKEN, or listen on 127.0.0.1."
+        )
+    try:
+        listener = socket.create_server((address, http.port), family=family, backlog=128)
+    except OSError as error:
+        reason = "is in use" if error.errno == errno.EADDRINUSE else f"failed: {error.strerror}"
+        raise SettingsError(
+            f"Listening on {http.host} port {http.port} {reason}. Choose another place with "
+            "--host and --port; port 0 picks a free one."
+        ) from error
+    # An answer goes out in two pieces: the second would wait 40 ms for the client's delayed ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Host and port that the socket listens on, as in a URL."""
+    address, port = listener.getsockname()[:2]
+    return f"{_bracketed(address)}:{port}"
+
+
+def allowed_callers(http: HttpSettings, listener: socket.socket) -> TransportSecuritySettings:
+    """The Host and Origin headers that are answered: loopback, our own address, the settings'.
+
+    Anything else is a page that had its own name point to this machine (DNS rebinding).
+    """
+    own = (http.host, _bracketed(listener.getsockname()[0]))
+    names = dict.fromkeys((*_LOOPBACK_NAMES, *own))
+    hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
+    return TransportSecuritySettings(
+        allowed_hosts=[*hosts, *http.allowed_hosts],
+        allowed_origins=[*(f"http://{host}" for host in hosts), *http.allowed_origins],
+    )
+
+
+def _resolve(http: HttpSettings) -> tuple[socket.AddressFamily, str]:
+    try:
+        found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"http.host = {http.host!r} is not an address: {error}.") from error
+    # "localhost" is both; clients that find nobody on ::1 turn to 127.0.0.1, not the reverse.
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return family, str(address[0])
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

@@ -1,29 +1,30 @@
-"""Who may speak, and as whom: bearer tokens in front of an HTTP application."""
+"""ASGI middleware in front of the HTTP transports: bearer tokens, sound headers, and an end."""
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
+import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.context import ServerRequestContext
 from pydantic import SecretStr
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.settings.http import HttpSettings
 from storage.models import Identity
 
-__all__ = ["BearerTokens", "Caller", "Principal", "callers_of", "principal_of", "token_name_of"]
+__all__ = ["BearerTokens", "Caller", "Drain", "SoundAuthority", "callers_of"]
 
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
+
+_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@]*)(?::\d*)?")
+"""Host and port (RFC 3986, section 3.2) without user information."""
 
 
 class Caller(AuthenticatedUser):
@@ -40,19 +41,6 @@ class Caller(AuthenticatedUser):
         self.speaks_for = speaks_for
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """As whom a request is answered.
-
-    Attributes:
-        identity: Whose context it is about when it does not say.
-        bound: Whether it must not say anything else.
-    """
-
-    identity: Identity
-    bound: bool
-
-
 def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
     """Each token of the settings with the caller that it stands for."""
     callers = [
@@ -60,31 +48,6 @@ def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
         for name, each in http.tokens.items()
     ]
     return callers if http.token is None else [(http.token, Caller(OWNER, None)), *callers]
-
-
-def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
-    """As whom a request is answered: its token's caller, or the server's own unbound identity.
-
-    Args:
-        ctx: The request.
-        own: The server's own identity.
-    """
-    caller = _caller_of(ctx)
-    if caller is None:
-        return Principal(own, bound=False)
-    return Principal(caller.speaks_for or own, bound=True)
-
-
-def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:
-    """What the settings call the token of a request; empty where it came without one."""
-    caller = _caller_of(ctx)
-    return "" if caller is None else caller.username
-
-
-def _caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
-    """Who makes a request; None over stdio, and over HTTP without any token."""
-    user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
-    return user if isinstance(user, Caller) else None
 
 
 class BearerTokens:
@@ -136,3 +99,78 @@ class BearerTokens:
 def _digest(token: str) -> bytes:
     """A token in a length that tells nothing; headers are Latin-1, tokens ASCII."""
     return sha256(token.encode("latin-1")).digest()
+
+
+class SoundAuthority:
+    """ASGI middleware that refuses what only begins like a host and its port.
+
+    The SDK allows `localhost:*` to whatever starts with `localhost:`, `localhost:1@evil.example`
+    and `localhost:1.evil.example` too.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on whose Host and Origin are sound, and anything that is no request."""
+        answer = self._app
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if not all(map(_AUTHORITY.fullmatch, headers.getlist("host"))):
+                answer = PlainTextResponse("Invalid Host header", status_code=421)
+            elif not all(map(_is_origin, headers.getlist("origin"))):
+                answer = PlainTextResponse("Invalid Origin header", status_code=403)
+        await answer(scope, receive, send)
+
+
+def _is_origin(value: str) -> bool:
+    _scheme, _, authority = value.partition("://")
+    return bool(_AUTHORITY.fullmatch(authority))
+
+
+class Drain:
+    """ASGI middleware that can end every request in flight at once, each with a whole response.
+
+    Streams that never end by themselves so do not delay the end of the server.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._requests: set[anyio.CancelScope] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes everything on, and completes a response that the application has left open."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        response = _Response(send)
+        with anyio.CancelScope() as request:
+            self._requests.add(request)
+            try:
+                await self._app(scope, receive, response.send)
+            finally:
+                self._requests.discard(request)
+        await response.complete()
+
+    def end_all(self) -> None:
+        """Cancels every request in flight."""
+        for request in list(self._requests):
+            request.cancel()
+
+
+class _Response:
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+        self._open = True
+
+    async def send(self, message: Message) -> None:
+        self._started = True
+        self._open = message["type"] == "http.response.start" or message.get("more_body", False)
+        await self._send(message)
+
+    async def complete(self) -> None:
+        if not self._started:
+            await self.send({"type": "http.response.start", "status": 503, "headers": []})
+        if self._open:
+            await self.send({"type": "http.response.body"})

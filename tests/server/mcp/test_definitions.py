@@ -7,8 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import tools
-from server.mcp.lean import SELDOM, lean
-from server.mcp.tool_lists import describe
+from server.mcp.definitions import RARELY_GIVEN, describe, lean
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.schema import resolve
 from tools.core.discovery import discover
@@ -116,7 +115,7 @@ def test_the_lean_form_of_a_tool_says_less_and_nothing_else(spec: ToolSpec) -> N
     whole, slim = spec.input_schema, lean(describe(spec)).input_schema
     jsonschema.Draft202012Validator.check_schema(slim)
     left_out = whole["properties"].keys() - slim["properties"].keys()
-    assert left_out <= SELDOM
+    assert left_out <= RARELY_GIVEN
     assert slim.get("required", []) == whole.get("required", [])
     assert ("additionalProperties" in slim) is (not left_out)
     for name, short in slim["properties"].items():

@@ -1,4 +1,4 @@
-"""The lean form of a tool: what of its definition every model should pay for in every session."""
+"""Definitions of tools in MCP: whole, and the lean form that short lists have."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 import mcp_types as types
 
-from tools.conversion.schema import resolve
+from tools.conversion.schema import outline, resolve
+from tools.core.spec import ToolSpec
 
-__all__ = ["lean"]
+__all__ = ["RARELY_GIVEN", "describe", "lean"]
 
-SELDOM = frozenset(
+RARELY_GIVEN = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
         *("include_summaries", "intent", "keywords", "layer", "match", "metadata", "min_score"),
@@ -26,14 +27,40 @@ LENGTHS = frozenset({"maxItems", "maxLength", "minLength"})
 """Bounds that hardly any call oversteps, and that whoever does is told of."""
 
 
+def describe(spec: ToolSpec) -> types.Tool:
+    """A tool as the list has it: its definition in MCP."""
+    if isinstance(spec.listed, types.Tool):
+        return spec.listed
+    return types.Tool(
+        name=spec.name,
+        title=spec.title,
+        description=spec.description,
+        input_schema=dict(spec.input_schema),
+        output_schema=_listed_output(spec.output_schema),
+        annotations=types.ToolAnnotations(
+            read_only_hint=spec.read_only,
+            destructive_hint=spec.destructive,
+            idempotent_hint=spec.idempotent or spec.read_only,
+            open_world_hint=spec.open_world,
+        ),
+    )
+
+
+def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a result looks like, at its top level: models pay for every character of the list.
+
+    Nothing is required, so that a failure fits as well: clients of the TypeScript SDK check the
+    structured content of failures too and would replace our message by their own
+    (modelcontextprotocol/typescript-sdk issue 1943).
+    """
+    return None if schema is None else outline(schema)
+
+
 def lean(tool: types.Tool) -> types.Tool:
     """The tool as a short list has it; `describe_tool` shows all of it.
 
     It says less than the whole and nothing else: the input schema is open where parameters are left
     out, bounds no lengths and has no texts within a parameter; the result is any object.
-
-    Args:
-        tool: Its whole definition.
     """
     in_words = tool.name.replace("_", " ").capitalize()
     return tool.model_copy(
@@ -51,7 +78,7 @@ def _input(schema: Mapping[str, Any]) -> dict[str, Any]:
     named = {
         name: _parameter(each, schema)
         for name, each in properties.items()
-        if name in required or name not in SELDOM
+        if name in required or name not in RARELY_GIVEN
     }
     slim: dict[str, Any] = {"type": "object", "properties": named}
     if required:
@@ -80,13 +107,13 @@ def _short(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
     left_out = {*LENGTHS, "additionalProperties", "description"}
     if "minItems" in schema:
         left_out.discard("maxItems")
-    seldom = SELDOM.difference(schema.get("required", ()))
-    return {key: _part(key, value, seldom) for key, value in schema.items() if key not in left_out}
+    rarely = RARELY_GIVEN.difference(schema.get("required", ()))
+    return {key: _part(key, value, rarely) for key, value in schema.items() if key not in left_out}
 
 
-def _part(key: str, value: Any, seldom: AbstractSet[str]) -> Any:  # noqa: ANN401  # the same
+def _part(key: str, value: Any, rarely: AbstractSet[str]) -> Any:  # noqa: ANN401  # the same
     if key in {"default", "enum"}:
         return value
     if key == "properties":
-        return {name: _short(each) for name, each in value.items() if name not in seldom}
+        return {name: _short(each) for name, each in value.items() if name not in rarely}
     return _short(value)

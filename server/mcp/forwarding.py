@@ -1,0 +1,96 @@
+"""Forwarding: what of `_meta` and of logs goes on between clients and the servers behind us."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+__all__ = [
+    "MOST_AT_ONCE",
+    "asks_for_progress",
+    "forwarded",
+    "is_logged",
+    "named",
+    "opted_level",
+    "wants_log",
+    "with_forwarded_meta",
+]
+
+MOST_AT_ONCE = 64
+"""Messages of one connection on their way to a slow client; more are left out."""
+
+_LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+"""From debug to emergency (RFC 5424)."""
+
+_BETWEEN_NEIGHBOURS = "io.modelcontextprotocol/"
+"""What the keys of `_meta` begin with that are between two neighbours (schema 2026-07-28)."""
+
+_PROGRESS = frozenset({"progressToken", "progress_token"})
+
+ResultT = TypeVar("ResultT", bound=types.Result)
+
+
+def asks_for_progress(meta: Mapping[str, Any] | None) -> bool:
+    """Whether whoever sent this with a request hears how far it is."""
+    return not _PROGRESS.isdisjoint(meta or {})
+
+
+def forwarded(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What of it concerns the other end."""
+    return {
+        key: value
+        for key, value in (meta or {}).items()
+        if key not in _PROGRESS and not key.startswith(_BETWEEN_NEIGHBOURS)
+    }
+
+
+def with_forwarded_meta(result: ResultT) -> ResultT:
+    """A result of another server as one of ours: to the client it comes from here."""
+    if not result.meta:
+        return result
+    return result.model_copy(update={"meta": forwarded(result.meta) or None})
+
+
+def is_logged(level: types.LoggingLevel, floor: types.LoggingLevel | None) -> bool:
+    """Whether a message of a level is at or above a floor; without a floor each is."""
+    return floor is None or _LEVELS.index(level) >= _LEVELS.index(floor)
+
+
+def opted_level(ctx: ServerRequestContext[Any, Any]) -> types.LoggingLevel | None:
+    """From which level on a request of protocol 2026-07-28 wants logs; None means none at all."""
+    level = (ctx.meta or {}).get(types.LOG_LEVEL_META_KEY)
+    return next((each for each in _LEVELS if each == level), None)
+
+
+def wants_log(
+    ctx: ServerRequestContext[Any, Any],
+    level: types.LoggingLevel,
+    floor: types.LoggingLevel | None,
+) -> bool:
+    """Whether the client of a request wants a message of a level.
+
+    Args:
+        ctx: The request.
+        level: That of the message.
+        floor: What the client said with `logging/setLevel` (protocols until 2025-11-25).
+    """
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        opted = opted_level(ctx)
+        return opted is not None and is_logged(level, opted)
+    return is_logged(level, floor)
+
+
+def named(
+    server: str, params: types.LoggingMessageNotificationParams
+) -> types.LoggingMessageNotification:
+    """A message that says which server logs it."""
+    logger = f"{server}/{params.logger}" if params.logger else server
+    return types.LoggingMessageNotification(
+        params=types.LoggingMessageNotificationParams(
+            level=params.level, logger=logger, data=params.data
+        )
+    )
