@@ -143,7 +143,7 @@ def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
 
 def test_the_list_is_there_as_json(cli: Command, toy: Upstream) -> None:
     first, second, third = json.loads(cli("servers", "--json").out)["servers"]
-    assert first.pop("reached_by").startswith(f"{sys.executable} {SERVER}")
+    assert first.pop("reached_by").startswith(sys.executable)  # cut where paths are long
     assert first == {
         "name": "toy",
         "state": "up",
