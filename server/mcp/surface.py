@@ -15,7 +15,7 @@ from server.settings import SettingsError
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
-from tools.core.toolset import UPSTREAM, ToolOffer, ToolSet
+from tools.core.toolset import ToolOffer, ToolSet
 
 __all__ = ["EVERYDAY", "FULL", "LEAN", "Surface", "ToolLists"]
 
@@ -178,10 +178,10 @@ class ToolLists:
     ) -> list[ToolSpec]:
         """The tools of the surface, without those that calls have created since the first list."""
         if self._own is None:
-            here = (each for each in self._registry.offers() if not _is_elsewhere(each))
+            here = (each for each in self._registry.offers() if not each.server)
             self._own = frozenset(each.name for each in here)
         shown = self._surface.select(self._registry, tool_set, pinned)
-        return [each for each in shown if _is_elsewhere(each) or each.name in self._own]
+        return [each for each in shown if each.server or each.name in self._own]
 
     def _fitting(self, shown: Sequence[ToolSpec], profile: Profile) -> Iterator[types.Tool]:
         """The pinned tools, and of the others what the budget has room for, the first ones first.
@@ -202,11 +202,6 @@ class ToolLists:
         described = replace(spec, description=self._registry.description_of(spec, tool_set))
         whole = describe(described)
         return lean(whole) if self._surface.shortens(spec) else whole
-
-
-def _is_elsewhere(offer: ToolOffer) -> bool:
-    """Whether a tool is another server's."""
-    return offer.source.partition(":")[0] == UPSTREAM
 
 
 def _size(definition: types.Tool) -> int:

@@ -12,7 +12,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["Incoming", "Outgoing", "messages"]
+__all__ = ["Incoming", "Outgoing", "encoded", "messages"]
 
 DRAIN_SECONDS = 10.0
 """How long requests in flight may take once the client has closed its side."""
@@ -134,11 +134,15 @@ def messages(
             answered = None
             pending.sent(item.message)
             return
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await write(text.encode() + b"\n")
+        await write(encoded(item.message))
         pending.sent(item.message)
 
     return Incoming(receive()), Outgoing(send)
+
+
+def encoded(message: types.JSONRPCMessage) -> bytes:
+    """A message as the line that is sent."""
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 class _PendingRequests:
@@ -164,9 +168,8 @@ class _PendingRequests:
 
     def sent(self, message: types.JSONRPCMessage) -> None:
         """Notes what was sent to the client."""
-        match message:
-            case types.JSONRPCResponse(id=request) | types.JSONRPCError(id=request):
-                self._settle(request)
+        if (request := _id_answered(message)) is not None:
+            self._settle(request)
 
     async def wait_for_none(self) -> None:
         """Waits until every request has been answered or cancelled."""

@@ -39,6 +39,9 @@ POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 DEFECTS = (PydanticSerializationError, ValidationError)
 """Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
 
+BRIEF = 200
+"""Characters of an item that are reported."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
@@ -227,10 +230,6 @@ def _is_pending(value: object) -> bool:
         or isinstance(value, concurrent.futures.Future)
         or _is_async_stream(value)
     )
-
-
-BRIEF = 200
-"""Characters of an item that are reported."""
 
 
 def _is_stream(value: object) -> bool:

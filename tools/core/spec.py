@@ -140,12 +140,6 @@ class ToolSpec(ToolOffer):
     barred: str = ""
 
     @property
-    def server(self) -> str:
-        """The other server that it is a tool of; empty where it is ours."""
-        kind, _, name = self.source.partition(":")
-        return name if kind == "upstream" else ""
-
-    @property
     def read_only(self) -> bool:
         """Whether a call only reads."""
         return self.effects == {Effect.READ}

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-__all__ = ["UPSTREAM", "ToolOffer", "ToolSet"]
-
-UPSTREAM = "upstream"
-"""What the source of a tool of another server begins with, before its colon."""
+__all__ = ["ToolOffer", "ToolSet"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +25,12 @@ class ToolOffer:
     aliases: tuple[str, ...] = ()
     source: str = "builtin"
     bare: str = ""
+
+    @property
+    def server(self) -> str:
+        """The other server that it is a tool of; empty where it is ours."""
+        kind, _, name = self.source.partition(":")
+        return name if kind == "upstream" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,9 @@ def _fits(pattern: str, offer: ToolOffer, names: tuple[str, ...]) -> bool:
     kind, _, value = pattern.partition(":")
     match kind:
         case "server":
-            source, _, server = offer.source.partition(":")
-            return source == UPSTREAM and fnmatchcase(server, value)
-        case "tag":
-            theirs = offer.source.startswith(f"{UPSTREAM}:")  # whose names are no groups of ours
-            return not theirs and any(fnmatchcase(tag, value) for tag in offer.tags)
+            return bool(offer.server) and fnmatchcase(offer.server, value)
+        case "tag":  # the tags of other servers' tools are no groups of ours
+            return not offer.server and any(fnmatchcase(tag, value) for tag in offer.tags)
     return any(fnmatchcase(name, pattern) for name in names)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "PausableDeadline",
     "can_ask",
     "fits",
+    "offers_forms",
     "sent",
 ]
 
@@ -155,8 +156,12 @@ def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputR
 def _can_elicit(
     offered: types.ElicitationCapability | None, params: types.ElicitRequestParams
 ) -> bool:
-    if offered is None:
-        return False
     if isinstance(params, types.ElicitRequestURLParams):
-        return offered.url is not None
-    return offered.form is not None or offered.url is None  # none named means forms (2025-06-18)
+        return offered is not None and offered.url is not None
+    return offers_forms(offered)
+
+
+def offers_forms(offered: types.ElicitationCapability | None) -> bool:
+    """Whether a client that offers this can show a form to its person."""
+    # None named means forms (2025-06-18).
+    return offered is not None and (offered.form is not None or offered.url is None)

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.asking.channels import sent
+from server.mcp.asking.channels import offers_forms, sent
 from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedRequest, SuspendedRequests
@@ -135,9 +135,7 @@ class ClientRequest:
     @property
     def offers_forms(self) -> bool:
         """Whether its client can show a form to its person."""
-        offered = None if self._capabilities is None else self._capabilities.elicitation
-        # None named means forms (2025-06-18).
-        return offered is not None and (offered.form is not None or offered.url is None)
+        return self._capabilities is not None and offers_forms(self._capabilities.elicitation)
 
     @property
     def offers_sampling(self) -> bool:

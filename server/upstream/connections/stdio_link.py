@@ -18,7 +18,7 @@ from mcp.client._transport import TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from server.transport.jsonrpc import Incoming, Outgoing
+from server.transport.jsonrpc import Incoming, Outgoing, encoded
 from server.transport.pipes import PipeWriter, lines_of
 from server.upstream.connections.flow import Flow, Tail
 from server.upstream.connections.link import MOST_BYTES, Link, said_last
@@ -216,8 +216,7 @@ class StdioLink(Link):
 
 
 async def _say(writer: PipeWriter, item: SessionMessage) -> None:
-    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-    await writer.write(text.encode() + b"\n")
+    await writer.write(encoded(item.message))
 
 
 def _ending(exit_code: int) -> str:

@@ -74,7 +74,7 @@ class Admission:
         async with self._turn:
             known = self._offers.get(server)
             self._offers[server] = _Offer(settings, invoke, known.specs if known else {})
-            ours = [each.name for each in self._registry.offers() if not _is_upstream(each.source)]
+            ours = [each.name for each in self._registry.offers() if not each.server]
             put = partial(self._vetting.put, server, tools, ours)
             for each in sorted(await anyio.to_thread.run_sync(put)):
                 await self._judge(each)
@@ -153,7 +153,3 @@ def _is_allowed(name: str, settings: ServerSettings) -> bool:
 
 def _holds_back(offer: _Offer) -> bool:
     return any(judged.barred for judged, _ in offer.specs.values())
-
-
-def _is_upstream(source: str) -> bool:
-    return source.startswith("upstream:")

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tools.sandbox.files.nofollow import open_file
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
@@ -41,9 +42,6 @@ _SETTLED_NS = 2_500_000_000
 
 _READ_DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-)
-_READ_FILE = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 )
 
 _RULES = {
@@ -357,9 +355,8 @@ def _entry(
 
 def _content(directory: int, name: str) -> bytes | None:
     try:
-        with os.fdopen(os.open(name, _READ_FILE, dir_fd=directory), "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
+        fd, _ = open_file(name, directory)
+        with os.fdopen(fd, "rb", buffering=0) as file:
             content = file.read(MOST_BYTES + 1)
     except OSError:
         return None
