@@ -22,6 +22,7 @@ from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
 from tools.sandbox.processes.protection.snapshot import (
+    READABLE,
     Entry,
     Folder,
     Scan,
@@ -33,8 +34,6 @@ from tools.sandbox.processes.protection.snapshot import (
 __all__ = ["Protection", "WriteProtected"]
 
 MOST_NOTES = 20
-
-_READABLE = stat.S_IRUSR | stat.S_IXUSR
 
 _SETTINGS = frozenset({"config", "config.worktree"})
 
@@ -111,7 +110,7 @@ class Protection:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         mode = Path(self._root).stat().st_mode
-        if self._running and mode & _READABLE != _READABLE:
+        if self._running and mode & READABLE != READABLE:
             Path(self._root).chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
         root = os.open(self._root, OPEN_DIRECTORY)
         try:
@@ -150,13 +149,13 @@ class Protection:
             self._entries[path] = entry
 
     def _restore(self, root: int) -> Scan:
-        found = scan(root, self._folders, rights=_READABLE)
-        now = take_snapshot(root, found, self._entries, rights=_READABLE)
+        found = scan(root, self._folders, is_after=True)
+        now = take_snapshot(root, found, self._entries, is_after=True)
         undoing = _Undoing(root, found, self._quarantine)
         for path in sorted(self._entries.keys() | now.keys(), key=lambda path: path.split("/")):
             undoing.check(path, self._entries.get(path), now.get(path))
-        if not found.is_complete:
-            undoing.notes.append("There are too many new directories to look for protected files.")
+        for path in dict.fromkeys(self._outermost_new(path) for path in found.unread):
+            undoing.set_aside(path)
         if undoing.notes:
             found = scan(root, found.folders)
         # What was removed together with all around it is protected again should it come back.
@@ -169,6 +168,12 @@ class Protection:
             self._set(path, before)
         self._notes += undoing.notes
         return found
+
+    def _outermost_new(self, path: str) -> str:
+        """Returns the uppermost directory on the way to a path that was not there before."""
+        parts = path.split("/")
+        above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return next((each for each in above if each not in self._folders), path)
 
 
 class _Undoing:
@@ -185,11 +190,12 @@ class _Undoing:
         self._root = root
         self._found = found
         self._directory = quarantine
-        self._moved: list[str] = []
+        self._moved = ""
+        """The last path that was moved; those below it come next."""
 
     def check(self, path: str, before: Entry | None, now: Entry | None) -> None:
-        """Checks one protected path; those above it were checked before."""
-        if any(path.startswith(f"{moved}/") for moved in self._moved):
+        """Checks one protected path, in the order of directories and what is in them."""
+        if self._moved and path.startswith(f"{self._moved}/"):
             now = None
         if _is_same(before, now):
             return
@@ -202,6 +208,20 @@ class _Undoing:
         except (OSError, RecursionError) as error:
             self.failed[path] = before
             self.notes.append(f"could not be put back: {path} ({error})")
+
+    def set_aside(self, path: str) -> None:
+        """Moves a directory away of which not all was looked at."""
+        above, _, name = path.rpartition("/")
+        try:
+            with open_folder(self._root, above, rights=stat.S_IRWXU) as directory:
+                place = self._quarantine.take(directory, name, path)
+        except OSError as error:
+            self.notes.append(f"could not be set aside: {path} ({error})")
+            return
+        self.notes.append(
+            f"set aside, as it is too large or too deep to be searched for protected files: {path}"
+            f" (moved to {place})"
+        )
 
     def _is_accepted(self, path: str, before: Entry | None, now: Entry) -> bool:
         """Returns whether git makes such a thing itself, and runs nothing because of it."""
@@ -225,7 +245,7 @@ class _Undoing:
             moved = ""
             if now is not None and not (before is not None and before.is_folder and now.is_folder):
                 moved = f" (moved to {self._quarantine.take(directory, name, path)})"
-                self._moved.append(path)
+                self._moved = path
             if before is None:
                 self.notes.append(f"taken away: {path}{moved}")
                 return

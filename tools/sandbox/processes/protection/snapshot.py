@@ -3,7 +3,8 @@
 They are found by a walk that follows no link. Beside the names of `obeyed.CLOSED_TO_WRITES`, they
 are the hooks and the settings of every directory that git takes for a repository; what is in a
 repository is walked like all else, since a few names make one of any directory. A directory that
-has not changed since the last walk is not read again: that costs one look at its times.
+has not changed since the last walk is not read again: that costs one look at its times. A walk
+leaves out nothing without naming it, or a flood of directories would hide what lies in the last.
 """
 
 from __future__ import annotations
@@ -12,33 +13,42 @@ import contextlib
 import os
 import stat
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from tools.sandbox.files.nofollow import open_file
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
-__all__ = ["Entry", "Folder", "Scan", "grant_owner", "open_folder", "scan", "take_snapshot"]
+__all__ = [
+    "READABLE",
+    "Entry",
+    "Folder",
+    "Scan",
+    "grant_owner",
+    "open_folder",
+    "scan",
+    "take_snapshot",
+]
 
-MOST_FOLDERS = 4_000
-"""Directories that a walk reads anew, those near the root first."""
+MOST_NEW_FOLDERS = 200_000
+"""New directories that are looked at after a program; a large `npm install` makes 10,000."""
 
 DEEPEST = 128
-"""Levels of directories that are walked: each is opened from the root down."""
-
-MOST_ENTRIES = 5_000
-"""Files, directories and links that are remembered in one root."""
+"""Levels of directories that are walked, each of which is held open."""
 
 MOST_BYTES = 262_144
 """Bytes of the longest file whose content is remembered."""
 
-_DEEPEST_ENTRY = 32
-"""Levels of directories below a write-protected path that are remembered."""
+MOST_REMEMBERED = 67_108_864
+"""Bytes of content that are remembered in one root."""
 
 _SETTLED_NS = 2_500_000_000
 """How long a directory must have been unchanged for its times to prove it, in nanoseconds."""
+
+READABLE = stat.S_IRUSR | stat.S_IXUSR
+"""Rights that a directory's owner needs to look at it."""
 
 _READ_DIRECTORY = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
@@ -88,11 +98,11 @@ class Scan:
 
     Attributes:
         folders: The directories by their path relative to the root, which is the empty one.
-        is_complete: Whether all directories were read.
+        unread: The directories that were not looked at: too deep, or too many.
     """
 
     folders: dict[str, Folder] = field(default_factory=dict)
-    is_complete: bool = True
+    unread: list[str] = field(default_factory=list)
 
     def protected(self) -> Iterator[tuple[str, str]]:
         """Yields the directory and the name of each write-protected path."""
@@ -139,33 +149,70 @@ class Entry:
         return self.content is not None or self.signature == other.signature
 
 
-def scan(root: int, known: Mapping[str, Folder], *, rights: int = 0) -> Scan:
+def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> Scan:
     """Walks through a root.
 
     Args:
         root: Descriptor of the root.
-        known: What the last walk found: it is looked at before all that is new.
-        rights: Rights that the owner gets to each directory, as in `open_folder`.
+        known: What the last walk found.
+        is_after: Whether programs have run since. What is not known is their work then: a bounded
+            number of it is looked at, and rights that hide something are given back.
     """
     found = Scan()
-    pending: tuple[deque[str], deque[str]] = (deque([""]), deque())
-    left = MOST_FOLDERS
-    while queue := pending[0] or pending[1]:
-        path = queue.popleft()
-        folder = _unchanged(root, path, known.get(path))
-        if folder is None:
-            if left == 0 or path.count("/") >= DEEPEST:
-                found.is_complete = False
-                continue
-            left -= 1
-            folder = _read(root, path, rights)
-        if folder is None:
-            continue
-        found.folders[path] = folder
-        for name in folder.folders:
-            below = f"{path}/{name}" if path else name
-            pending[below not in known].append(below)
+    left = MOST_NEW_FOLDERS
+    pending = [""]
+    with _Descent(root, rights=READABLE if is_after else 0) as descent:
+        while pending:
+            path = pending.pop()
+            folder = _unchanged(root, path, known.get(path))
+            if folder is None:
+                is_too_deep = path.count("/") >= DEEPEST
+                is_new = path not in known
+                left -= is_new
+                if is_after and (is_too_deep or (is_new and left < 0)):
+                    found.unread.append(path)
+                    continue
+                folder = _unread(root, path) if is_too_deep else _read(root, path, descent)
+            if folder is not None:
+                found.folders[path] = folder
+                pending += [f"{path}/{name}" if path else name for name in folder.folders]
     return found
+
+
+class _Descent:
+    """Opens the directories of a walk, each from the nearest one above that is still open."""
+
+    def __init__(self, root: int, *, rights: int) -> None:
+        self._rights = rights
+        self._opened = [("", _open_below(root, ".", 0))]
+        """The root, and the directories between it and the last one, by their names."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._close(0)
+
+    def open(self, path: str) -> int:
+        """Opens a directory as `open_folder` does; it is open until the next one is.
+
+        Raises:
+            OSError: It is missing, or no directory.
+        """
+        parts = path.split("/") if path else []
+        shared = 0
+        for (name, _fd), part in zip(self._opened[1:], parts, strict=False):
+            if name != part:
+                break
+            shared += 1
+        self._close(1 + shared)
+        for part in parts[shared:]:
+            self._opened.append((part, _open_below(self._opened[-1][1], part, self._rights)))
+        return self._opened[-1][1]
+
+    def _close(self, kept: int) -> None:
+        while len(self._opened) > kept:
+            os.close(self._opened.pop()[1])
 
 
 @contextlib.contextmanager
@@ -181,16 +228,20 @@ def open_folder(root: int, path: str, *, rights: int = 0) -> Iterator[int]:
     Raises:
         OSError: It is missing, or no directory.
     """
-    fd = os.open(".", _READ_DIRECTORY, dir_fd=root)
+    fd = _open_below(root, ".", 0)
     try:
         for part in path.split("/") if path else ():
-            grant_owner(fd, part, rights)
-            below = os.open(part, _READ_DIRECTORY, dir_fd=fd)
+            below = _open_below(fd, part, rights)
             os.close(fd)
             fd = below
         yield fd
     finally:
         os.close(fd)
+
+
+def _open_below(directory: int, name: str, rights: int) -> int:
+    grant_owner(directory, name, rights)
+    return os.open(name, _READ_DIRECTORY, dir_fd=directory)
 
 
 def grant_owner(directory: int, name: str, rights: int) -> None:
@@ -225,15 +276,15 @@ def _unchanged(root: int, path: str, known: Folder | None) -> Folder | None:
     return None
 
 
-def _read(root: int, path: str, rights: int) -> Folder | None:
+def _read(root: int, path: str, descent: _Descent) -> Folder | None:
     try:
-        with open_folder(root, path, rights=rights) as fd:
-            status = os.fstat(fd)
-            is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
-            with os.scandir(fd) as entries:
-                found = list(entries)
+        fd = descent.open(path)
+        status = os.fstat(fd)
+        is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
+        with os.scandir(fd) as entries:
+            found = list(entries)
     except PermissionError:
-        return _unreadable(root, path)
+        return _unread(root, path)
     except OSError:
         return None  # removed, or replaced by a link
     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
@@ -258,8 +309,8 @@ def _read(root: int, path: str, rights: int) -> Folder | None:
     )
 
 
-def _unreadable(root: int, path: str) -> Folder | None:
-    """Returns a directory that cannot be read as empty, until a program changes its rights."""
+def _unread(root: int, path: str) -> Folder | None:
+    """Returns a directory of others' as if it were empty, until a program changes it."""
     with contextlib.suppress(OSError):
         status = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
         return Folder(
@@ -285,7 +336,7 @@ def _is_parent(above: tuple[str, ...], name: str) -> bool:
 
 
 def take_snapshot(
-    root: int, found: Scan, known: Mapping[str, Entry], *, rights: int = 0
+    root: int, found: Scan, known: Mapping[str, Entry], *, is_after: bool = False
 ) -> dict[str, Entry]:
     """Reads what the write-protected paths hold.
 
@@ -293,64 +344,66 @@ def take_snapshot(
         root: Descriptor of the root.
         found: Where they are.
         known: The last snapshot; what has not changed since is not read again.
-        rights: Rights that the owner gets to each directory, as in `open_folder`.
+        is_after: Whether programs have run since, as in `scan`: of a directory that was not there
+            before nothing more is said, but of hooks, which git makes.
 
     Returns:
         The entries by their path relative to the root, each directory before what is in it.
     """
-    entries: dict[str, Entry] = {}
+    reading = _Snapshot(known, is_after=is_after)
     for folder, name in found.protected():
         with contextlib.suppress(OSError), open_folder(root, folder) as fd:
-            prefix = f"{folder}/" if folder else ""
             is_hooks = name == "hooks" and found.folders[folder].is_git
-            # Git puts samples into the hooks of every repository, and never runs them.
-            without = ".sample" if is_hooks else None
-            for path, entry in _tree(fd, folder, prefix, name, known, rights, without):
-                entries[path] = entry
-                if len(entries) >= MOST_ENTRIES:
-                    return entries
-    return entries
+            reading.add(fd, folder, f"{folder}/" if folder else "", name, is_hooks=is_hooks)
+    return reading.entries
 
 
-def _tree(
-    directory: int,
-    folder: str,
-    prefix: str,
-    name: str,
-    known: Mapping[str, Entry],
-    rights: int,
-    without: str | None,
-    depth: int = 0,
-) -> Iterator[tuple[str, Entry]]:
-    """Yields what is at a path and below it, but for regular files whose names end in `without`."""
-    path = prefix + name
-    try:
-        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        if without and name.endswith(without) and stat.S_ISREG(status.st_mode):
+class _Snapshot:
+    def __init__(self, known: Mapping[str, Entry], *, is_after: bool) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._known = known
+        self._is_after = is_after
+        self._left = MOST_REMEMBERED
+
+    def add(
+        self, directory: int, folder: str, prefix: str, name: str, *, is_hooks: bool, depth: int = 0
+    ) -> None:
+        """Adds what is at a path and below it; git's samples of hooks are never run."""
+        path = prefix + name
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if is_hooks and name.endswith(".sample") and stat.S_ISREG(status.st_mode):
+                return
+            self.entries[path] = entry = self._entry(directory, name, folder, path, status)
+        except OSError:
+            return  # removed meanwhile
+        is_new = self._is_after and path not in self._known
+        if not entry.is_folder or depth >= DEEPEST or (is_new and not is_hooks):
             return
-        entry = _entry(directory, name, folder, status, known.get(path))
-    except OSError:
-        return  # removed meanwhile
-    yield path, entry
-    if entry.is_folder and depth < _DEEPEST_ENTRY:
+        rights = READABLE if self._is_after else 0
         with contextlib.suppress(OSError), open_folder(directory, name, rights=rights) as fd:
             for each in sorted(os.listdir(fd)):  # noqa: PTH208  # of a descriptor
-                yield from _tree(fd, folder, f"{path}/", each, known, rights, without, depth + 1)
+                self.add(fd, folder, f"{path}/", each, is_hooks=is_hooks, depth=depth + 1)
 
-
-def _entry(
-    directory: int, name: str, folder: str, status: os.stat_result, known: Entry | None
-) -> Entry:
-    signature = _signature(status)
-    if known is not None and known.is_settled and known.signature == signature:
-        return known
-    content: bytes | None = b""
-    if stat.S_ISLNK(status.st_mode):
-        content = os.fsencode(os.readlink(name, dir_fd=directory))
-    elif stat.S_ISREG(status.st_mode):
-        content = _content(directory, name)
-    is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
-    return Entry(folder, status.st_mode, signature, is_settled, content)
+    def _entry(
+        self, directory: int, name: str, folder: str, path: str, status: os.stat_result
+    ) -> Entry:
+        known = self._known.get(path)
+        signature = _signature(status)
+        if known is not None and known.is_settled and known.signature == signature:
+            entry = known
+        else:
+            content: bytes | None = b""
+            if stat.S_ISLNK(status.st_mode):
+                content = os.fsencode(os.readlink(name, dir_fd=directory))
+            elif stat.S_ISREG(status.st_mode):
+                # What was remembered is compared, however much else there is by now.
+                is_read = self._left > 0 if known is None else known.content is not None
+                content = _content(directory, name) if is_read else None
+            is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
+            entry = Entry(folder, status.st_mode, signature, is_settled, content)
+        self._left -= len(entry.content or b"")
+        return entry
 
 
 def _content(directory: int, name: str) -> bytes | None:

@@ -332,24 +332,59 @@ def test_a_path_that_is_too_long_for_the_quarantine_is_taken_away(
     assert note.startswith("taken away")
 
 
-def test_deeper_directories_than_are_walked_are_told(root: Path, protection: Protection) -> None:
+OBEYED = (
+    "echo evil > .envrc; mkdir .vscode; echo evil > .vscode/tasks.json; git init -q app; "
+    "git -C app config core.fsmonitor evil"
+)
+
+FLOODS = {
+    "new directories": "seq 6000 | xargs mkdir",
+    "new directories within": "mkdir -p a/b; cd a/b; seq 6000 | xargs mkdir; cd 6000",
+    "levels": "for i in $(seq 200); do mkdir d; cd d; done",
+    "protected files": "for i in $(seq 6000); do echo $i; done | xargs mkdir; tee */.npmrc <<< a "
+    ">/dev/null; touch {1..6000}/.envrc; cd 6000",
+    "protected directories": "mkdir .idea; cd .idea; seq 6000 | xargs touch; cd ..",
+    "large protected files": "for i in $(seq 300); do mkdir $i; head -c 262144 /dev/zero > "
+    "$i/.envrc; done",
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_a_flood_hides_nothing(root: Path, protection: Protection, flood: str) -> None:
     protection.begin()
-    run(root, "for i in $(seq 200); do mkdir d; cd d; done; echo evil > .mcp.json")
-    run(root, "mkdir -p $(printf 'e/%.0s' $(seq 100)); cd e; echo evil > .mcp.json")
-    notes = protection.end()
-    assert any("too many" in note for note in notes)
-    assert not (root / "e" / ".mcp.json").exists()
+    run(root, f"({flood}; {OBEYED}); {OBEYED}")
+    assert protection.end()
+    assert not any(b"evil" in content for _mode, content in obeyed(root).values())
 
 
-def test_more_directories_than_are_walked_are_told(
+def test_what_is_too_large_to_be_searched_is_set_aside_as_a_whole(
+    root: Path, protection: Protection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_NEW_FOLDERS", 20)
+    run(root, "seq 100 201 | xargs mkdir")  # what is a person's own is never too large
+    protection.begin()
+    run(root, "mkdir -p new/x; cd new/x; seq 30 | xargs mkdir; echo 1 > 30/a")
+    (note,) = protection.end()
+    assert note.startswith("set aside, as it is too large or too deep")
+    assert not (root / "new").exists()
+    (kept,) = (tmp_path / "data" / "quarantine").glob("*/new")
+    assert (kept / "x" / "30" / "a").read_text() == "1\n"
+    protection.begin()
+    run(root, "mkdir new; cd new; seq 10 | xargs mkdir")
+    assert protection.end() == ()
+
+
+def test_more_content_than_is_remembered_is_taken_away_where_it_changes(
     root: Path, protection: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_FOLDERS", 20)
+    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_REMEMBERED", 10)
+    run(root, "mkdir .vscode a; echo 0123456789 > .bashrc; echo mine > a/.envrc; touch a/.netrc")
     protection.begin()
-    run(root, "for i in $(seq 30); do mkdir d$i; done; echo evil > .git/hooks/post-commit")
+    run(root, "echo evil > a/.envrc; echo evil > .vscode/tasks.json; echo evil > .bashrc")
     notes = protection.end()
-    assert not (root / ".git" / "hooks" / "post-commit").exists()
-    assert any("too many" in note for note in notes)
+    assert any("put back: a/.envrc" in note for note in notes)
+    assert not any(b"evil" in content for _mode, content in obeyed(root).values())
+    assert (root / "a" / ".netrc").exists()
 
 
 @pytest.mark.parametrize(
