@@ -135,12 +135,11 @@ def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
 
 def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
     """What starts programs, confined as the settings require."""
-    from tools.sandbox.processes.processes import (
-        Processes,
-        inherited_variables,
-    )
+    from tools.sandbox.processes.launching.memory import machine_memory
+    from tools.sandbox.processes.processes import Processes, inherited_variables
 
     wanted = settings.system
+    half = machine_memory() // 2
     return Processes(
         root=settings.root,
         protected=protected(settings),
@@ -148,7 +147,7 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
         mode=wanted.sandbox,
         limits=Limits(
             cpu_seconds=wanted.cpu_seconds,
-            memory_bytes=wanted.memory_mb * 1_000_000,
+            memory_bytes=half if wanted.memory_mb is None else wanted.memory_mb * 1_000_000,
             processes=wanted.processes,
             file_bytes=wanted.file_mb * 1_000_000,
         ),

@@ -109,8 +109,11 @@ class SystemSettings(SettingsGroup):
     cpu_seconds: int = Field(
         600, ge=0, description="Seconds of processor time for one process; 0 sets no limit."
     )
-    memory_mb: int = Field(
-        32_768, ge=0, description="Megabytes of address space for one process; 0 sets no limit."
+    memory_mb: int | None = Field(
+        None,
+        ge=0,
+        description="Megabytes of memory that a program and all that it starts may use together; "
+        "half of the machine's by default; 0 sets no limit.",
     )
     processes: int = Field(
         1_024,

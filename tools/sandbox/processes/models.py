@@ -28,11 +28,11 @@ class SandboxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one process may use; 0 sets no limit.
+    """What a program may use; 0 sets no limit.
 
     Attributes:
         cpu_seconds: Seconds of processor time of each process.
-        memory_bytes: Address space of each process.
+        memory_bytes: Memory of the program and all that it starts together, on Linux.
         processes: Processes of the user at most while it starts more.
         file_bytes: Size of each file that it writes.
     """

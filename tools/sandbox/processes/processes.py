@@ -32,6 +32,7 @@ from tools.sandbox.processes.confinement.plan import (
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
 from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.sandbox.processes.protection.protection import Protection, WriteProtected
@@ -53,7 +54,7 @@ class Processes:
         protected: What they may neither read nor write.
         read_only: What they may not write.
         mode: What to do where no confinement works.
-        limits: What each process may use.
+        limits: What each program may use.
         environment: Variables of the server that they inherit, as of `inherited_variables`.
         readable: What they may read and run beside the root and the system.
         network: Hosts that they may reach, as patterns of `AllowedHosts`.
@@ -219,11 +220,17 @@ class Processes:
         )
         return "", (note,)
 
-    async def _finish(self, command: Command) -> tuple[str, ...]:
+    async def _finish(self, command: Command, reason: EndReason) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
+        if reason is EndReason.MEMORY:
+            most = self._limits.memory_bytes // 1_000_000
+            text = f"used more than {most} MB of memory (system.memory_mb)."
+            notes = (f"It was ended: together with all that it had started it {text}",)
+        elif reason is EndReason.MACHINE_MEMORY:
+            notes = ("It was ended: the machine had hardly any memory left.",)
         if command.writes:
             with anyio.CancelScope(shield=True):
-                notes = await anyio.to_thread.run_sync(self._protection.end)
+                notes += await anyio.to_thread.run_sync(self._protection.end)
         return notes
 
     def _directory(self, cwd: str) -> str:

@@ -83,8 +83,8 @@ def drop_capabilities() -> None:
     syscall(number, header, data)
 
 
-def apply_limits(cpu_seconds: int, memory_bytes: int, processes: int, file_bytes: int) -> None:
-    """Limits this process and all that it starts; it cannot raise the limits again.
+def apply_limits(cpu_seconds: int, processes: int, file_bytes: int) -> None:
+    """Limits this process and each that it starts; they cannot raise the limits again.
 
     The arguments are those of `models.Limits`; 0 sets no limit. No core is ever dumped.
 
@@ -95,8 +95,6 @@ def apply_limits(cpu_seconds: int, memory_bytes: int, processes: int, file_bytes
     if cpu_seconds:
         # The first signal (SIGXCPU) says what happened; a second later SIGKILL cannot be caught.
         _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
-    if memory_bytes:
-        _limit(resource.RLIMIT_AS, memory_bytes)
     threads = _threads_now() if processes else None
     if threads is not None:
         # The kernel counts all threads of the user, and root's not at all. Those of the whole

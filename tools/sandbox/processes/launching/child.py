@@ -66,8 +66,6 @@ def become_program(
                 action()
     except OSError as error:
         supervisor.send(FAILURE.pack(step, error.errno or errno.EIO))
-    except MemoryError:  # the limit leaves no room to start in
-        supervisor.send(FAILURE.pack(step, errno.ENOMEM))
     finally:
         os._exit(1)
 
@@ -122,7 +120,7 @@ def _place(standard: Sequence[int]) -> None:
 
 def _warm_up() -> None:
     """Runs the code of a start without effect: the memory that a fork shares is copied now."""
-    order = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), b"")
+    order = Order((b"/",), {}, b"/", (), (), (0, 0, 0), 0, b"")
     Order.unpack(order.pack())
     process.apply_limits(*order.limits)
 

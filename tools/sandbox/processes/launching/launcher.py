@@ -274,9 +274,6 @@ def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
         if code in _NOT_THERE:
             return NotFoundError(text)
         return PermissionDeniedError(text) if code in _FORBIDDEN else UnavailableError(text)
-    if step == Step.LIMITS and code == errno.ENOMEM:
-        text = "The limit on memory leaves no room to start a program: raise system.memory_mb."
-        return UnavailableError(text)
     doing = {
         Step.LANDLOCK: "Landlock did not confine the program",
         Step.FILTER: "The program's system calls could not be filtered",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REPORT_SIZE",
+    "EndReason",
     "Order",
     "Report",
     "ReportKind",
@@ -50,7 +51,8 @@ class Order(NamedTuple):
         cwd: Where it starts.
         readable: Paths that may be read and executed, where Landlock confines it.
         writable: Paths that may also be written.
-        limits: CPU seconds, bytes of memory, processes, bytes of a file; 0 sets none.
+        limits: CPU seconds, processes, bytes of a file; 0 sets none.
+        memory: Bytes of memory of the program and all that it starts; 0 sets no limit.
         scratch: The directory that is removed in the end; empty for none.
     """
 
@@ -59,7 +61,8 @@ class Order(NamedTuple):
     cwd: bytes
     readable: tuple[bytes, ...]
     writable: tuple[bytes, ...]
-    limits: tuple[int, int, int, int]
+    limits: tuple[int, int, int]
+    memory: int
     scratch: bytes
 
     @classmethod
@@ -88,7 +91,8 @@ class Order(NamedTuple):
             cwd=_encoded([prepared.cwd])[0],
             readable=_encoded(rules.readable) if rules else (),
             writable=_encoded(rules.writable) if rules else (),
-            limits=(limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.file_bytes),
+            limits=(limits.cpu_seconds, limits.processes, limits.file_bytes),
+            memory=limits.memory_bytes,
             scratch=_encoded([prepared.scratch])[0],
         )
 
@@ -128,13 +132,21 @@ class ReportKind(IntEnum):
     ENDED = 3
 
 
+class EndReason(IntEnum):
+    """Why a supervisor ended a program of its own accord."""
+
+    NONE = 0
+    MEMORY = 1
+    MACHINE_MEMORY = 2
+
+
 class Report(NamedTuple):
     """A report of a supervisor to the launcher.
 
     Attributes:
         kind: What happened.
         value: STARTED: the program's process id. FAILED: the step. ENDED: the exit code.
-        code: FAILED: the error number (errno).
+        code: FAILED: the error number (errno). ENDED: the `EndReason`.
     """
 
     kind: int

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.launching.messages import REPORT_SIZE, Report, ReportKind
+from tools.sandbox.processes.launching.messages import REPORT_SIZE, EndReason, Report, ReportKind
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -29,6 +29,7 @@ _MOST_REMAINING = 4_194_304
 """Bytes that are still read when a program has ended; no pipe holds more."""
 
 _Sink = Callable[[bytes], None]
+_Finish = Callable[[EndReason], Awaitable[tuple[str, ...]]]
 
 _KILLED = 128 + 9
 """Exit code after SIGKILL, which Windows has no name for."""
@@ -42,6 +43,7 @@ class SupervisedProcess:
         stdout: Descriptor that its standard output is read from, without blocking.
         stderr: The same of its standard error.
         scratch: The directory that is removed in the end, should nobody else do it; empty for none.
+        end_reason: Why its supervisor ended it, where it did.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class SupervisedProcess:
         self.stdout = stdout
         self.stderr = stderr
         self.scratch = ""
+        self.end_reason = EndReason.NONE
         self._control = control
         self._forget = forget
         self._reading = anyio.Lock()
@@ -80,6 +83,7 @@ class SupervisedProcess:
                     # The supervisor was ended from outside, and the zygote ended the rest.
                     await anyio.to_thread.run_sync(remove_scratch, os.fsencode(self.scratch))
                 self._exit_code = report.value if report else _KILLED
+                self.end_reason = EndReason(report.code if report else EndReason.NONE)
             return self._exit_code
 
     async def kill(self) -> None:
@@ -141,7 +145,8 @@ class Program:
         process: As the launcher started it.
         level: What confines it.
         notes: What the reader of its results has to know about its start.
-        finish: Called once when nothing of it is left; returns notes on its end.
+        finish: Called once when nothing of it is left, with why its supervisor ended it; returns
+            notes on its end.
 
     Attributes:
         level: What confines it.
@@ -153,7 +158,7 @@ class Program:
         process: SupervisedProcess,
         level: Level,
         notes: tuple[str, ...],
-        finish: Callable[[], Awaitable[tuple[str, ...]]],
+        finish: _Finish,
     ) -> None:
         self.level = level
         self.notes = notes
@@ -201,11 +206,11 @@ class Program:
         finally:
             await self._process.aclose()
 
-    async def _watch(self, finish: Callable[[], Awaitable[tuple[str, ...]]]) -> int:
+    async def _watch(self, finish: _Finish) -> int:
         try:
             return await self._process.wait()
         finally:
-            self.notes += await finish()
+            self.notes += await finish(self._process.end_reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from tools.sandbox.processes.kernel import process
 from tools.sandbox.processes.kernel.landlock import keep_signals_inside
 from tools.sandbox.processes.kernel.seccomp import protecting
 from tools.sandbox.processes.launching.child import FAILURE, become_program
+from tools.sandbox.processes.launching.memory import MemoryWatch
 from tools.sandbox.processes.launching.messages import (
+    EndReason,
     Order,
     Report,
     ReportKind,
@@ -129,7 +131,7 @@ class _Supervisor:
             child.send(b"!")  # the program may be executed: from here on somebody ends it
         with socket.socket(fileno=control) as channel:
             watch = _Watch(pid, channel, child, self._wakeup, changes, scoped=self._scoped)
-            watch.run(order.scratch)
+            watch.run(order)
         return True
 
     def _on_child_ended(self, _signal: int, _frame: object) -> None:
@@ -171,16 +173,16 @@ class _Watch:
         self._scoped = scoped
         self._ending: int | None = None
 
-    def run(self, scratch: bytes) -> None:
+    def run(self, order: Order) -> None:
         """Reports its start, and its end when nothing is left; its scratch is removed then."""
         self._report(self._started())
-        self._watch()
+        reason = self._watch(MemoryWatch(order.memory) if order.memory and _LINUX else None)
         self._end_all()
         if self._changes is not None:
             os.close(self._changes.listener)
-        if scratch:
-            remove_scratch(scratch)
-        self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0)))
+        if order.scratch:
+            remove_scratch(order.scratch)
+        self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0), reason))
 
     def _started(self) -> Report:
         """Returns how the start went: its end of the socket closes when the program is executed."""
@@ -189,8 +191,8 @@ class _Watch:
                 return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
         return Report(ReportKind.STARTED, self._pid)
 
-    def _watch(self) -> None:
-        """Returns when the program has ended, or when the launcher wants it to."""
+    def _watch(self, memory: MemoryWatch | None) -> EndReason:
+        """Returns when the program has ended, or must: the launcher wants it, or its memory."""
         poller = select.poll()
         for fd in (self._wakeup, self._control.fileno()):
             poller.register(fd, select.POLLIN)
@@ -198,16 +200,19 @@ class _Watch:
         if changes is not None:
             poller.register(changes.listener, select.POLLIN)
         while self._ending is None:
-            for fd, events in poller.poll():
+            if memory is not None and (reason := memory.check()):
+                return reason
+            for fd, events in poller.poll(None if memory is None else 1000 * memory.seconds_left()):
                 if fd == self._wakeup:
                     os.read(fd, 4096)
                     reap(self._note)
                 elif changes is None or fd != changes.listener:
-                    return
+                    return EndReason.NONE
                 elif events & select.POLLIN:
                     changes.answer()
                 else:  # nobody is left whom the filter holds
                     poller.unregister(fd)
+        return EndReason.NONE
 
     def _note(self, pid: int, status: int) -> None:
         if pid == self._pid:

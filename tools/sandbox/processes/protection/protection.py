@@ -21,15 +21,8 @@ from tools.sandbox.files.openat import OPEN_DIRECTORY
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
-from tools.sandbox.processes.protection.snapshot import (
-    READABLE,
-    Entry,
-    Folder,
-    Scan,
-    open_folder,
-    scan,
-    take_snapshot,
-)
+from tools.sandbox.processes.protection.scan import READABLE, Folder, Scan, open_folder, scan
+from tools.sandbox.processes.protection.snapshot import Entry, take_snapshot
 
 __all__ = ["Protection", "WriteProtected"]
 

@@ -11,7 +11,7 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.sandbox.processes.protection.snapshot import grant_owner, open_folder
+from tools.sandbox.processes.protection.scan import grant_owner, open_folder
 
 __all__ = ["Quarantine"]
 

@@ -22,6 +22,7 @@ from tools.core.errors import (
     UnavailableError,
 )
 from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Limits, Prepared
 
@@ -387,7 +388,6 @@ async def test_the_server_goes_on_while_a_program_starts(launcher: Launcher, pla
 
 LIMITED = [
     (Limits(cpu_seconds=1), "while :; do :; done", 152),
-    (Limits(memory_bytes=200 << 20), f"{sys.executable} -ISc 'x = bytes(300 << 20)'", 1),
     (Limits(file_bytes=1 << 20), "head -c 2M /dev/zero >big", 153),
     (Limits(), "ulimit -c; exit $(ulimit -c)", 0),
 ]
@@ -400,9 +400,42 @@ async def test_limits_hold(  # noqa: PLR0917, PLR0913  # a table
 ) -> None:
     outcome = await run(place.bash(script, limits=limits, confined=confined))
     assert outcome.exit_code == code, outcome
-    raising = "for what in v f; do ulimit -$what unlimited; done"
-    if limits.memory_bytes and limits.file_bytes and os.geteuid():
-        assert (await run(place.bash(raising, limits=limits))).exit_code != 0
+    if limits.file_bytes and os.geteuid():
+        assert (await run(place.bash("ulimit -f unlimited", limits=limits))).exit_code != 0
+
+
+FILLING = f"{sys.executable} -ISc 'import time; x = b\"x\" * (%d << 20); time.sleep(%d)'"
+TOO_MUCH = {
+    "one process": FILLING % (300, 1000),
+    "many": "for i in 1 2 3 4 5 6; do " + FILLING % (40, 1000) + " & done; wait",
+    "one that lost its parent": "(setsid " + FILLING % (300, 1000) + " &) ; sleep 1000",
+    "one that keeps the filter busy": "(" + FILLING % (300, 1000) + " &) ; touch a; "
+    "while :; do chmod 600 a; done",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what others use")
+@pytest.mark.parametrize("script", TOO_MUCH.values(), ids=TOO_MUCH)
+@CONFINED
+async def test_a_program_and_what_it_starts_may_use_so_much_memory_together(
+    launcher: Launcher, place: Any, script: str, confined: bool
+) -> None:
+    limits = Limits(memory_bytes=200 << 20)
+    running = await launcher.start(place.bash(script, limits=limits, confined=confined))
+    assert await running.wait() == 137
+    assert running.end_reason is EndReason.MEMORY
+    await running.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what others use")
+async def test_memory_that_processes_share_counts_once(launcher: Launcher, place: Any) -> None:
+    script = (
+        f'{sys.executable} -ISc \'import os, time; x = b"x" * (120 << 20); os.fork(); os.fork();'
+        " time.sleep(1)'"
+    )
+    running = await launcher.start(place.bash(script, limits=Limits(memory_bytes=200 << 20)))
+    assert (await running.wait(), running.end_reason) == (0, EndReason.NONE)
+    await running.aclose()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not count root's processes")

@@ -360,7 +360,7 @@ def test_a_flood_hides_nothing(root: Path, protection: Protection, flood: str) -
 def test_what_is_too_large_to_be_searched_is_set_aside_as_a_whole(
     root: Path, protection: Protection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sandbox.processes.protection.snapshot.MOST_NEW_FOLDERS", 20)
+    monkeypatch.setattr("tools.sandbox.processes.protection.scan.MOST_NEW_FOLDERS", 20)
     run(root, "seq 100 201 | xargs mkdir")  # what is a person's own is never too large
     protection.begin()
     run(root, "mkdir -p new/x; cd new/x; seq 30 | xargs mkdir; echo 1 > 30/a")
