@@ -103,7 +103,7 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         name: Name in it, without a slash.
         data: The whole new content.
         existing: Status of the file that is replaced, whose owner, mode and extended attributes the
-            new one keeps.
+            new one keeps, but for set-user-ID and set-group-ID.
 
     Raises:
         OSError: If the disk, the rights or the name refuse; nothing is left behind.
@@ -152,14 +152,12 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _keep_owner_and_mode(fd: int, existing: os.stat_result) -> None:
-    mode = stat.S_IMODE(existing.st_mode)
     made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (existing.st_uid, existing.st_gid):
-        try:
+        with contextlib.suppress(PermissionError):
             os.fchown(fd, existing.st_uid, existing.st_gid)
-        except PermissionError:
-            mode &= 0o777  # Under another owner, set-user-id would grant that owner's rights.
-    os.fchmod(fd, mode)
+    # As at any write (inode(7)): new content never runs as the owner of the old.
+    os.fchmod(fd, stat.S_IMODE(existing.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
 
 
 def _keep_attributes(fd: int, replaced: str) -> None:
