@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tools.policy.shell.words import Word
 
-__all__ = ["RUNNING_OPTIONS", "SETTING", "risks"]
+__all__ = ["RISKY", "risks"]
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
 SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*", re.DOTALL)
@@ -25,7 +25,9 @@ SETTING = {
 """Words by which commands of bash set variables, or run what stands in a quoted subscript."""
 
 RUNNING_OPTIONS = {
-    "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack", "--extcmd"),
+    "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack"),
+    "make": ("--eval",),
+    "gmake": ("--eval",),
     "rg": ("--pre", "--hostname-bin"),
     "sort": ("--compress-program",),
     "split": ("--filter",),
@@ -37,12 +39,29 @@ RUNNING_OPTIONS = {
 }
 """Options of programs that name a program to run, and may be abbreviated."""
 
+RUNNING_WORDS = {
+    "go": re.compile(r"--?(toolexec|exec|vettool)(=.*)?", re.DOTALL),
+    **dict.fromkeys(("make", "gmake"), re.compile(r"\w+[:?+!]*=.*[\s$`].*", re.DOTALL)),
+    "npm": re.compile(r"exec|x|init|create"),
+    **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create")),
+    "nix": re.compile(r"run|shell|develop"),
+    "mise": re.compile(r"exec|x"),
+    "uv": re.compile(r"tool"),
+    "hatch": re.compile(r"run"),
+}
+"""Words that name a program to run, or a package whose program is run."""
+
 RUNNING_LETTERS = {
+    **dict.fromkeys(("make", "gmake"), re.compile(r"-[A-Za-z]*E.*", re.DOTALL)),
     "git": re.compile(r"-c .*=.*", re.DOTALL),
     "tar": re.compile(r"-[A-Za-z]*[IF].*", re.DOTALL),
     "zip": re.compile(r"-\w*TT.*", re.DOTALL),
 }
-"""The same in short, with the word that follows; the first word of tar needs no dash."""
+"""Short options that do, with the word that follows; the first word of tar needs no dash."""
+
+
+RISKY = frozenset({*SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
+"""The base names of all of these commands."""
 
 
 def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
@@ -50,9 +69,9 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
 
     Args:
         words: The command.
-        name: Its base name, of `SETTING` or `RUNNING_OPTIONS`.
+        name: Its base name.
     """
-    setting = SETTING.get(name)
+    setting, running = SETTING.get(name), RUNNING_WORDS.get(name)
     options, letters = RUNNING_OPTIONS.get(name, ()), RUNNING_LETTERS.get(name)
     for at, (word, following) in enumerate(pairwise([*words[1:], Word("")]), start=1):
         text = word.text
@@ -61,7 +80,11 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
             yield at, f"the words of {name} cannot be determined"
         elif setting is not None and setting.fullmatch(text):
             yield at, f"{name} sets a variable, or may run what is in {text!r}"
-        elif _names_program(text, options) or (letters and letters.fullmatch(short)):
+        elif (
+            _names_program(text, options)
+            or (letters and letters.fullmatch(short))
+            or (running and running.fullmatch(text))
+        ):
             yield at, f"{name} runs what {text!r} names"
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tools.policy.shell.operands import RUNNING_OPTIONS, SETTING, risks
+from tools.policy.shell.git import inner_of_git
+from tools.policy.shell.inner import Inner
+from tools.policy.shell.operands import RISKY, risks
+from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
+from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["SHELLS", "Inner", "inner_commands"]
+__all__ = ["SHELLS", "inner_commands"]
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = re.compile(
@@ -20,10 +23,12 @@ INTERPRETERS = re.compile(
 CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|-")
 """Options behind which interpreters take a program as text."""
 
+DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
+
 HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
-INVISIBLE = frozenset(
-    {
+INVISIBLE = (
+    *(
         "parallel",
         "ssh",
         "docker",
@@ -34,18 +39,10 @@ INVISIBLE = frozenset(
         "at",
         "batch",
         "screen",
-        "tmux",
-        "expect",
-        "gdb",
-        "vim",
-        "vi",
-        "ex",
-        "emacs",
-        "ed",
-        "sqlite3",
-        "psql",
-        "mysql",
-        "npx",
+    ),
+    *("tmux", "expect", "gdb", "vim", "vi", "ex", "emacs", "ed", "sqlite3", "psql", "mysql", "npx"),
+    *(
+        "pnpx",
         "uvx",
         "bunx",
         "pipx",
@@ -55,25 +52,10 @@ INVISIBLE = frozenset(
         "bwrap",
         "alias",
         "compgen",
-        "complete",
-        "fc",
-        "jobs",
-        "let",
-        "mapfile",
-        "readarray",
-        "enable",
-        "hash",
-        "shopt",
-        "bind",
-        "source",
-        ".",
-        "coproc",
-        "rsync",
-        "scp",
-        "socat",
-        "nc",
-        "ncat",
-    }
+    ),
+    *("complete", "fc", "jobs", "let", "mapfile", "readarray", "enable", "hash", "shopt", "bind"),
+    *("source", ".", "coproc", "rsync", "scp", "socat", "nc", "ncat", "entr", "watchexec", "rr"),
+    *("hyperfine", "proxychains", "torsocks", "start-stop-daemon"),
 )
 """Commands that can run others in ways that are not looked into."""
 
@@ -84,111 +66,6 @@ FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapper:
-    """How the words of a wrapper are read.
-
-    Attributes:
-        letters: Short options that take a value.
-        names: Long options that take a value as a word of its own.
-        skipped: How many words stand before the command, options aside.
-        assigns: Whether variables may be set before the command.
-    """
-
-    letters: str = ""
-    names: frozenset[str] = field(default_factory=frozenset)
-    skipped: int = 0
-    assigns: bool = False
-
-
-WRAPPERS = {
-    "sudo": Wrapper(
-        "ugpChrtTUDR",
-        frozenset(
-            {
-                "--user",
-                "--group",
-                "--prompt",
-                "--chdir",
-                "--host",
-                "--role",
-                "--type",
-                "--close-from",
-                "--other-user",
-                "--chroot",
-                "--command-timeout",
-            }
-        ),
-        assigns=True,
-    ),
-    "doas": Wrapper("uCa"),
-    "env": Wrapper("uC", frozenset({"--unset", "--chdir"}), assigns=True),
-    "nice": Wrapper("n", frozenset({"--adjustment"})),
-    "ionice": Wrapper("cnpPu", frozenset({"--class", "--classdata"})),
-    "nohup": Wrapper(),
-    "setsid": Wrapper(),
-    "time": Wrapper("fo", frozenset({"--format", "--output"}), assigns=True),
-    "timeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
-    "gtimeout": Wrapper("ks", frozenset({"--kill-after", "--signal"}), skipped=1),
-    "stdbuf": Wrapper("ioe", frozenset({"--input", "--output", "--error"})),
-    "xargs": Wrapper(
-        "adEILnPs",
-        frozenset(
-            {
-                "--arg-file",
-                "--delimiter",
-                "--max-args",
-                "--max-procs",
-                "--max-chars",
-                "--max-lines",
-                "--replace",
-                "--process-slot-var",
-            }
-        ),
-    ),
-    "command": Wrapper(),
-    "builtin": Wrapper(),
-    "exec": Wrapper("a"),
-    "busybox": Wrapper(),
-    "toybox": Wrapper(),
-    "watch": Wrapper("nq", frozenset({"--interval", "--equexit"})),
-    "chroot": Wrapper(skipped=1),
-    "flock": Wrapper("wE", frozenset({"--timeout", "--wait", "--conflict-exit-code"}), skipped=1),
-    "taskset": Wrapper(skipped=1),
-    "chrt": Wrapper("TPD", skipped=1),
-    "setpriv": Wrapper(),
-    "unshare": Wrapper("SGRw"),
-    "strace": Wrapper("oeEpPsSuaIObX"),
-    "ltrace": Wrapper("oeEpPsSuaAnx"),
-    "caffeinate": Wrapper("tw"),
-    "fakeroot": Wrapper("lsib"),
-    "prlimit": Wrapper("p"),
-    "runuser": Wrapper("ugG", frozenset({"--user", "--group"})),
-    "winpty": Wrapper(),
-    "rlwrap": Wrapper("abcCfHlpPqsStwz"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """What a command runs.
-
-    Attributes:
-        at: The last word of the outer command that a rule has to name for it to be meant too; after
-            the last, only a rule without wildcards means it.
-        words: The words of a command.
-        script: A line of a shell.
-        unseen: What about it cannot be seen; the others are empty then.
-        is_certain: Whether it is surely run; else it may be.
-    """
-
-    at: int
-    words: tuple[Word, ...] = ()
-    script: str | None = None
-    unseen: str = ""
-    is_certain: bool = True
-
-
 def inner_commands(words: Sequence[Word]) -> list[Inner]:
     """What a command runs besides itself, as far as its words say.
 
@@ -196,6 +73,8 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
         words: The command.
     """
     name = base_name(words[0].text or "")
+    if DYNAMIC_LINKER.fullmatch(name):
+        name = "ld.so"
     look = LOOKS.get(name)
     if look is None and INTERPRETERS.fullmatch(name):
         look = _of_interpreter
@@ -290,17 +169,33 @@ def _of_xargs(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    yield from _behind(words, name, WRAPPERS[name], 1)
+
+
+def _of_subcommand(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Like any wrapper, behind a subcommand; what may be the value of an option counts as one."""
+    for at, word in enumerate(words[1:], start=1):
+        wrapper = RUNNERS[name].get(word.text or "")
+        if wrapper is not None:
+            yield from _behind(words, f"{name} {word.text}", wrapper, at + 1)
+            return
+    yield from _of_operands(words, name)
+
+
+def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> Iterator[Inner]:
     """What stands behind the options, assignments and other words of a wrapper."""
-    wrapper = WRAPPERS[name]
     skipped = wrapper.skipped
-    at = 1
+    at = start
     while at < len(words):
         text = words[at].text
         if text is None:
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
             break
         if text.startswith("-") and text != "-":
-            at += 1 + _takes_value(text, wrapper)
+            takes_value = _takes_value(text, wrapper)
+            if not takes_value and not _is_flag(text, wrapper):
+                yield Inner(at, unseen=f"what {name} runs behind {text} cannot be determined")
+            at += 1 + takes_value
         elif wrapper.assigns and ASSIGNMENT.match(text):
             yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
             at += 1
@@ -311,7 +206,7 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
             break
     if at < len(words):
         yield Inner(at, words=tuple(words[at:]))
-    yield from _suffixes(words, 1)
+    yield from _suffixes(words, start)
 
 
 def _placeholder(options: Sequence[Word]) -> str:
@@ -338,6 +233,13 @@ def _takes_value(option: str, wrapper: Wrapper) -> bool:
     return first is not None and first == len(option) - 2
 
 
+def _is_flag(option: str, wrapper: Wrapper) -> bool:
+    """Whether it is surely an option that takes none of the words behind it."""
+    if wrapper.flags is None or option in wrapper.flags:
+        return True
+    return "=" in option if option.startswith("--") else option[1:2] in wrapper.letters
+
+
 def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """Whatever the words may say."""
     yield Inner(0, unseen=f"what {name} runs cannot be determined")
@@ -347,6 +249,15 @@ def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
 def _of_operands(words: Sequence[Word], name: str) -> Iterator[Inner]:
     for at, reason in risks(words, name):
         yield Inner(at, unseen=reason)
+
+
+def _of_git(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    yield from _of_operands(words, name)
+    yield from inner_of_git(words)
+
+
+def _of_sed(words: Sequence[Word], _name: str) -> Iterator[Inner]:
+    yield from inner_of_sed(words)
 
 
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -381,7 +292,10 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(INVISIBLE, _of_any),
     **dict.fromkeys(WRAPPERS, _of_wrapper),
     **dict.fromkeys(AWKS, _of_awk),
-    **dict.fromkeys((*SETTING, *RUNNING_OPTIONS), _of_operands),
+    **dict.fromkeys(RISKY, _of_operands),
+    **dict.fromkeys(RUNNERS, _of_subcommand),
+    **dict.fromkeys(("sed", "gsed"), _of_sed),
+    "git": _of_git,
     "env": _of_env,
     "flock": _of_flock,
     "watch": _of_watch,

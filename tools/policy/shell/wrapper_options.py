@@ -1,0 +1,119 @@
+"""Commands whose words end in another command, and which of their words stand before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["RUNNERS", "WRAPPERS", "Wrapper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """How the words of a wrapper are read.
+
+    Attributes:
+        letters: Short options that take a value.
+        names: Long options that take a value as a word of its own.
+        flags: Options without a value; None where all that are not named before are.
+        skipped: How many words stand before the command, options aside.
+        assigns: Whether variables may be set before the command.
+    """
+
+    letters: str = ""
+    names: frozenset[str] = frozenset()
+    flags: frozenset[str] | None = None
+    skipped: int = 0
+    assigns: bool = False
+
+
+def _wrapper(
+    letters: str = "",
+    names: str = "",
+    flags: str | None = None,
+    *,
+    skipped: int = 0,
+    assigns: bool = False,
+) -> Wrapper:
+    known = None if flags is None else frozenset(flags.split())
+    return Wrapper(letters, frozenset(names.split()), known, skipped, assigns)
+
+
+WRAPPERS: Mapping[str, Wrapper] = {
+    "sudo": _wrapper(
+        "ugpChrtTUDR",
+        "--user --group --prompt --chdir --host --role --type --close-from --other-user --chroot"
+        " --command-timeout",
+        assigns=True,
+    ),
+    "doas": _wrapper("uCa"),
+    "env": _wrapper("uC", "--unset --chdir", assigns=True),
+    "nice": _wrapper("n", "--adjustment"),
+    "ionice": _wrapper("cnpPu", "--class --classdata"),
+    "nohup": _wrapper(),
+    "setsid": _wrapper(),
+    "time": _wrapper("fo", "--format --output", assigns=True),
+    "timeout": _wrapper("ks", "--kill-after --signal", skipped=1),
+    "gtimeout": _wrapper("ks", "--kill-after --signal", skipped=1),
+    "stdbuf": _wrapper("ioe", "--input --output --error"),
+    "xargs": _wrapper(
+        "adEILnPs",
+        "--arg-file --delimiter --max-args --max-procs --max-chars --max-lines --replace"
+        " --process-slot-var",
+    ),
+    "command": _wrapper(),
+    "builtin": _wrapper(),
+    "exec": _wrapper("a"),
+    "busybox": _wrapper(),
+    "toybox": _wrapper(),
+    "watch": _wrapper("nq", "--interval --equexit"),
+    "chroot": _wrapper(skipped=1),
+    "flock": _wrapper("wE", "--timeout --wait --conflict-exit-code", skipped=1),
+    "taskset": _wrapper(skipped=1),
+    "chrt": _wrapper("TPD", skipped=1),
+    "setpriv": _wrapper(),
+    "unshare": _wrapper("SGRw"),
+    "strace": _wrapper("oeEpPsSuaIObX"),
+    "ltrace": _wrapper("oeEpPsSuaAnx"),
+    "valgrind": _wrapper(flags=""),
+    "perf": _wrapper(flags="", skipped=1),
+    "ld.so": _wrapper(
+        "", "--library-path --inhibit-rpath --audit --preload --argv0", "--list --verify"
+    ),
+    "numactl": _wrapper("iIlmNpPC", flags=""),
+    "setarch": _wrapper(skipped=1),
+    "linux64": _wrapper(),
+    "ccache": _wrapper(),
+    "xvfb-run": _wrapper("eflnpsw", flags="-a --auto-servernum"),
+    "dbus-run-session": _wrapper(flags="--"),
+    "tini": _wrapper("pe"),
+    "unbuffer": _wrapper(),
+    "caffeinate": _wrapper("tw"),
+    "fakeroot": _wrapper("lsib"),
+    "prlimit": _wrapper("p"),
+    "runuser": _wrapper("ugG", "--user --group"),
+    "winpty": _wrapper(),
+    "rlwrap": _wrapper("abcCfHlpPqsStwz"),
+}
+"""Wrappers, by their base names."""
+
+_UV_RUN = _wrapper(
+    "p",
+    "--python --with --with-editable --with-requirements --extra --group --only-group --no-group"
+    " --package --project --directory --index --default-index --env-file --cache-dir",
+    "-q --quiet -v --verbose -n --no-cache --all-extras --all-groups --no-dev --dev --frozen"
+    " --locked --no-sync --isolated --active --exact --offline --no-project --no-config --",
+)
+
+RUNNERS: Mapping[str, Mapping[str, Wrapper]] = {
+    "uv": {"run": _UV_RUN},
+    "poetry": {"run": _wrapper("CP", "--directory --project", "-q --quiet -n --no-interaction")},
+    "pipenv": {"run": _wrapper(flags="--")},
+    "pdm": {"run": _wrapper("p", "--project", "-s --site-packages")},
+    "rye": {"run": _wrapper(flags="--")},
+    "bundle": {"exec": _wrapper(flags="--keep-file-descriptors")},
+    "conda": {"run": _wrapper("np", "--name --prefix --cwd", "--no-capture-output --live-stream")},
+    "mamba": {"run": _wrapper("np", "--name --prefix --cwd", "--no-capture-output --live-stream")},
+    "direnv": {"exec": _wrapper(skipped=1)},
+}
+"""Subcommands that are wrappers, by the command."""
