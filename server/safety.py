@@ -45,6 +45,7 @@ __all__ = [
 def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
     """The rules of the settings and of their profile, about the tools that there are."""
     from tools.policy.policy import Policy
+    from tools.sandbox.files.extent import extent_at
 
     rules = settings.policy
     return Policy(
@@ -54,6 +55,7 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
         deny=rules.deny,
         root=settings.root,
         find=registry.get,
+        look=partial(extent_at, make_sandbox(settings, settings.root)),
     )
 
 
@@ -70,7 +72,7 @@ def let_through(settings: Settings, spec: ToolSpec) -> str:
         f", or `trusted = true` below [servers.{spec.server}], which lets those of its tools run"
         " that say they only read"
     )
-    has_trust = server.trusted or settings.policy.profile != "standard"
+    has_trust = server.trusted or settings.policy.profile not in {"standard", "cautious"}
     return (
         "Or ask the user to let it run without asking from the next start on, by writing into"
         f" {settings.config_file}: {rule}{'' if has_trust else trust}."

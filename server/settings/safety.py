@@ -70,10 +70,11 @@ _HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
 class PolicySettings(SettingsGroup):
     """Which calls run, which a person is asked about, which never run."""
 
-    profile: Literal["read-only", "standard", "trusting"] = Field(
+    profile: Literal["read-only", "cautious", "standard", "trusting"] = Field(
         "standard",
-        description="What applies if no rule matches: read-only, standard (files are read and "
-        "written, programs and requests ask) or trusting (confined programs and requests run).",
+        description="What applies if no rule matches: read-only, cautious (files are read and "
+        "written, programs and requests ask), standard (likewise, but programs run if they are "
+        "confined and have no network) or trusting (confined programs and requests run).",
     )
     allow: _Rules = Field(
         (), description="Rules for calls that run without asking, such as bash(git status *)."

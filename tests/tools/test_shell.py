@@ -349,13 +349,35 @@ async def test_progress_is_reported_while_a_command_runs(crib: Any) -> None:
     assert "6 bytes" in str(reports[0][1])
 
 
-async def test_a_command_asks_by_default_and_is_denied_where_nobody_answers(
+async def test_a_command_runs_by_default_and_deletes_no_repository_where_nobody_answers(
     open_crib: Callable[..., Any], tmp_path: Path
 ) -> None:
     async with open_crib() as crib:
         context = RequestContext(crib.app.identity)
+        call = partial(crib.app.manager.execute, "bash", context=context)
+        ran = await call({"command": "git init -q kept && touch kept/ran"})
+        refused = await call({"command": "rm -rf kept"})
+    assert ran.structured["exit_code"] == 0
+    assert refused.structured["error_type"] == "approval_required"
+    assert "It deletes a git repository (kept)." in refused.text
+    assert (tmp_path / "root" / "kept" / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy__profile": "cautious"},
+        {"system__sandbox": "off"},
+        {"system__network": ("example.com:443",)},
+    ],
+)
+async def test_a_command_asks_where_it_is_not_held_back_or_the_profile_is_cautious(
+    settings: dict[str, Any], open_crib: Callable[..., Any], tmp_path: Path
+) -> None:
+    async with open_crib(**settings) as crib:
+        context = RequestContext(crib.app.identity)
         result = await crib.app.manager.execute("bash", {"command": "touch ran"}, context)
-    assert result.structured["error_type"] in {"approval_required", "permission_denied"}
+    assert result.structured["error_type"] == "approval_required"
     assert not (tmp_path / "root" / "ran").exists()
 
 

@@ -15,7 +15,7 @@ from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext, first_use
 from tools.core.errors import PermissionDeniedError
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.context import Machine
@@ -99,12 +99,14 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_policy")
-        confined = await self._is_confined(spec)
-        decision = self._policy.judge(spec, arguments, confined=confined)
+        containment = await self._containment(spec)
+        decision = self._policy.judge(spec, arguments, containment=containment)
         if decision.verdict is Verdict.ASK:
             grants = await anyio.to_thread.run_sync(self._approvals.grants, context.identity)
             if grants:
-                decision = self._policy.judge(spec, arguments, confined=confined, grants=grants)
+                decision = self._policy.judge(
+                    spec, arguments, containment=containment, grants=grants
+                )
         permission.decision = decision
         if decision.verdict is Verdict.DENY:
             rule = f"the rule {decision.rule!r} ({decision.source})"
@@ -135,13 +137,15 @@ class Permissions:
 
         return "" if decision.source == SETTINGS else self._advise(spec)
 
-    async def _is_confined(self, spec: ToolSpec) -> bool:
-        """Whether what the tool runs is confined; only tools that run something are asked about."""
+    async def _containment(self, spec: ToolSpec) -> Containment:
+        """How far what the tool runs is held back; only tools that run something are looked at."""
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
         if not runs or self._machine is None:
-            return False
+            return Containment.NONE
         processes = await first_use(self._machine, "processes")
-        return bool(await processes.is_confined())
+        if await processes.is_offline():
+            return Containment.OFFLINE
+        return Containment.CONFINED if await processes.is_confined() else Containment.NONE
 
     def _reaches(
         self, spec: ToolSpec, arguments: Mapping[str, Any], parameter: str, url: str

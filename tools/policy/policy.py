@@ -23,13 +23,14 @@ from tools.policy.matching import (
 )
 from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
-from tools.policy.profiles import PROFILES
+from tools.policy.profiles import ASKING_TO_DELETE, PROFILES
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
+from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.specifiers import Arguments
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 __all__ = ["Policy"]
 
@@ -65,8 +66,8 @@ class _Fit:
         deny: Rules that deny its calls.
         ask: Rules that ask about them.
         allow: Rules that allow them.
-        base: What the profile and its own confirmation say of calls that no rule fits, by whether
-            what it runs is confined.
+        base: What the profile and its own confirmation say of calls that no rule fits, by how far
+            what it runs is held back.
         confirm_if: Which calls its own confirmation means; None for all.
         closed: Places that are denied to it.
         has_paths: Whether any of the rules is about paths.
@@ -77,7 +78,7 @@ class _Fit:
     deny: _FittedRules
     ask: _FittedRules
     allow: _FittedRules
-    base: dict[bool, tuple[Decision, Decision | None]]
+    base: dict[Containment, tuple[Decision, Decision | None]]
     confirm_if: Arguments | None
     closed: ClosedPlaces | None
     has_paths: bool
@@ -93,13 +94,15 @@ class Policy:
         rules: The rules of the settings.
 
     Args:
-        profile: What holds where no rule of the settings fits: read-only, standard or trusting.
+        profile: What holds where no rule of the settings fits: read-only, cautious, standard or
+            trusting.
         allow: Rules of calls that may run.
         ask: Rules of calls that a person is asked about.
         deny: Rules of calls that never run.
         root: The directory that paths are relative to; without it, rules with absolute paths match
             nothing.
         find: Gives the tool of a name, for rules that close places to all tools by naming one.
+        look: Tells how much a line would delete; without it, every line that deletes asks.
 
     Raises:
         ValueError: If a rule cannot be read.
@@ -115,6 +118,7 @@ class Policy:
         deny: Sequence[str] = (),
         root: Path | None = None,
         find: Callable[[str], ToolSpec | None] = lambda _name: None,
+        look: LookAt | None = None,
     ) -> None:
         self.profile = profile
         self.rules = {
@@ -125,6 +129,7 @@ class Policy:
         self.profile_rules = PROFILES[profile]
         self._roots = () if root is None else _spellings(root)
         self._find = find
+        self._look = look
         self._fits: dict[str, _Fit] = {}
 
     def judge(
@@ -132,7 +137,7 @@ class Policy:
         spec: ToolSpec,
         arguments: Mapping[str, Any],
         *,
-        confined: bool = False,
+        containment: Containment = Containment.NONE,
         grants: Sequence[str] = (),
     ) -> Decision:
         """What the rules say of a call.
@@ -140,13 +145,13 @@ class Policy:
         Args:
             spec: The tool.
             arguments: Its arguments, as validation made them.
-            confined: Whether what the tool runs is confined.
+            containment: How far what the tool runs is held back.
             grants: Rules that were remembered of approvals; they answer questions, and lift no
                 denial.
         """
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
-        base = self._base(fit, call, confined=confined)
+        base = self._base(fit, call, containment)
         if not (fit.deny or fit.ask or fit.allow or grants or fit.closed) and not _has_line(spec):
             return base
         hit = self._hit(fit, call)
@@ -200,8 +205,13 @@ class Policy:
     ) -> Decision:
         """Judges a shell's line by the commands in it."""
         otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
-        if otherwise.verdict is Verdict.ALLOW and not (fit.deny.commands or fit.ask.commands):
+        asks_to_delete = otherwise is base and self.profile in ASKING_TO_DELETE
+        if otherwise.verdict is Verdict.ALLOW and not (
+            fit.deny.commands or fit.ask.commands or asks_to_delete
+        ):
             return otherwise
+        command = ShellCommand.parse(call.subject or "")
+        deletions = Deletions.of(command, str(call.argument("cwd") or "."), self._look)
         # What a command means may depend on the variables that are given with it.
         is_plain = not call.arguments.get("env")
         rules = LineRules(
@@ -210,8 +220,9 @@ class Policy:
             allow=fit.allow.commands if is_plain and hit is None else NO_COMMAND_RULES,
             grants=granted.commands if is_plain else NO_COMMAND_RULES,
             otherwise=otherwise,
+            deletion=deletions.say if asks_to_delete else lambda _found: "",
         )
-        decision = rules.judge(ShellCommand.parse(call.subject or ""))
+        decision = rules.judge(command)
         if decision.verdict is not Verdict.ASK or not granted or decision.rule in fit.denying:
             return decision
         return _allowed(granted.whole, call, GRANT) or decision
@@ -232,9 +243,9 @@ class Policy:
                     doubt = _decision(Verdict.ASK, rule.rule.text, what)
         return doubt
 
-    def _base(self, fit: _Fit, call: Call, *, confined: bool) -> Decision:
+    def _base(self, fit: _Fit, call: Call, containment: Containment) -> Decision:
         """What holds where no rule of the settings fits."""
-        said, confirmation = fit.base[confined]
+        said, confirmation = fit.base[containment]
         if confirmation is None:
             return said
         if fit.confirm_if is not None and not fit.confirm_if.match(call.argument):
@@ -268,7 +279,7 @@ class Policy:
             deny=_FittedRules(deny),
             ask=_FittedRules(ask),
             allow=_FittedRules(allow),
-            base={confined: self._said(spec, confined=confined) for confined in (False, True)},
+            base={containment: self._said(spec, containment) for containment in Containment},
             confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
             closed=self._closed(spec),
             has_paths=any(isinstance(each.form, PathForm) for each in (*deny, *ask, *allow)),
@@ -280,7 +291,7 @@ class Policy:
         ours = self._find(spec.bare) if spec.bare else None
         return spec.bare if ours is None or ours.server else ""
 
-    def _said(self, spec: ToolSpec, *, confined: bool) -> tuple[Decision, Decision | None]:
+    def _said(self, spec: ToolSpec, containment: Containment) -> tuple[Decision, Decision | None]:
         """What the profile says of a tool, and the tool of itself where that is stricter."""
         if spec.passes_on:
             reason = "The call that it makes is judged itself."
@@ -288,7 +299,7 @@ class Policy:
         rule = next(
             each
             for each in self.profile_rules
-            if each.rule.selector.fits(spec) and (confined or not each.if_confined)
+            if each.rule.selector.fits(spec) and containment >= each.needs
         )
         source = f"profile {self.profile}"
         said = Decision(rule.verdict, rule.rule.text, source, rule.reason)

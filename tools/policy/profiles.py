@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.policy.rules import Rule
-from tools.policy.verdict import Verdict
+from tools.policy.verdict import Containment, Verdict
 
-__all__ = ["PROFILES", "ProfileRule"]
+__all__ = ["ASKING_TO_DELETE", "PROFILES", "ProfileRule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +18,35 @@ class ProfileRule:
         verdict: What it says of these calls.
         rule: Which calls.
         reason: Why, in a sentence.
-        if_confined: Whether it holds only where what is run is confined.
+        needs: How far what is run has to be held back for it to hold.
     """
 
     verdict: Verdict
     rule: Rule
     reason: str
-    if_confined: bool = False
+    needs: Containment = Containment.NONE
 
 
-def _rule(verdict: Verdict, text: str, reason: str, *, if_confined: bool = False) -> ProfileRule:
-    return ProfileRule(verdict, Rule.parse(text), reason, if_confined)
+def _rule(
+    verdict: Verdict, text: str, reason: str, needs: Containment = Containment.NONE
+) -> ProfileRule:
+    return ProfileRule(verdict, Rule.parse(text), reason, needs)
 
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
-_RUNS = "It runs programs."
+_PROGRAMS = "scope:system+effect:execute"
+_UNCONFINED = _rule(_ASK, _PROGRAMS, "What it runs is not confined.")
+_OWN = (
+    _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
+    _rule(_ALLOW, "scope:context", "It works on stored context."),
+    _rule(_ALLOW, "source:function", "It is a function of the user's own."),
+)
+_BEYOND = (
+    _rule(_ASK, "scope:system+effect:external", "It reaches beyond this machine."),
+    _rule(_ALLOW, "scope:system", "It runs nothing new."),
+    _rule(_ALLOW, "scope:mcp+only:read", "It only reads, on another server."),
+    _rule(_ASK, "scope:mcp", "It runs on another server, and does not only read."),
+)
 
 PROFILES: dict[str, tuple[ProfileRule, ...]] = {
     "read-only": (
@@ -41,20 +55,26 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         _rule(_ASK, "only:read,external", "It only reads, but not only what is stored here."),
         _rule(_DENY, "*", "The profile read-only allows no changes."),
     ),
+    "cautious": (*_OWN, _rule(_ASK, _PROGRAMS, "It runs programs."), *_BEYOND),
     "standard": (
-        _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
-        _rule(_ALLOW, "scope:context", "It works on stored context."),
-        _rule(_ALLOW, "source:function", "It is a function of the user's own."),
-        _rule(_ASK, "scope:system+effect:execute", _RUNS),
-        _rule(_ASK, "scope:system+effect:external", "It reaches beyond this machine."),
-        _rule(_ALLOW, "scope:system", "It runs nothing new."),
-        _rule(_ALLOW, "scope:mcp+only:read", "It only reads, on another server."),
-        _rule(_ASK, "scope:mcp", "It runs on another server, and does not only read."),
+        *_OWN,
+        _rule(
+            _ALLOW,
+            _PROGRAMS,
+            "What it runs is confined and has no network.",
+            Containment.OFFLINE,
+        ),
+        _rule(_ASK, _PROGRAMS, "What it runs reaches hosts on the network.", Containment.CONFINED),
+        _UNCONFINED,
+        *_BEYOND,
     ),
     "trusting": (
-        _rule(_ALLOW, "scope:system+effect:execute", "What it runs is confined.", if_confined=True),
-        _rule(_ASK, "scope:system+effect:execute", "What it runs is not confined."),
+        _rule(_ALLOW, _PROGRAMS, "What it runs is confined.", Containment.CONFINED),
+        _UNCONFINED,
         _rule(_ALLOW, "*", "The profile trusting allows it."),
     ),
 }
 """The rules of each profile, in the order of their force."""
+
+ASKING_TO_DELETE = frozenset({"cautious", "standard"})
+"""The profiles in which a line that deletes much asks, whatever else is allowed."""

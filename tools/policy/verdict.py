@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
-__all__ = ["Decision", "Verdict"]
+__all__ = ["Containment", "Decision", "Verdict"]
+
+
+class Containment(IntEnum):
+    """How far the programs that a call runs are held back."""
+
+    NONE = 0
+    CONFINED = 1
+    OFFLINE = 2
+    """Confined, and without a network."""
 
 
 class Verdict(StrEnum):

@@ -13,7 +13,7 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
-from tools.policy.verdict import Verdict
+from tools.policy.verdict import Containment, Verdict
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -59,7 +59,10 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     for warning in _warnings(made, registry):
         typer.echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
-        shown = _tested(made, registry, tool, arguments, confined=confined)
+        containment = Containment.NONE
+        if confined:
+            containment = Containment.CONFINED if settings.system.network else Containment.OFFLINE
+        shown = _tested(made, registry, tool, arguments, containment)
     else:
         shown = _rules(made, settings)
     if as_json:
@@ -69,7 +72,11 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _tested(
-    made: Policy, registry: ToolRegistry, tool: str | None, arguments: str, *, confined: bool
+    made: Policy,
+    registry: ToolRegistry,
+    tool: str | None,
+    arguments: str,
+    containment: Containment,
 ) -> dict[str, Any]:
     """What the policy says of a call."""
     if tool is None:
@@ -87,7 +94,7 @@ def _tested(
         )
     spec = registry.find(tool)
     checked = spec.validate(given)
-    decision = asdict(made.judge(spec, checked, confined=confined))
+    decision = asdict(made.judge(spec, checked, containment=containment))
     if decision["verdict"] is Verdict.ASK and (grant := made.grant_for(spec, checked)):
         decision["grant"] = grant
     return {"tool": spec.name, **decision}

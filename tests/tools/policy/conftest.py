@@ -11,7 +11,7 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, ToolSpec
 from tools.policy.policy import Policy
-from tools.policy.verdict import Decision
+from tools.policy.verdict import Containment, Decision
 
 READ, WRITE = Effect.READ, Effect.WRITE
 EXECUTE, EXTERNAL = Effect.EXECUTE, Effect.EXTERNAL
@@ -131,11 +131,11 @@ def judge(crib: Mapping[str, ToolSpec]) -> Judge:
         arguments: Mapping[str, Any] | None = None,
         *,
         profile: str = "standard",
-        confined: bool = False,
+        containment: Containment = Containment.NONE,
         grants: tuple[str, ...] = (),
         **rules: Any,
     ) -> Decision:
         policy = Policy(profile, find=crib.get, **rules)
-        return policy.judge(crib[name], arguments or {}, confined=confined, grants=grants)
+        return policy.judge(crib[name], arguments or {}, containment=containment, grants=grants)
 
     return run

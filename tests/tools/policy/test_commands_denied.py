@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 
@@ -230,7 +230,7 @@ def test_a_denied_command_is_denied_in_any_disguise(
         "bash",
         {"command": command},
         profile=profile,
-        confined=True,
+        containment=Containment.CONFINED,
         allow=["bash", "bash(*)", "bash(ls *)"],
         deny=["bash(rm *)"],
     )
@@ -345,7 +345,9 @@ UNSURE = [
 @pytest.mark.parametrize("command", UNSURE)
 def test_what_may_be_a_denied_command_asks_at_least(command: str, judge: Judge) -> None:
     rules = {"deny": ["bash(rm *)"], "allow": ["bash"]}
-    decision = judge("bash", {"command": command}, profile="trusting", confined=True, **rules)
+    decision = judge(
+        "bash", {"command": command}, profile="trusting", containment=Containment.CONFINED, **rules
+    )
     assert decision.verdict is not Verdict.ALLOW
 
 
@@ -431,5 +433,7 @@ def test_options_do_not_step_between_the_words_of_a_rule(
 @pytest.mark.parametrize("command", [command for _, command in CASES])
 def test_a_rule_that_asks_is_met_in_the_same_disguises(command: str, judge: Judge) -> None:
     rules = {"allow": ["bash", "bash(*)"], "ask": ["bash(rm *)"]}
-    decision = judge("bash", {"command": command}, profile="trusting", confined=True, **rules)
+    decision = judge(
+        "bash", {"command": command}, profile="trusting", containment=Containment.CONFINED, **rules
+    )
     assert decision.verdict is Verdict.ASK

@@ -17,7 +17,7 @@ from tools.policy.policy import Policy
 from tools.policy.profiles import PROFILES
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import line_rule
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 Crib = Mapping[str, ToolSpec]
@@ -26,7 +26,7 @@ LS = {"command": "ls"}
 FILE = {"file_path": "a"}
 WEB = {"url": "https://example.com/"}
 
-# verdicts of: read-only, standard, trusting, trusting and confined
+# verdicts of: read-only, cautious, trusting, trusting and confined
 PROFILED = [
     ("read_file", FILE, "allow allow allow allow"),
     ("grep", {}, "allow allow allow allow"),
@@ -59,15 +59,25 @@ def test_a_profile_says_what_holds_where_no_rule_fits(
     tool: str, arguments: dict[str, Any], verdicts: str, judge: Judge
 ) -> None:
     found = [
-        judge(tool, arguments, profile=profile, confined=confined).verdict
-        for profile, confined in (
-            ("read-only", False),
-            ("standard", False),
-            ("trusting", False),
-            ("trusting", True),
+        judge(tool, arguments, profile=profile, containment=containment).verdict
+        for profile, containment in (
+            ("read-only", Containment.OFFLINE),
+            ("cautious", Containment.OFFLINE),
+            ("trusting", Containment.NONE),
+            ("trusting", Containment.CONFINED),
         )
     ]
     assert found == verdicts.split()
+
+
+@pytest.mark.parametrize(("tool", "arguments", "verdicts"), PROFILED)
+def test_the_standard_profile_is_the_cautious_one_except_for_programs_that_reach_nothing(
+    tool: str, arguments: dict[str, Any], verdicts: str, judge: Judge
+) -> None:
+    found = [judge(tool, arguments, containment=each).verdict for each in Containment]
+    runs = tool in {"bash", "execute_python_code"}
+    cautious = verdicts.split()[1]
+    assert found == [cautious, cautious, "allow" if runs else cautious]
 
 
 def test_every_tool_is_spoken_of_by_every_profile(crib: Crib, judge: Judge) -> None:

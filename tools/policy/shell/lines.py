@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
@@ -13,6 +13,9 @@ from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Decision, Verdict
 
 __all__ = ["LineRules"]
+
+DELETION = "deletes much"
+"""What a decision about a deletion names in place of a rule."""
 
 SHOWN = 80
 """Characters of a command that are shown."""
@@ -28,6 +31,7 @@ class LineRules:
         allow: Those that allow.
         grants: Those that were remembered of approvals.
         otherwise: What holds for a command that none fits.
+        deletion: Says what commands delete that a person is asked about where no rule fits them.
     """
 
     deny: CommandRules
@@ -35,6 +39,7 @@ class LineRules:
     allow: CommandRules
     grants: CommandRules
     otherwise: Decision
+    deletion: Callable[[Sequence[Found]], str]
 
     def judge(self, command: ShellCommand) -> Decision:
         """What the rules say of a line."""
@@ -76,14 +81,15 @@ class LineRules:
         hit = self._hit(command, 0)
         if hit is not None:
             return hit
-        if self.otherwise.verdict is Verdict.ASK:
+        uncovered = self._uncovered(command, 0)
+        if uncovered is self.otherwise and uncovered.verdict is Verdict.ASK:
             return Decision(
                 Verdict.ASK,
                 self.otherwise.rule,
                 self.otherwise.source,
                 f"{self.otherwise.reason} No rule about commands can allow it: {command.reason}.",
             )
-        return self.otherwise
+        return uncovered
 
     def _judge_part(self, command: ShellCommand, part: int) -> Decision:
         hit = self._hit(command, part)
@@ -98,7 +104,14 @@ class LineRules:
         if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
             return self.otherwise
         together = granted or self._permitted(command, part, self.allow + self.grants)
-        return self.otherwise if together is None else _allowed(together, "grant")
+        return self._uncovered(command, part) if together is None else _allowed(together, "grant")
+
+    def _uncovered(self, command: ShellCommand, part: int) -> Decision:
+        """What holds for a part that no rule fits."""
+        deletes = self.deletion(command.found[part])
+        if not deletes or self.otherwise.verdict is Verdict.DENY:
+            return self.otherwise
+        return Decision(Verdict.ASK, DELETION, self.otherwise.source, deletes)
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
         """What the rules that deny or ask say of one part; None where none is about it."""

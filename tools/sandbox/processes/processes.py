@@ -86,6 +86,7 @@ class Processes:
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._protection = Protection(self._root, data_dir / "quarantine")
         self._network = Network(network, guard) if network else None
+        self._reaches_hosts = bool(network)
         self._launcher = Launcher()
         search_path = self._environment.get("PATH", os.defpath)
         self._levels = Levels(
@@ -115,6 +116,14 @@ class Processes:
             return await self.level() is not Level.NONE
         except UnavailableError:
             return True
+
+    async def is_offline(self) -> bool:
+        """Returns whether every program that runs is confined, and reaches no host."""
+        try:
+            level = await self.level()
+        except UnavailableError:
+            return True
+        return level is not Level.NONE and not (self._reaches_hosts and level is Level.BUBBLEWRAP)
 
     async def findings(self) -> list[LevelFinding]:
         """Returns which levels work, and why the others do not; the best first."""

@@ -77,6 +77,7 @@ async def test_the_level_is_told(root: Path, level: Level) -> None:
     async with opened(root, level) as processes:
         assert await processes.level() is level
         assert await processes.is_confined() is (level is not Level.NONE)
+        assert await processes.is_offline() is (level is not Level.NONE)
         program = await processes.start(Command(argv=("true",)))
         assert program.level is level
         assert await program.wait() == 0

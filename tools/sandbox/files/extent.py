@@ -1,0 +1,97 @@
+"""How much there is at a path, by a bounded look at what is there now."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tools.core.errors import InvalidArgumentsError, ToolError
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["Extent", "extent_at"]
+
+GLOB = re.compile(r"[*?\[]")
+LOOKED_AT = 1_000
+"""Entries that are looked at."""
+
+DEEPEST = 100
+REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What the directory of a git repository has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much there is.
+
+    Attributes:
+        files: Files, links and the like.
+        has_repository: Whether a git repository is among them.
+        is_more: Whether not all was looked at.
+    """
+
+    files: int
+    has_repository: bool = False
+    is_more: bool = False
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
+            self.files + other.files,
+            self.has_repository or other.has_repository,
+            self.is_more or other.is_more,
+        )
+
+
+NOTHING = Extent(0)
+
+
+def extent_at(sandbox: Sandbox, path: str, *, is_glob: bool, is_recursive: bool) -> Extent:
+    """Looks at what is at a path, or at all paths that fit a glob; what is outside does not count.
+
+    Args:
+        sandbox: The files.
+        path: Relative to the root, or absolute; a directory that the root is in stands for it.
+        is_glob: Whether the last part of the path is a glob.
+        is_recursive: Whether what is below a directory counts.
+    """
+    place = os.path.normpath(sandbox.root / path)
+    if not is_glob:
+        return _below(sandbox, place)
+    directory, pattern = os.path.split(place)
+    if GLOB.search(os.path.relpath(directory, sandbox.root)):
+        return Extent(0, is_more=True)
+    try:
+        listing = sandbox.list_directory(directory, limit=LOOKED_AT)
+    except ToolError:  # it is not there, or leads out
+        return NOTHING
+    found = Extent(0, is_more=listing.truncated)
+    for entry in listing.entries:
+        name = entry.path.rpartition("/")[2]
+        if fnmatchcase(name, pattern) and name.startswith(".") <= pattern.startswith("."):
+            if entry.type != "directory":
+                found += Extent(1)
+            elif is_recursive and found.files < LOOKED_AT:
+                found += _below(sandbox, entry.path)
+    return found
+
+
+def _below(sandbox: Sandbox, place: str) -> Extent:
+    if sandbox.root.is_relative_to(place):
+        place = "."
+    try:
+        listing = sandbox.list_directory(place, depth=DEEPEST, limit=LOOKED_AT)
+    except InvalidArgumentsError:  # no directory
+        return Extent(1)
+    except ToolError:
+        return NOTHING
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in listing.entries:
+        folder, _, name = entry.path.rpartition("/")
+        names[folder].add(name)
+    return Extent(
+        files=sum(entry.type != "directory" for entry in listing.entries),
+        has_repository=any(".git" in each or each >= REPOSITORY for each in names.values()),
+        is_more=listing.truncated,
+    )
