@@ -18,17 +18,20 @@ class Finding:
         subject: What.
         ok: Whether it works; None where there is nothing to judge.
         detail: What was seen.
+        commands: What to type so that it works, word for word.
     """
 
     subject: str
     ok: bool | None
     detail: str
+    commands: tuple[str, ...] = ()
 
 
-def judged(subject: str, look: Callable[[], str]) -> Finding:
+def judged(subject: str, look: Callable[[], str | Finding]) -> Finding:
     """What a look saw; whatever it raises is the finding."""
     try:
-        return Finding(subject, ok=True, detail=look())
+        seen = look()
+        return seen if isinstance(seen, Finding) else Finding(subject, ok=True, detail=seen)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
         advice = getattr(error, "suggestions", ())
         detail = " ".join([str(error) or type(error).__name__, *advice])
@@ -53,3 +56,5 @@ def show(finding: Finding) -> None:
     row.add_column(overflow="fold")
     row.add_row(Text(subject), Text(mark, style), Text(finding.detail))
     console.print(row)
+    for command in finding.commands:  # from the first column on, to be copied as it is
+        console.print(Text(f"\n{command}\n"), soft_wrap=True)

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from server.cli.checks.findings import Finding
+
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
@@ -39,34 +41,31 @@ def functions(settings: Settings) -> str:
     return f"{counted(len(registry.specs()), 'tool')} from {named}"
 
 
-def confinement(settings: Settings) -> str:
-    """Tries every level of confinement.
-
-    Raises:
-        RuntimeError: If the settings require one and none works, with what to do.
-    """
+def confinement(settings: Settings) -> Finding:
+    """Tries every level of confinement."""
     import anyio
 
     from tools.sandbox.processes.models import SandboxMode
 
-    mode = settings.system.sandbox
+    subject, mode = "Confinement", settings.system.sandbox
     if mode is SandboxMode.OFF:
-        return "none: the setting system.sandbox is off, programs run unconfined"
+        detail = "none: the setting system.sandbox is off, programs run unconfined"
+        return Finding(subject, ok=True, detail=detail)
     findings = anyio.run(_findings, settings)
     working = [finding for finding in findings if finding.works]
-    failing = [finding for finding in findings if not finding.works]
+    better = findings[: findings.index(working[0])] if working else findings
+    commands = tuple(command for each in better for command in each.commands)
+    if not working and mode is SandboxMode.REQUIRED:
+        said = "The setting system.sandbox is required, and no confinement works"
+        return Finding(subject, ok=False, detail=f"{said}: {_told(better)}", commands=commands)
     if not working:
-        reasons = _told(failing)
-        if mode is SandboxMode.REQUIRED:
-            raise RuntimeError(
-                f"The setting system.sandbox is required, and no confinement works: {reasons}"
-            )
-        return f"none, programs run unconfined: {reasons}"
+        detail = f"none, programs run unconfined: {_told(better)}"
+        return Finding(subject, ok=True, detail=detail, commands=commands)
     parts = [working[0].detail, *(f"{each.detail} works too" for each in working[1:])]
-    better = [each for each in failing if findings.index(each) < findings.index(working[0])]
     parts += [_told(better)] if better else []
     network = settings.system.network
-    return "; ".join([*parts, f"network: {', '.join(network) if network else 'none'}"])
+    parts.append(f"network: {', '.join(network) if network else 'none'}")
+    return Finding(subject, ok=True, detail="; ".join(parts), commands=commands)
 
 
 def embedder(settings: EmbedderSettings) -> str:
@@ -119,4 +118,5 @@ async def _findings(settings: Settings) -> list[LevelFinding]:
 
 
 def _told(findings: list[LevelFinding]) -> str:
-    return "; ".join(" ".join([f"{each.level}: {each.detail}", *each.advice]) for each in findings)
+    told = (". ".join([each.detail.rstrip("."), *each.advice]) for each in findings)
+    return "; ".join(f"{each.level}: {said}" for each, said in zip(findings, told, strict=True))

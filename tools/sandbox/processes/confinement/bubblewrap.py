@@ -33,6 +33,12 @@ from tools.sandbox.processes.confinement.plan import (
     VisiblePaths,
     is_beneath,
 )
+from tools.sandbox.processes.confinement.remedies import (
+    NOT_INSTALLED,
+    Remedy,
+    find_remedies,
+    read_facts,
+)
 from tools.sandbox.processes.kernel.bpf import NUMBER, answer, argument, assembled, if_one_of, skip
 from tools.sandbox.processes.kernel.seccomp import filter_program
 from tools.sandbox.processes.kernel.syscalls import NUMBERS
@@ -89,6 +95,10 @@ class Bubblewrap(Confinement):
         self._etc = EtcCopy(self._visible)
         return f"bubblewrap {version[0]}"
 
+    def remedies(self, problem: str) -> Iterator[Remedy]:
+        """Yields the commands that this machine needs."""
+        return find_remedies(problem, read_facts(), self._program)
+
     def temporary(self, scratch: str) -> str:  # noqa: ARG002  # the same for all
         """Returns `/tmp`: many programs write there whatever their variables say."""
         return "/tmp"  # noqa: S108  # private, by its namespace
@@ -138,9 +148,7 @@ class Bubblewrap(Confinement):
             found = shutil.which("bwrap", path=folder) if folder.startswith("/") else None
             if found and not is_beneath(os.path.realpath(found), self._root):
                 return os.path.realpath(found)
-        raise UnavailableError(
-            "bubblewrap is not installed.", next_actions=["Install the package bubblewrap."]
-        )
+        raise UnavailableError(NOT_INSTALLED)
 
 
 @functools.cache

@@ -28,12 +28,14 @@ class LevelFinding:
         works: Whether it is proved to work.
         detail: Its version, or what is wrong.
         advice: What to do about that, a sentence each.
+        commands: What the user has to type for it, word for word.
     """
 
     level: Level
     works: bool
     detail: str
     advice: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 class Unconfined(Confinement):
@@ -113,13 +115,15 @@ class Levels:
             confinement.check(await anyio.to_thread.run_sync(self._protected.find))
             await self._probe.run(confinement)
         except UnavailableError as error:
-            return LevelFinding(level, works=False, detail=error.message, advice=error.next_actions)
+            return await anyio.to_thread.run_sync(_failing, confinement, error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the level does not work
             return LevelFinding(level, works=False, detail=f"{type(error).__name__}: {error}")
         return LevelFinding(level, works=True, detail=detail)
 
     def _refusal(self) -> UnavailableError:
         advice = [action for each in self._found.values() for action in each.advice]
+        if any(each.commands for each in self._found.values()):
+            advice.append("`toolcrib doctor` prints the commands for that.")
         return UnavailableError(
             "No program was run: the setting system.sandbox is required, and no confinement works "
             f"here ({self._reasons()})",
@@ -135,3 +139,14 @@ class Levels:
 
     def _reasons(self) -> str:
         return "; ".join(f"{each.level}: {each.detail}" for each in self._found.values())
+
+
+def _failing(confinement: Confinement, error: UnavailableError) -> LevelFinding:
+    remedies = tuple(confinement.remedies(error.message))
+    return LevelFinding(
+        confinement.level,
+        works=False,
+        detail=error.message,
+        advice=(*error.next_actions, *(each.advice for each in remedies)),
+        commands=tuple(each.commands for each in remedies if each.commands),
+    )

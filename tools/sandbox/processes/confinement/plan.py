@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
+from tools.sandbox.processes.confinement.remedies import Remedy
 from tools.sandbox.processes.models import Level, Limits, Prepared
 
 __all__ = [
@@ -141,6 +142,10 @@ class Confinement:
             UnavailableError: It is missing; the message says what, its actions what to do.
         """
         raise NotImplementedError
+
+    def remedies(self, problem: str) -> Iterable[Remedy]:  # noqa: ARG002  # most know none
+        """Returns what the user can do about what keeps it from working."""
+        return ()
 
     def close(self) -> None:
         """Removes the files that it has made."""

@@ -14,9 +14,8 @@ import pytest
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement import landlock
-from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.levels import Unconfined
-from tools.sandbox.processes.confinement.plan import Plan
+from tools.sandbox.processes.confinement.plan import Confinement, Plan
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
@@ -153,8 +152,10 @@ async def test_a_bubblewrap_that_does_not_work_is_not_used(
     await processes.aclose()
 
 
-class Leaky(Bubblewrap):
+class Leaky(Confinement):
     """Says that it confines, and does less than it should."""
+
+    level = Level.BUBBLEWRAP
 
     def __init__(self, lacks: str) -> None:
         self._lacks = lacks
