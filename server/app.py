@@ -16,6 +16,7 @@ from mcp.server.lowlevel import Server
 
 import tools
 from server.chat import ChatSampler
+from server.current_policy import CurrentPolicy
 from server.embedders import find_embedder, make_embedder
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
@@ -186,7 +187,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     manager = make_manager(
         sandbox=make_sandbox(settings, settings.root),
         permissions=Permissions(
-            partial(make_policy, settings, registry),
+            CurrentPolicy(settings, partial(make_policy, settings, registry)),
             partial(make_approvals, settings, library, command),
             machine,
             partial(let_through, settings),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from server.current_policy import counting_file
 from server.settings.settings import Settings
 from server.upstream.safety.naming import SEPARATOR
 from storage.library import Library
+from storage.locks import locked
 from tools.core.audit.audit import Audit
 from tools.core.context import Machine
 from tools.core.registry import ToolRegistry
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from server.mcp.approvals import StoredApprovals
+    from server.settings.safety import PolicySettings
     from tools.policy.policy import Policy
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.web.client import WebClient
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tools.sandbox.web.search.search import WebSearch
 
 __all__ = [
+    "allow_always",
     "endpoint_client",
     "let_through",
     "make_approvals",
@@ -42,12 +46,17 @@ __all__ = [
 ]
 
 
-def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
-    """The rules of the settings and of their profile, about the tools that there are."""
+def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySettings) -> Policy:
+    """The rules of the settings and of their profile, about the tools that there are.
+
+    Args:
+        settings: What can be set.
+        registry: The tools.
+        rules: The policy that holds now, of which the settings may have an earlier one.
+    """
     from tools.policy.policy import Policy
     from tools.sandbox.files.extent import extent_at
 
-    rules = settings.policy
     return Policy(
         rules.profile,
         allow=rules.allow,
@@ -57,6 +66,24 @@ def make_policy(settings: Settings, registry: ToolRegistry) -> Policy:
         find=registry.get,
         look=partial(extent_at, make_sandbox(settings, settings.root)),
     )
+
+
+def allow_always(settings: Settings, rules: Sequence[str]) -> None:
+    """Writes rules that allow calls into the settings file; for a person's answer alone.
+
+    Raises:
+        SettingsError: If it cannot be written, or not without changing anything else.
+        ValueError: If one of them is no rule.
+    """
+    from server.settings.file import SettingsFile
+    from tools.policy.rules import Rule
+
+    for rule in rules:
+        Rule.parse(rule)
+    file = counting_file(settings)
+    if file is not None:
+        with locked(settings.data_dir / "settings.lock", wait=True):
+            SettingsFile(file).allow(rules)
 
 
 def let_through(settings: Settings, spec: ToolSpec) -> str:
@@ -92,6 +119,7 @@ def make_approvals(settings: Settings, library: Library, command: str) -> Stored
         wait=wanted.wait_seconds,
         expire=wanted.expire_seconds,
         grant=wanted.grant_seconds,
+        allow=partial(allow_always, settings) if counting_file(settings) else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
 import time
@@ -51,6 +52,7 @@ class Asked:
         shown: What the call would do.
         reason: Why somebody is asked.
         rule: What would allow its like for a while; empty where nothing would.
+        offers: Rules that would allow its like from now on, the narrowest first.
     """
 
     identity: Identity
@@ -61,6 +63,7 @@ class Asked:
     shown: str
     reason: str
     rule: str
+    offers: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ class ApprovalStore:
                     asked.shown,
                     asked.reason,
                     asked.rule,
+                    json.dumps(asked.offers),
                     state,
                     "",
                     now,
@@ -331,7 +335,7 @@ class ApprovalStore:
 
 _COLUMNS = (
     *("ticket", "user_id", "device_id", "agent_id", "root", "digest", "tool", "client"),
-    *("shown", "reason", "rule", "state", "decided_by", "created", "expires"),
+    *("shown", "reason", "rule", "offers", "state", "decided_by", "created", "expires"),
 )
 _SAME = "user_id = ? AND device_id = ? AND agent_id = ? AND root = ? AND digest = ?"
 
@@ -348,7 +352,9 @@ def _identity(row: sqlite3.Row) -> Identity:
 def _approval(row: sqlite3.Row) -> Approval:
     asked = Asked(
         _identity(row),
-        *(row[name] for name in ("root", "digest", "tool", "client", "shown", "reason", "rule")),
+        **{name: row[name] for name in ("root", "digest", "tool", "client")},
+        **{name: row[name] for name in ("shown", "reason", "rule")},
+        offers=tuple(map(tuple, json.loads(row["offers"]))),
     )
     state = ApprovalState(row["state"])
     return Approval(row["ticket"], asked, state, row["decided_by"], row["created"], row["expires"])

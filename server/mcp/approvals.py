@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 import anyio
 import anyio.to_thread
 
+from server.settings.settings import SettingsError
 from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.errors import StorageUnavailableError
 from storage.models import Identity
-from tools.core.client import Approval, Approver, Consent, Question
+from tools.core.client import Approval, Approver, Consent, Offer, Question
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
 __all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals"]
 
 CLIENT = "client"
 COMMAND_LINE = "command line"
+
+ALWAYS = (Consent.ALWAYS, Consent.ALWAYS_WIDER)
+"""Answers that take up an offer, in the order of these."""
 
 POLL_SECONDS = 0.25
 """How often an answer on the command line is looked for."""
@@ -37,6 +41,7 @@ class StoredApprovals:
         wait: Seconds that a call waits while the list of questions is open somewhere.
         expire: Seconds that a question and its approval hold.
         grant: Seconds that a rule is allowed "for a while".
+        allow: Writes rules into the settings; None where they could not count there.
     """
 
     def __init__(  # noqa: PLR0913  # what can be set of it
@@ -48,6 +53,7 @@ class StoredApprovals:
         wait: float,
         expire: float,
         grant: float,
+        allow: Callable[[Offer], None] | None = None,
     ) -> None:
         self._store = store
         self._root = root
@@ -55,6 +61,7 @@ class StoredApprovals:
         self._wait = wait
         self._expire = expire
         self._grant = grant
+        self._allow = allow
 
     def grants(self, identity: Identity) -> tuple[str, ...]:
         """The rules that the person allowed for a while and that still hold; blocks."""
@@ -68,6 +75,8 @@ class StoredApprovals:
             PermissionDeniedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
         """
+        if self._allow is None:
+            question = replace(question, offers=())
         asked = self._asked(question)
         tickets = () if approver is None else approver.tickets
         found = await self._taken(asked, tickets)
@@ -121,6 +130,11 @@ class StoredApprovals:
         consent = await self._first_answer(question, ticket, approver)
         if consent is Consent.NONE:
             return await self._taken(asked)
+        rules: Offer = ()
+        if consent in ALWAYS:
+            rules = await anyio.to_thread.run_sync(self._chosen, ticket, consent)
+            if not rules:
+                return await self._taken(asked)
         # Shielded: a call that is cancelled here leaves no approval that another could take.
         found: Approval | None = None
         with anyio.CancelScope(shield=True):
@@ -131,8 +145,24 @@ class StoredApprovals:
                 await anyio.to_thread.run_sync(
                     partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
                 )
+            if is_first and rules:
+                await anyio.to_thread.run_sync(self._write, rules)
             found = await self._taken(asked)
         return found  # noqa: RET504  # a scope might end without its last statement
+
+    def _chosen(self, ticket: str, consent: Consent) -> Offer:
+        """The rules that an answer means, as they were shown; none where they were not."""
+        offers = next((each.asked.offers for each in self._store.find(ticket)), ())
+        at = ALWAYS.index(consent)
+        return offers[at] if at < len(offers) else ()
+
+    def _write(self, rules: Offer) -> None:
+        """Writes rules into the settings; where that fails, the call is allowed all the same."""
+        try:
+            if self._allow is not None:
+                self._allow(rules)
+        except (SettingsError, OSError) as error:
+            _logger.warning("%s is not in the settings: %s", " and ".join(rules), error)
 
     async def _first_answer(self, question: Question, ticket: str, approver: Approver) -> Consent:
         """The client's answer; NONE as soon as the command line has one."""
@@ -193,6 +223,7 @@ class StoredApprovals:
             shown=question.shown,
             reason=question.reason,
             rule=question.grant,
+            offers=question.offers,
         )
 
 

@@ -1,11 +1,11 @@
-"""The settings file: servers are written into it, and everything else stays as it is."""
+"""The settings file: servers and rules are written into it, everything else stays as it is."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from server.settings.settings import SettingsError
 __all__ = ["ServerTable", "SettingsFile"]
 
 _BYTE_ORDER_MARK = "\ufeff"
+_PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,12 @@ class SettingsFile:
         found = self._values.get("servers", {})
         return found if isinstance(found, dict) else {}
 
+    @property
+    def allowing(self) -> Any:  # noqa: ANN401  # whatever the file has
+        """The rules that allow calls, as they are written; not looked at further."""
+        policy = self._values.get("policy", {})
+        return policy.get("allow", []) if isinstance(policy, dict) else None
+
     def put(self, tables: list[ServerTable]) -> None:
         """Writes servers, each in place of the one of the same name, or at the end.
 
@@ -71,22 +78,53 @@ class SettingsFile:
         Raises:
             SettingsError: If it cannot be written, or not without changing anything else.
         """
-        expected = dict(self._values)
-        expected["servers"] = dict(self.servers) | {each.name: each.fields for each in tables}
-        try:
-            text = _with_servers(self._text.removeprefix(_BYTE_ORDER_MARK), tables)
-            same = tomllib.loads(text) == expected
-        except (TOMLKitError, TypeError, ValueError):
-            same = False
-        if not same:
+        servers = dict(self.servers) | {each.name: each.fields for each in tables}
+        text = self._changed(lambda document: _put_servers(document, tables), "servers", servers)
+        if text is None:
             raise SettingsError(
                 f"{self.path} cannot be changed safely: its servers are not written as tables"
                 " [servers.NAME], one after the other. Write them so; nothing was changed."
             )
-        mark = _BYTE_ORDER_MARK if self._text.startswith(_BYTE_ORDER_MARK) else ""
-        self._replace(mark + text)
+        self._replace(text, _PRIVATE)
 
-    def _replace(self, text: str) -> None:
+    def allow(self, rules: Sequence[str]) -> None:
+        """Adds rules to those that allow calls; the file keeps its mode.
+
+        Raises:
+            SettingsError: If it cannot be written, or not without changing anything else.
+        """
+        there, text = self.allowing, None
+        if isinstance(there, list):
+            new = [rule for rule in dict.fromkeys(rules) if rule not in there]
+            if not new:
+                return
+            expected = {**self._values.get("policy", {}), "allow": [*there, *new]}
+            text = self._changed(lambda document: _add_rules(document, new), "policy", expected)
+        if text is None:
+            raise SettingsError(
+                f"{self.path} cannot be changed safely: write `allow = [...]`, a list, below"
+                " [policy]. Nothing was changed."
+            )
+        self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
+
+    def _changed(
+        self, change: Callable[[tomlkit.TOMLDocument], None], key: str, expected: object
+    ) -> str | None:
+        """The text after a change of one table; None where it would say anything else."""
+        text = self._text.removeprefix(_BYTE_ORDER_MARK)
+        windows = "\r\n" in text
+        try:
+            document = tomlkit.parse(text.replace("\r\n", "\n"))
+            change(document)
+            written = tomlkit.dumps(document)
+            if tomllib.loads(written) != {**self._values, key: expected}:
+                return None
+        except (TOMLKitError, TypeError, ValueError):
+            return None
+        mark = _BYTE_ORDER_MARK if self._text.startswith(_BYTE_ORDER_MARK) else ""
+        return mark + (written.replace("\n", "\r\n") if windows else written)
+
+    def _replace(self, text: str, mode: int) -> None:
         """Puts a text in place of the file at once; a link to it stays one."""
         target = self.path.resolve()
         try:
@@ -94,6 +132,7 @@ class SettingsFile:
             descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
             try:
                 with os.fdopen(descriptor, "wb") as file:  # made with mode 0600
+                    os.fchmod(descriptor, mode)
                     file.write(text.encode())
                     file.flush()
                     os.fsync(file.fileno())
@@ -108,9 +147,18 @@ class SettingsFile:
             ) from error
 
 
-def _with_servers(text: str, tables: list[ServerTable]) -> str:
-    windows = "\r\n" in text
-    document = tomlkit.parse(text.replace("\r\n", "\n"))
+def _add_rules(document: tomlkit.TOMLDocument, rules: Sequence[str]) -> None:
+    policy: Any = document.setdefault("policy", tomlkit.table())
+    if "allow" not in policy:
+        following = _pop_trailing(policy) if isinstance(policy, Table) else []
+        policy.add("allow", tomlkit.array())
+        for item in following:
+            policy.add(item)
+    for rule in rules:
+        policy["allow"].append(rule)
+
+
+def _put_servers(document: tomlkit.TOMLDocument, tables: list[ServerTable]) -> None:
     servers: Any = document.setdefault("servers", tomlkit.table(is_super_table=True))
     for each in tables:
         old = servers.get(each.name)
@@ -123,8 +171,6 @@ def _with_servers(text: str, tables: list[ServerTable]) -> str:
         for item in following:
             _last(table).add(item)
         servers[each.name] = table
-    written = tomlkit.dumps(document)
-    return written.replace("\n", "\r\n") if windows else written
 
 
 def _is_table(item: tuple[str, object]) -> bool:

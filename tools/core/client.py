@@ -21,6 +21,7 @@ __all__ = [
     "Approvals",
     "Approver",
     "Consent",
+    "Offer",
     "ProgressReporter",
     "Prompt",
     "Question",
@@ -33,11 +34,17 @@ ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, An
 """Reports (done, total, message) to the caller."""
 
 
+Offer = tuple[str, ...]
+"""Rules that would allow a call, and its like, from now on."""
+
+
 class Consent(StrEnum):
     """What a person said to a call."""
 
     ONCE = "once"
     FOR_A_WHILE = "for_a_while"
+    ALWAYS = "always"
+    ALWAYS_WIDER = "always_wider"
     NO = "no"
     NONE = "none"
 
@@ -55,6 +62,7 @@ class Question:
         reason: Why somebody is asked.
         grant: The rule that would allow this and its like for a while; empty where none would.
         advice: How the user can have it run without being asked; empty where nobody says.
+        offers: What may be written into the settings, the narrowest first, two at most.
     """
 
     tool: str
@@ -65,6 +73,7 @@ class Question:
     reason: str
     grant: str
     advice: str = ""
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

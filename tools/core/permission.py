@@ -48,7 +48,7 @@ class Permissions:
     """Lets calls through, asks a person about them, or refuses them.
 
     Args:
-        policy: Makes the rules, at the first call.
+        policy: Gives the rules that hold now; the first time it may block.
         approvals: Makes what has calls approved, when somebody is first to be asked.
         machine: Tells whether processes are confined; None where there are none.
         advise: Says how the user can let a tool run that a profile does not; empty for nothing.
@@ -61,14 +61,14 @@ class Permissions:
         machine: Machine | None = None,
         advise: Callable[[ToolSpec], str] = lambda _spec: "",
     ) -> None:
-        self._make_policy = policy
+        self._current_policy = policy
         self._make_approvals = approvals
         self._machine = machine
         self._advise = advise
 
     @made_once
-    def _policy(self) -> Policy:
-        return self._make_policy()
+    def _first_policy(self) -> Policy:
+        return self._current_policy()
 
     @made_once
     def _approvals(self) -> Approvals:
@@ -98,15 +98,14 @@ class Permissions:
             ApprovalRequiredError: If nobody was there to ask.
             AnswersAwaitedError: If the client must answer first.
         """
-        await first_use(self, "_policy")
+        await first_use(self, "_first_policy")
+        policy = self._current_policy()
         containment = await self._containment(spec)
-        decision = self._policy.judge(spec, arguments, containment=containment)
+        decision = policy.judge(spec, arguments, containment=containment)
         if decision.verdict is Verdict.ASK:
             grants = await anyio.to_thread.run_sync(self._approvals.grants, context.identity)
             if grants:
-                decision = self._policy.judge(
-                    spec, arguments, containment=containment, grants=grants
-                )
+                decision = policy.judge(spec, arguments, containment=containment, grants=grants)
         permission.decision = decision
         if decision.verdict is Verdict.DENY:
             rule = f"the rule {decision.rule!r} ({decision.source})"
@@ -119,11 +118,11 @@ class Permissions:
                 ],
             )
         if decision.verdict is Verdict.ASK:
-            question = self._question(spec, arguments, sent, context, decision)
+            question = self._question(policy, spec, arguments, sent, context, decision)
             permission.approval = await self._approvals.obtain(question, context.approver)
-        permission.places = self._policy.places(spec, arguments)
+        permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
-            permission.reach = partial(self._reaches, spec, arguments, spec.subject.parameter)
+            permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 
     async def close(self, permission: Permission, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call, which comes again with answers."""
@@ -147,20 +146,17 @@ class Permissions:
             return Containment.OFFLINE
         return Containment.CONFINED if await processes.is_confined() else Containment.NONE
 
-    def _reaches(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], parameter: str, url: str
-    ) -> bool:
-        redirected = {**arguments, parameter: url}
-        return self._policy.judge(spec, redirected).verdict is not Verdict.DENY
-
     def _question(
         self,
+        policy: Policy,
         spec: ToolSpec,
         arguments: Mapping[str, Any],
         sent: Mapping[str, Any],
         context: RequestContext,
         decision: Decision,
     ) -> Question:
+        from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
+
         return Question(
             tool=spec.name,
             identity=context.identity,
@@ -168,9 +164,16 @@ class Permissions:
             digest=digest_of(spec.name, sent, context.identity),
             shown=_shown(arguments, sent),
             reason=decision.reason,
-            grant=self._policy.grant_for(spec, arguments),
+            grant=grant_for(policy, spec, arguments),
+            offers=offers_for(policy, spec, arguments, decision),
             advice=self._advice(spec, decision),
         )
+
+
+def _reaches(
+    policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], parameter: str, url: str
+) -> bool:
+    return policy.judge(spec, {**arguments, parameter: url}).verdict is not Verdict.DENY
 
 
 def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:

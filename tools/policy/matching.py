@@ -16,8 +16,10 @@ from tools.policy.shell.words import CommandPattern, LinePattern
 
 __all__ = [
     "NO_COMMAND_RULES",
+    "NO_RULES",
     "CommandRules",
     "Fitted",
+    "FittedRules",
     "Index",
     "fitted",
     "fitted_grants",
@@ -163,3 +165,25 @@ class CommandRules:
 
 
 NO_COMMAND_RULES = CommandRules(())
+
+
+class FittedRules(Index[Fitted]):
+    """One list of rules as they are read for one tool.
+
+    Attributes:
+        commands: Those about commands.
+        whole: Those that say nothing of what a call is about.
+    """
+
+    def __init__(self, rules: Sequence[Fitted]) -> None:
+        others = [rule for rule in rules if not isinstance(rule.form, LineForm)]
+        super().__init__(others, lambda rule: rule.form.key)
+        self.commands = CommandRules(rules)
+        self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
+        self._any = bool(rules)
+
+    def __bool__(self) -> bool:
+        return self._any
+
+
+NO_RULES = FittedRules(())

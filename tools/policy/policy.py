@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,12 @@ from typing import Any
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
-from tools.policy.forms import LineForm, PathForm, narrowest_rule
+from tools.policy.forms import PathForm
 from tools.policy.matching import (
     NO_COMMAND_RULES,
-    CommandRules,
+    NO_RULES,
     Fitted,
-    Index,
+    FittedRules,
     fitted,
     fitted_grants,
 )
@@ -38,25 +39,6 @@ SETTINGS = "settings"
 GRANT = "grant"
 
 
-class _FittedRules(Index[Fitted]):
-    """One list of rules as they are read for one tool.
-
-    Attributes:
-        commands: Those about commands.
-        whole: Those that say nothing of what a call is about.
-    """
-
-    def __init__(self, rules: Sequence[Fitted]) -> None:
-        others = [rule for rule in rules if not isinstance(rule.form, LineForm)]
-        super().__init__(others, lambda rule: rule.form.key)
-        self.commands = CommandRules(rules)
-        self.whole = tuple(rule for rule in rules if not rule.form.is_about_subject)
-        self._any = bool(rules)
-
-    def __bool__(self) -> bool:
-        return self._any
-
-
 @dataclass(frozen=True, slots=True)
 class _Fit:
     """Everything of the policy that is about one tool.
@@ -75,9 +57,9 @@ class _Fit:
     """
 
     spec: ToolSpec
-    deny: _FittedRules
-    ask: _FittedRules
-    allow: _FittedRules
+    deny: FittedRules
+    ask: FittedRules
+    allow: FittedRules
     base: dict[Containment, tuple[Decision, Decision | None]]
     confirm_if: Arguments | None
     closed: ClosedPlaces | None
@@ -159,15 +141,37 @@ class Policy:
             return hit
         if spec.passes_on:
             return base
-        granted = _NO_RULES
+        granted = NO_RULES
         if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
-            granted = _FittedRules(fitted_grants(grants, spec, self._roots))
+            granted = FittedRules(fitted_grants(grants, spec, self._roots))
         if _has_line(spec) and isinstance(call.subject, str):
             return self._judge_line(fit, call, granted, hit, base)
         decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base
         if decision.verdict is Verdict.ASK:
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
         return decision
+
+    @property
+    def source(self) -> str:
+        """Where the rules of the profile stand, as decisions name it."""
+        return f"profile {self.profile}"
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The root, absolute, in each of its spellings; none where there is no root."""
+        return self._roots
+
+    def allowing(self, rules: Sequence[str]) -> Policy:
+        """The same policy with more rules of the settings that allow.
+
+        Raises:
+            ValueError: If one of them cannot be read.
+        """
+        more = copy(self)
+        allow = (*self.rules[Verdict.ALLOW], *map(Rule.parse, rules))
+        more.rules = {**self.rules, Verdict.ALLOW: allow}
+        more._fits = {}  # noqa: SLF001  # it is of this very class
+        return more
 
     def places(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PlaceRules | None:
         """What the rules say of the files that a call may open; None where they say nothing."""
@@ -183,23 +187,11 @@ class Policy:
             asking=partial(self._asking, fit, arguments),
         )
 
-    def grant_for(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
-        """The narrowest rule that allows this call again; empty where none is safe."""
-        text = narrowest_rule(Call(spec, arguments, self._roots))
-        if not text:
-            return ""
-        try:
-            Rule.parse(text)
-        except ValueError:
-            return ""
-        decision = self.judge(spec, arguments, grants=[text])
-        return text if decision.verdict is Verdict.ALLOW else ""
-
     def _judge_line(
         self,
         fit: _Fit,
         call: Call,
-        granted: _FittedRules,
+        granted: FittedRules,
         hit: Decision | None,
         base: Decision,
     ) -> Decision:
@@ -276,9 +268,9 @@ class Policy:
         )
         return _Fit(
             spec=spec,
-            deny=_FittedRules(deny),
-            ask=_FittedRules(ask),
-            allow=_FittedRules(allow),
+            deny=FittedRules(deny),
+            ask=FittedRules(ask),
+            allow=FittedRules(allow),
             base={containment: self._said(spec, containment) for containment in Containment},
             confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
             closed=self._closed(spec),
@@ -301,8 +293,7 @@ class Policy:
             for each in self.profile_rules
             if each.rule.selector.fits(spec) and containment >= each.needs
         )
-        source = f"profile {self.profile}"
-        said = Decision(rule.verdict, rule.rule.text, source, rule.reason)
+        said = Decision(rule.verdict, rule.rule.text, self.source, rule.reason)
         asks = spec.confirmation is Confirmation.REQUIRED or (
             spec.confirmation is Confirmation.RECOMMENDED and self.profile != "trusting"
         )
@@ -372,9 +363,6 @@ def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
 
 def _decision(verdict: Verdict, rule: str, what: str, source: str = SETTINGS) -> Decision:
     return Decision(verdict, rule, source, f"The rule {rule!r} {what}.")
-
-
-_NO_RULES = _FittedRules(())
 
 
 def _has_line(spec: ToolSpec) -> bool:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tools.policy.shell.words import Word
 
 __all__ = ["Containment", "Decision", "Verdict"]
 
@@ -35,6 +39,7 @@ class Decision:
         source: Where that rule stands: "settings", "profile standard", "grant 3f9a21c4".
         reason: Why, in a sentence that names what the rule matched.
         parts: What was found of each part, where a call has several (commands of a shell).
+        uncovered: The words of the commands that are asked about because no rule fits them.
     """
 
     verdict: Verdict
@@ -42,3 +47,4 @@ class Decision:
     source: str
     reason: str
     parts: tuple[str, ...] = ()
+    uncovered: tuple[tuple[Word, ...], ...] = ()

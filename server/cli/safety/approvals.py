@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -18,13 +18,29 @@ from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import forget_typed, wrapped
 from server.mcp.visible import visible
+from server.settings.settings import SettingsError
+from tools.core.client import Consent
 
 if TYPE_CHECKING:
+    from server.settings import Settings
     from storage.approvals import Approval, ApprovalStore
 
 __all__ = ["Action", "approvals"]
 
 POLL_SECONDS = 0.5
+LETTERS = {
+    "y": "[y]es, once",
+    "w": "similar calls for a [w]hile",
+    "a": "[a]lways",
+    "b": "[b] always",
+    "n": "[n]o",
+    "s": "[s]kip",
+}
+ASKED = {
+    Consent.ONCE: "Approve it, once?",
+    Consent.FOR_A_WHILE: "Approve similar calls for a while?",
+    Consent.ALWAYS: "Always approve what (a) allows?",
+}
 SHOWN_CHARACTERS = 100
 """Of a question in a list."""
 
@@ -40,7 +56,7 @@ class Action(StrEnum):
     REVOKE = "revoke"
 
 
-def approvals(
+def approvals(  # noqa: PLR0913, PLR0917  # one parameter an option
     action: Annotated[
         Action,
         typer.Argument(
@@ -54,37 +70,43 @@ def approvals(
     for_a_while: Annotated[
         bool, typer.Option("--for-a-while", help="Also approve similar calls for some time.")
     ] = False,
+    always: Annotated[
+        bool,
+        typer.Option("--always", help="Also write the rule that is shown into the settings file."),
+    ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
     """See what agents ask to do, and approve or deny it."""
-    with _opened(data_dir, config) as (store, seconds):
+    with _opened(data_dir, config) as (store, settings):
         match action:
             case Action.WATCH if sys.stdin.isatty():
-                _watch(store, seconds)
+                _watch(store, settings)
             case Action.WATCH | Action.LIST:
                 _list(store)
             case Action.SHOW:
-                typer.echo(_whole(_named(store, ticket)))
+                typer.echo(_whole(_named(store, ticket), settings))
             case Action.APPROVE:
                 _check_person()
-                _approve(store, _named(store, ticket), seconds, like_it=for_a_while)
+                consent = Consent.FOR_A_WHILE if for_a_while else Consent.ONCE
+                consent = Consent.ALWAYS if always else consent
+                _approve(store, _named(store, ticket), settings, consent)
             case Action.DENY:
-                _must(_answer(store, _named(store, ticket), seconds, yes=False))
+                _must(_answer(store, _named(store, ticket), settings, Consent.NO))
             case Action.REVOKE:
                 _revoke(store, ticket)
 
 
 @contextmanager
-def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[ApprovalStore, float]]:
-    """What is asked, and for how many seconds "a while" is."""
+def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[ApprovalStore, Settings]]:
+    """What is asked, and what is set."""
     from server.cli.opened import record
     from server.settings.sources import load
     from storage.approvals import ApprovalStore
 
-    seconds = load({"data_dir": data_dir}, config_file=config).approvals.grant_seconds
+    settings = load({"data_dir": data_dir}, config_file=config)
     with record(data_dir, config) as database:
-        yield ApprovalStore(database), seconds
+        yield ApprovalStore(database), settings
 
 
 def _check_person() -> None:
@@ -94,17 +116,19 @@ def _check_person() -> None:
         raise typer.Exit(1)
 
 
-def _approve(store: ApprovalStore, question: Approval, seconds: float, *, like_it: bool) -> None:
+def _approve(
+    store: ApprovalStore, question: Approval, settings: Settings, consent: Consent
+) -> None:
     """Shows what would be approved first: an agent may have said that it is something else."""
-    if like_it and not question.asked.rule:
-        typer.echo("No rule fits this call alone; approve it without --for-a-while.", err=True)
+    choices = _choices(question, settings)
+    if consent not in choices.values():
+        option = f"--{consent.replace('_', '-')}"
+        typer.echo(f"No rule is offered for this call; approve it without {option}.", err=True)
         raise typer.Exit(1)
-    typer.echo(_whole(question))
+    typer.echo(_whole(question, settings))
     forget_typed()
-    typer.confirm(
-        "Approve similar calls for a while?" if like_it else "Approve it, once?", abort=True
-    )
-    _must(_answer(store, question, seconds, yes=True, like_it=like_it))
+    typer.confirm(ASKED[consent], abort=True)
+    _must(_answer(store, question, settings, consent))
 
 
 def _must(succeeded: bool) -> None:
@@ -112,7 +136,7 @@ def _must(succeeded: bool) -> None:
         raise typer.Exit(1)
 
 
-def _watch(store: ApprovalStore, seconds: float) -> None:
+def _watch(store: ApprovalStore, settings: Settings) -> None:
     """Shows each question as it comes, until Ctrl-C."""
     typer.echo("Questions from agents appear here. Press Ctrl-C to stop.")
     with _present(store):
@@ -123,12 +147,12 @@ def _watch(store: ApprovalStore, seconds: float) -> None:
                 time.sleep(POLL_SECONDS)
                 continue
             question = waiting[0]
-            typer.echo("\n" + _whole(question))
-            choice = _choice(question)
-            if choice == "s":
+            typer.echo("\n" + _whole(question, settings))
+            choice = _choice(question, settings)
+            if choice is Consent.NONE:
                 skipped.add(question.ticket)
             else:
-                _answer(store, question, seconds, yes=choice in "yw", like_it=choice == "w")
+                _answer(store, question, settings, choice)
 
 
 @contextmanager
@@ -151,38 +175,65 @@ def _present(store: ApprovalStore) -> Iterator[None]:
         store.leave(watcher)
 
 
-def _choice(question: Approval) -> str:
-    """One of y, n, s and, where a rule is offered, w."""
-    like_it = ", similar calls for a [w]hile" * bool(question.asked.rule)
-    letters = "ynsw" if question.asked.rule else "yns"
+def _choices(question: Approval, settings: Settings) -> dict[str, Consent]:
+    """What can be answered, by its letter."""
+    offers = _offers(question, settings)
+    wider = (("a", Consent.ALWAYS), ("b", Consent.ALWAYS_WIDER))
+    return {
+        "y": Consent.ONCE,
+        **({"w": Consent.FOR_A_WHILE} if question.asked.rule else {}),
+        **dict(wider[: len(offers)]),
+        "n": Consent.NO,
+        "s": Consent.NONE,
+    }
+
+
+def _choice(question: Approval, settings: Settings) -> Consent:
+    choices = _choices(question, settings)
+    shown = ", ".join(LETTERS[letter] for letter in choices)
     which = f"{question.ticket[:8]} {question.asked.tool}"
     forget_typed()
     while True:
-        said = typer.prompt(f"{which}: [y]es, once{like_it}, [n]o, [s]kip", default="s")
-        said = said.strip().lower()[:1]
-        if said and said in letters:
-            return str(said)
+        said = typer.prompt(f"{which}: {shown}", default="s").strip().lower()[:1]
+        if said in choices:
+            return choices[said]
 
 
-def _answer(
-    store: ApprovalStore,
-    question: Approval,
-    seconds: float,
-    *,
-    yes: bool,
-    like_it: bool = False,
-) -> bool:
-    """Answers a question; whether it could still be answered."""
-    from server.mcp.approvals import COMMAND_LINE
+def _offers(question: Approval, settings: Settings) -> Sequence[tuple[str, ...]]:
+    """The rules that may be written into the settings; none where they would not count there."""
+    from server.current_policy import counting_file
 
+    return question.asked.offers if counting_file(settings) else ()
+
+
+def _answer(store: ApprovalStore, question: Approval, settings: Settings, consent: Consent) -> bool:
+    """Answers a question; whether all of the answer counts."""
+    from server.mcp.approvals import ALWAYS, COMMAND_LINE
+
+    yes = consent is not Consent.NO
     if not store.answer(question.ticket, approved=yes, by=COMMAND_LINE):
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
         return False
-    if like_it:
+    if consent in ALWAYS:
+        return _allow_always(_offers(question, settings)[ALWAYS.index(consent)], settings)
+    if consent is Consent.FOR_A_WHILE:
+        seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
         typer.echo(f"approved, and {_line(question.asked.rule)} for {seconds / 60:.0f} minutes")
     else:
         typer.echo("approved, for one call" if yes else "denied")
+    return True
+
+
+def _allow_always(rules: tuple[str, ...], settings: Settings) -> bool:
+    from server.safety import allow_always
+
+    try:
+        allow_always(settings, rules)
+    except (SettingsError, OSError, ValueError) as error:
+        typer.echo(f"approved, for one call only: {error}", err=True)
+        return False
+    typer.echo(f"approved, and {_rules(rules)} from now on, in {settings.config_file}")
     return True
 
 
@@ -212,7 +263,7 @@ def _list(store: ApprovalStore) -> None:
         typer.echo("No questions are waiting, and nothing is allowed for a while.")
 
 
-def _whole(question: Approval) -> str:
+def _whole(question: Approval, settings: Settings) -> str:
     from server.mcp.visible import visible_lines
 
     asked = question.asked
@@ -225,6 +276,8 @@ def _whole(question: Approval) -> str:
     ]
     if asked.rule:
         lines.append(f"  similar calls: {_line(asked.rule)}")
+    for letter, offer in zip("ab", _offers(question, settings), strict=False):
+        lines.append(f"  always ({letter}): {_rules(offer)}")
     return "\n".join(map(wrapped, lines))
 
 
@@ -235,6 +288,10 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
     problem = "is not a question" if not found else f"could be {len(found)} questions"
     typer.echo(f"{prefix!r} {problem}; see `{invocation()} approvals list`.", err=True)
     raise typer.Exit(1)
+
+
+def _rules(offer: tuple[str, ...]) -> str:
+    return _line(" and ".join(offer))
 
 
 def _line(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +12,12 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
-from tools.policy.verdict import Containment, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from tools.core.registry import ToolRegistry
+    from tools.core.spec import ToolSpec
     from tools.policy.policy import Policy
 
 __all__ = ["policy"]
@@ -55,7 +55,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)
     registry = tools_of(settings, tool)
-    made = make_policy(settings, registry)
+    made = make_policy(settings, registry, settings.policy)
     for warning in _warnings(made, registry):
         typer.echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
@@ -94,10 +94,26 @@ def _tested(
         )
     spec = registry.find(tool)
     checked = spec.validate(given)
-    decision = asdict(made.judge(spec, checked, containment=containment))
-    if decision["verdict"] is Verdict.ASK and (grant := made.grant_for(spec, checked)):
-        decision["grant"] = grant
-    return {"tool": spec.name, **decision}
+    decision = made.judge(spec, checked, containment=containment)
+    return {
+        "tool": spec.name,
+        "verdict": decision.verdict,
+        "rule": decision.rule,
+        "source": decision.source,
+        "reason": decision.reason,
+        "parts": list(decision.parts),
+        **(_answers(made, spec, checked, decision) if decision.verdict is Verdict.ASK else {}),
+    }
+
+
+def _answers(
+    made: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
+) -> dict[str, Any]:
+    """What a person could answer for more than one call."""
+    from tools.policy.offers import grant_for, offers_for
+
+    grant, offers = grant_for(made, spec, arguments), offers_for(made, spec, arguments, decision)
+    return {**({"grant": grant} if grant else {}), **({"offers": offers} if offers else {})}
 
 
 def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
@@ -143,6 +159,8 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {part}" for part in shown["parts"])
         if "grant" in shown:
             yield f"an approval may be remembered as: {shown['grant']}"
+        for offer in shown.get("offers", ()):
+            yield f"it would be allowed by: {', '.join(offer)}"
         return
     yield f"Profile {shown['profile']}, root {shown['root']}. Deny beats ask beats allow; a rule"
     yield "of the settings beats the profile, of which the first rule that fits decides."

@@ -59,15 +59,16 @@ def asking_text(question: Question) -> str:
         shown = f"{shown[:half]}\n[… {left_out} characters are not shown here …]\n{shown[-half:]}"
     # Indented, so that no line of it passes for one of the question.
     shown = indent(shown, "    ", lambda _line: True)
-    return f"{who} wants to call {question.tool}:\n\n{shown}\n\nWhy you are asked: " + visible(
-        question.reason
-    )
+    # Some clients show a line or two of it.
+    return f"{visible(question.reason)}\n{who} wants to call {question.tool}:\n{shown}"
 
 
 def _form(question: Question) -> types.ElicitRequest:
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
         choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
+    for choice, offer in zip((Consent.ALWAYS, Consent.ALWAYS_WIDER), question.offers, strict=False):
+        choices[choice] = f"Always allow {visible(' and '.join(offer))}"
     choices[Consent.NO] = "Do not allow it"
     answer = {
         "type": "string",

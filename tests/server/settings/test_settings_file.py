@@ -103,3 +103,52 @@ def test_hundreds_of_servers_are_written_between_others(tmp_path: Path) -> None:
     servers = SettingsFile(path).servers
     assert len(servers) == 200
     assert servers["s100"] == {"command": "d"}
+
+
+ALLOWED = ["bash(npm test)", "bash(git status *)"]
+POLICIES = [
+    "",
+    'data_dir = "x"\n',
+    '[policy]\nprofile = "cautious"\n\n# about http\n[http]\nport = 9000\n',
+    '[policy]\nallow = [\n  "bash(ls)",  # to list\n  "bash(npm test)"\n]\ndeny = ["bash(rm *)"]\n',
+    'policy.profile = "cautious"\n[http]\nport = 9000\n',
+    'policy = {profile = "cautious"}\n',
+    "\ufeff[policy]\r\nallow = []\r\n",
+]
+
+
+@pytest.mark.parametrize("before", POLICIES)
+def test_a_rule_is_added_once_and_all_else_stays_with_its_comments_and_mode(
+    before: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(before.encode())
+    path.chmod(0o640)
+    for _ in range(2):
+        SettingsFile(path).allow(ALLOWED)
+    after = path.read_bytes().decode()
+    expected = tomllib.loads(before.removeprefix("\ufeff"))
+    there = expected.setdefault("policy", {}).setdefault("allow", [])
+    there += [rule for rule in ALLOWED if rule not in there]
+    assert tomllib.loads(after.removeprefix("\ufeff")) == expected
+    assert ("\ufeff" in after, "\r\n" in after) == ("\ufeff" in before, "\r\n" in before)
+    assert [line for line in before.splitlines() if "#" in line and line not in after] == []
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert SettingsFile(path).allowing == there
+
+
+def test_a_file_that_is_made_for_a_rule_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.toml"
+    SettingsFile(path).allow(ALLOWED)
+    assert path.read_text() == '[policy]\nallow = ["bash(npm test)", "bash(git status *)"]\n'
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("before", ['[policy]\nallow = "bash(ls)"\n', "policy = 3\n"])
+def test_rules_that_are_no_list_are_left_as_they_are(before: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(before)
+    with pytest.raises(SettingsError, match="Nothing was changed"):
+        SettingsFile(path).allow(ALLOWED)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]

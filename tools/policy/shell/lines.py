@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
 from tools.policy.shell.command_match import Match, match_command
+from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
@@ -14,8 +15,12 @@ from tools.policy.verdict import Decision, Verdict
 
 __all__ = ["LineRules"]
 
+SETTINGS = "settings"
 DELETION = "deletes much"
 """What a decision about a deletion names in place of a rule."""
+
+MOST_NAMED = 3
+"""Commands that a reason names."""
 
 SHOWN = 80
 """Characters of a command that are shown."""
@@ -43,6 +48,7 @@ class LineRules:
 
     def judge(self, command: ShellCommand) -> Decision:
         """What the rules say of a line."""
+        uncovered: tuple[tuple[Word, ...], ...] = ()
         if command.plain is None:
             each = [self._judge_unplain(command)]
             shown = [_shown(command.line)]
@@ -52,12 +58,28 @@ class LineRules:
                 _shown(" ".join(word.text or "" for word in words))
                 for words in command.plain.commands
             ]
+            uncovered = self._uncovered_of(command.plain, each)
         parts = tuple(map(_part, shown, each))
         order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
-        first = min(each, key=lambda decision: order.index(decision.verdict))
+        # Of several that ask, one that has more to say than that no rule fits.
+        first = min(each, key=lambda said: (order.index(said.verdict), said is self.otherwise))
         if first.verdict is not Verdict.DENY:
             first = self._judge_whole(command) or first
-        return Decision(first.verdict, first.rule, first.source, first.reason, parts)
+        reason = first.reason
+        if uncovered and first is self.otherwise:
+            reason = f"Not covered by a rule: {_named(uncovered)}. {reason}"
+        return Decision(first.verdict, first.rule, first.source, reason, parts, uncovered)
+
+    def _uncovered_of(
+        self, line: PlainLine, each: Sequence[Decision]
+    ) -> tuple[tuple[Word, ...], ...]:
+        """The commands that a profile asks about because no rule fits them."""
+        asks = self.otherwise.verdict is Verdict.ASK and self.otherwise.source != SETTINGS
+        return tuple(
+            words
+            for words, said in zip(line.commands, each, strict=True)
+            if asks and said is self.otherwise
+        )
 
     def _judge_whole(self, command: ShellCommand) -> Decision | None:
         """What rules say that name several commands, which fit the line as a whole."""
@@ -72,7 +94,7 @@ class LineRules:
                     return Decision(
                         verdict if sure else Verdict.ASK,
                         rule.rule.text,
-                        "settings",
+                        SETTINGS,
                         f"The rule {rule.rule.text!r} {says if sure else 'may deny'} the line.",
                     )
         return None
@@ -100,7 +122,7 @@ class LineRules:
             return hit if granted is None else _allowed(granted, "grant")
         permitted = self._permitted(command, part, self.allow)
         if permitted is not None:
-            return _allowed(permitted, "settings")
+            return _allowed(permitted, SETTINGS)
         if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
             return self.otherwise
         together = granted or self._permitted(command, part, self.allow + self.grants)
@@ -205,12 +227,12 @@ def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:
 def _hit_by(rule: Fitted, verdict: Verdict, found: Found) -> Decision:
     says = "denies" if verdict is Verdict.DENY else "asks about"
     reason = f"The rule {rule.rule.text!r} {says} {_shown(_line(found.words))!r}."
-    return Decision(verdict, rule.rule.text, "settings", reason)
+    return Decision(verdict, rule.rule.text, SETTINGS, reason)
 
 
 def _doubt(rule: Fitted, why: str) -> Decision:
     reason = f"The rule {rule.rule.text!r} cannot be ruled out: {why}."
-    return Decision(Verdict.ASK, rule.rule.text, "settings", reason)
+    return Decision(Verdict.ASK, rule.rule.text, SETTINGS, reason)
 
 
 def _allowed(rule: Fitted, source: str) -> Decision:
@@ -220,6 +242,14 @@ def _allowed(rule: Fitted, source: str) -> Decision:
 
 def _part(shown: str, decision: Decision) -> str:
     return f"{decision.verdict}: {shown} ({decision.rule}, {decision.source})"
+
+
+def _named(commands: Sequence[Sequence[Word]]) -> str:
+    """The first few of some commands, in backquotes."""
+    lines = dict.fromkeys(_shown(_line(words)).replace("`", "'") for words in commands)
+    named = [f"`{line}`" for line in lines]
+    more = len(named) - MOST_NAMED
+    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _line(words: Sequence[Word]) -> str:

@@ -121,6 +121,62 @@ def test_calls_like_it_are_approved_for_a_while(store: ApprovalStore) -> None:
     assert [each.rule for each in store.grants(Identity("ann"), "/work")] == ["bash(make test)"]
 
 
+OFFERED = replace(ASKED, offers=(("bash(make test)", "bash(ls)"), ("bash(make *)",)))
+
+
+def test_a_call_is_always_approved_by_a_rule_in_the_settings(
+    store: ApprovalStore, work: Path
+) -> None:
+    config = work / "settings.toml"
+    config.write_text("# mine\n")
+    ticket = store.open(OFFERED, ApprovalState.PENDING, 600)
+    with terminal("approve", ticket, "--always", "--config", str(config)) as screen:
+        screen.expect("always (a): bash(make test) and bash(ls)")
+        screen.expect("Always approve what (a) allows? [y/N]")
+        screen.type("y\n")
+        screen.expect("from now on, in ")
+        assert screen.process.wait() == 0
+    assert config.read_text() == '# mine\n\n[policy]\nallow = ["bash(make test)", "bash(ls)"]\n'
+    assert store.state(ticket) is ApprovalState.APPROVED
+    assert store.grants() == []
+
+
+def test_the_open_list_takes_either_rule(store: ApprovalStore, work: Path) -> None:
+    config = work / "settings.toml"
+    config.write_text("")
+    with terminal("--config", str(config)) as screen:
+        store.open(OFFERED, ApprovalState.PENDING, 600)
+        screen.expect("always (b): bash(make *)")
+        screen.expect("[a]lways, [b] always, [n]o, [s]kip [s]: ")
+        screen.type("b\n")
+        screen.expect("approved, and bash(make *) from now on")
+        config.write_text("[policy")
+        broken = store.open(replace(OFFERED, digest="d2"), ApprovalState.PENDING, 600)
+        screen.expect(f"{broken[:8]} bash: [y]es")
+        screen.type("a\n")
+        screen.expect("approved, for one call only: ")
+    assert config.read_text() == "[policy"
+
+
+def test_no_rule_is_written_where_none_is_offered_or_would_count(
+    cli: Command, store: ApprovalStore, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = work / "settings.toml"
+    config.write_text("")
+    plain = store.open(ASKED, ApprovalState.PENDING, 600)
+    with terminal("approve", plain, "--always", "--config", str(config)) as screen:
+        screen.expect("approve it without --always")
+        assert screen.process.wait() == 1
+    monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", "bash(ls)")
+    offered = store.open(replace(OFFERED, digest="d2"), ApprovalState.PENDING, 600)
+    with terminal("approve", offered, "--always", "--config", str(config)) as screen:
+        screen.expect("approve it without --always")
+        assert screen.process.wait() == 1
+    assert cli("approvals", "approve", offered, "--always", "--config", str(config)).code == 1
+    assert store.state(offered) is ApprovalState.PENDING
+    assert config.read_text() == ""
+
+
 def test_what_is_approved_is_shown_first_and_only_a_yes_approves_it(store: ApprovalStore) -> None:
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     with terminal("approve", ticket) as screen:

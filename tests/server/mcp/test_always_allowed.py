@@ -1,0 +1,192 @@
+"""What a person allows for good stands in the settings file, and counts from then on."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
+
+from server.app import App, build
+from server.settings.sources import load
+
+pytestmark = pytest.mark.anyio
+
+MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+BEFORE = '[policy]\n# what may run\nprofile = "cautious"\nallow = ["bash(true *)"]\n'
+LINE = {"command": "true && echo hi"}
+
+
+@dataclass
+class Person:
+    """Answers in turn, and remembers what they were asked."""
+
+    answers: list[Any]
+    asked: list[Any] = field(default_factory=list)
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002  # the protocol has it
+        self.asked.append(params)
+        answer = self.answers.pop(0)
+        return ElicitResult(action="accept", content={} if answer is None else {"answer": answer})
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "config.toml"
+    file.write_text(BEFORE)
+    return file
+
+
+def _app(config: Path, **flags: Any) -> App:
+    place = config.parent
+    (place / "root").mkdir(exist_ok=True)
+    flags = {"data_dir": place / "data", "root": place / "root", **flags}
+    return build(load(flags, config_file=config, environ={}))
+
+
+@asynccontextmanager
+async def _visited(config: Path, mode: str, person: Person, **flags: Any) -> AsyncIterator[Client]:
+    app = _app(config, **flags)
+    async with app.running(), Client(app.server, mode=mode, elicitation_callback=person) as client:
+        yield client
+
+
+def _allowed(config: Path) -> Sequence[str]:
+    rules: list[str] = tomllib.loads(config.read_text())["policy"]["allow"]
+    return rules
+
+
+def _text(config: Path) -> str:
+    return config.read_text()
+
+
+def _write(config: Path, text: str) -> None:
+    config.write_text(text)
+
+
+def _choices(asked: Any) -> dict[str, str]:
+    answer = asked.requested_schema["properties"]["answer"]
+    return dict(zip(answer["enum"], answer["enumNames"], strict=True))
+
+
+@MODES
+async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_would_cover_it(
+    config: Path, mode: str
+) -> None:
+    person = Person(["no"])
+    async with _visited(config, mode, person) as client:
+        await client.call_tool("bash", LINE)
+    (asked,) = person.asked
+    assert asked.message.splitlines()[0] == "Not covered by a rule: `echo hi`. It runs programs."
+    assert _choices(asked)["always"] == "Always allow bash(echo hi)"
+    assert _text(config) == BEFORE
+
+
+@MODES
+@pytest.mark.boundary
+async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere_or_later(
+    config: Path, mode: str
+) -> None:
+    person = Person(["always"])
+    async with _visited(config, mode, person) as client, _visited(config, mode, person) as other:
+        result = await client.call_tool("bash", LINE)
+        assert result.structured_content["stdout"] == "hi\n"
+        assert _allowed(config) == ["bash(true *)", "bash(echo hi)"]
+        assert _text(config).startswith("[policy]\n# what may run\n")
+        for each in (client, other):
+            assert not (await each.call_tool("bash", LINE)).is_error
+    async with _visited(config, mode, person) as later:
+        assert not (await later.call_tool("bash", {"command": "echo hi"})).is_error
+    assert len(person.asked) == 1
+
+
+@MODES
+async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: str) -> None:
+    person = Person(["always_wider"])
+    async with _visited(config, mode, person) as client:
+        await client.call_tool("bash", {"command": "ls"})
+        assert not (await client.call_tool("bash", {"command": "ls -l"})).is_error
+    assert _choices(person.asked[0])["always_wider"] == "Always allow bash(ls *)"
+    assert _allowed(config) == ["bash(true *)", "bash(ls *)"]
+
+
+@MODES
+@pytest.mark.parametrize("answer", ["always_wider", None, "Always", "for_ever"])
+async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
+    config: Path, mode: str, answer: Any
+) -> None:
+    person = Person([answer])
+    async with _visited(config, mode, person) as client:
+        result = await client.call_tool("bash", {"command": "echo hi"})
+    assert "always_wider" not in _choices(person.asked[0])
+    assert result.structured_content["error_type"] == "approval_required"
+    assert _text(config) == BEFORE
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_python_code", {"code": "print(1)"}),
+        ("bash", {"command": "echo $HOME"}),
+        ("bash", {"command": "git clean -fd"}),
+        ("bash", {"command": "printf hi"}),
+    ],
+)
+async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settings_ask_about(
+    config: Path, mode: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    person = Person(["always"])
+    async with _visited(config, mode, person, **{"policy.ask": ("bash(printf *)",)}) as client:
+        result = await client.call_tool(tool, arguments)
+    assert not {"always", "always_wider"} & set(_choices(person.asked[0]))
+    assert result.structured_content["error_type"] == "approval_required"
+    assert _text(config) == BEFORE
+
+
+@MODES
+async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, mode: str) -> None:
+    person = Person(["no"])
+    async with _visited(config, mode, person, **{"policy.allow": ("bash(true)",)}) as client:
+        await client.call_tool("bash", LINE)
+    assert "always" not in _choices(person.asked[0])
+
+
+@MODES
+async def test_a_call_runs_once_where_its_rule_cannot_be_written(
+    config: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    person = Person(["always", "no"])
+    async with _visited(config, mode, person) as client:
+        _write(config, "[policy\n")
+        assert not (await client.call_tool("bash", LINE)).is_error
+        assert (await client.call_tool("bash", LINE)).is_error
+    assert "bash(echo hi) is not in the settings" in caplog.text
+    assert _text(config) == "[policy\n"
+
+
+async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_by_now(
+    config: Path,
+) -> None:
+    async with _visited(config, "2026-07-28", Person([])) as client:
+        first = await client.session.call_tool("bash", LINE, allow_input_required=True)
+        assert isinstance(first, InputRequiredResult)
+        _write(config, BEFORE.replace('"bash(true *)"', ""))
+        always = ElicitResult(action="accept", content={"answer": "always"})
+        second = await client.session.call_tool(
+            "bash",
+            LINE,
+            allow_input_required=True,
+            input_responses=dict.fromkeys(first.input_requests or (), always),
+            request_state=first.request_state,
+        )
+    assert isinstance(second, CallToolResult)
+    assert not second.is_error
+    assert _allowed(config) == ["bash(echo hi)"]

@@ -1,0 +1,121 @@
+"""What a person is offered instead of being asked again: rules that would allow a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tools.core.spec import SubjectKind, ToolSpec
+from tools.policy.calls import Call
+from tools.policy.forms import narrowest_rule
+from tools.policy.policy import Policy
+from tools.policy.rules import Rule
+from tools.policy.shell.shell_command import ShellCommand
+from tools.policy.shell.words import Word, base_name, line_rule
+from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
+from tools.policy.verdict import Decision, Verdict
+
+__all__ = ["grant_for", "offers_for"]
+
+MOST_RULES = 4
+"""Rules of one offer: more are not read before they are accepted."""
+
+LONGEST = 120
+"""Characters of such a rule: nobody runs a longer line every day."""
+
+FAMILIES: Mapping[str, frozenset[str]] = {
+    "git": frozenset({"add", "commit", "diff", "fetch", "log", "show", "status"}),
+    "cargo": frozenset({"bench", "build", "check", "clippy", "doc", "fmt", "test"}),
+    "go": frozenset({"build", "fmt", "test", "vet"}),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"test"})),
+}
+"""Programs whose subcommands do one thing each, whatever their other words are."""
+
+RUNS_SCRIPTS = frozenset({"npm", "pnpm", "yarn", "bun"})
+MODULES = frozenset({"mypy", "pytest", "ruff", "unittest"})
+WHOLE = frozenset({"cat", "grep", "head", "ls", "mypy", "pytest", "ruff", "tail", "wc"})
+"""Programs that do one thing themselves."""
+
+
+def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+    """The narrowest rule that allows this call again; empty where none is safe."""
+    text = narrowest_rule(Call(spec, arguments, policy.roots))
+    if not _is_rule(text):
+        return ""
+    decision = policy.judge(spec, arguments, grants=[text])
+    return text if decision.verdict is Verdict.ALLOW else ""
+
+
+def offers_for(
+    policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
+) -> tuple[tuple[str, ...], ...]:
+    """Rules for the settings that would allow a call from now on, the narrowest of them first.
+
+    None where more is asked than that no rule fits: by a rule of the settings, by the tool itself,
+    about a deletion, or about what cannot be judged by its parts.
+
+    Args:
+        policy: What asks.
+        spec: The tool.
+        arguments: Its arguments, as validation made them.
+        decision: What the policy says.
+    """
+    if decision.verdict is not Verdict.ASK or decision.source != policy.source:
+        return ()
+    if spec.subject is not None and spec.subject.kind is SubjectKind.COMMAND:
+        offers = _for_commands(spec, decision.uncovered)
+    else:
+        offers = [(narrowest_rule(Call(spec, arguments, policy.roots)),)]
+    return tuple(
+        dict.fromkeys(
+            offer
+            for offer in offers
+            if all(_is_rule(rule) and len(rule) <= LONGEST for rule in offer)
+            and policy.allowing(offer).judge(spec, arguments).verdict is Verdict.ALLOW
+        )
+    )
+
+
+def _for_commands(spec: ToolSpec, commands: Sequence[Sequence[Word]]) -> list[tuple[str, ...]]:
+    lines = [line_rule([words], ()) for words in commands]
+    if not lines or any(not line or _runs_code(line) for line in lines):
+        return []
+    wider = [_family(words) or line for words, line in zip(commands, lines, strict=True)]
+    offers = [
+        tuple(dict.fromkeys(f"{spec.name}({line})" for line in each)) for each in (lines, wider)
+    ]
+    return [offer for offer in offers if len(offer) <= MOST_RULES]
+
+
+def _family(words: Sequence[Word]) -> str:
+    """The commands that do the same on other things; empty where none are known to."""
+    name, first, second, *_ = *(word.text or "" for word in words), "", "", ""
+    known = base_name(name)
+    if known in WHOLE:
+        count = 1
+    elif first in FAMILIES.get(known, ()):
+        count = 2
+    elif (known in RUNS_SCRIPTS and first == "run" and second) or (
+        INTERPRETERS.fullmatch(known) and first == "-m" and second in MODULES
+    ):
+        count = 3
+    else:
+        return ""
+    return f"{line_rule([words[:count]], ())} *"
+
+
+def _runs_code(line: str) -> bool:
+    """Whether a program is handed to an interpreter as text, by which nobody knows it again."""
+    return any(
+        INTERPRETERS.fullmatch(base_name(each.words[0].text or "")) and inner_commands(each.words)
+        for found in ShellCommand.parse(line).found
+        for each in found
+    )
+
+
+def _is_rule(text: str) -> bool:
+    try:
+        Rule.parse(text)
+    except ValueError:
+        return False
+    return True
