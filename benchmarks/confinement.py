@@ -120,6 +120,7 @@ def _processes(root: Path, search_path: str) -> Processes:
         readable=(),
         network=(),
         sandbox=Sandbox(root),
+        git_config=bytes,
         data_dir=root.with_name(f"{root.name}-data"),
         guard=lambda: AddressGuard(()),
     )

@@ -165,6 +165,7 @@ def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
 
 def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
     """What starts programs, confined as the settings require."""
+    from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.launching.memory import machine_memory
     from tools.sandbox.processes.processes import Processes, inherited_variables
 
@@ -185,6 +186,7 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
         readable=wanted.readable,
         network=wanted.network,
         sandbox=make_sandbox(settings, settings.root),
+        git_config=partial(git_identity, environ, str(settings.root.resolve())),
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
     )

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from tools.sandbox.processes.confinement.plan import (
 )
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
+from tools.sandbox.processes.home import PrivateHome
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
@@ -59,6 +60,7 @@ class Processes:
         readable: What they may read and run beside the root and the system.
         network: Hosts that they may reach, as patterns of `AllowedHosts`.
         sandbox: Resolves where they start.
+        git_config: Makes the settings of git in each private home, at the first program.
         data_dir: Its `quarantine` is where write-protected paths go that they make.
         guard: Makes the guard that checks the addresses of those hosts.
     """
@@ -75,6 +77,7 @@ class Processes:
         readable: Sequence[Path],
         network: Sequence[str],
         sandbox: Sandbox,
+        git_config: Callable[[], bytes],
         data_dir: Path,
         guard: Callable[[], AddressGuard],
     ) -> None:
@@ -97,6 +100,7 @@ class Processes:
             self._protected,
             mode,
         )
+        self._git_config = cache(git_config)
         self._scratches = PrivateDirectory()
         self._programs: set[Program] = set()
         self._path_variables: dict[Level, str] = {}
@@ -141,14 +145,15 @@ class Processes:
         """
         confinement = await self._levels.choose()
         proxy, notes = await self._proxy(command, confinement)
-        prepared = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
+        prepared, home = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
         try:
             process = await self._launcher.start(prepared)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch)
+                await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
             raise
-        program = Program(process, confinement.level, notes, partial(self._finish, command))
+        finish = partial(self._finish, command, home)
+        program = Program(process, confinement.level, notes, finish)
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -163,26 +168,29 @@ class Processes:
             await self._levels.aclose()
             await anyio.to_thread.run_sync(self._scratches.close)
 
-    def _prepare(self, command: Command, confinement: Confinement, proxy: str) -> Prepared:
+    def _prepare(
+        self, command: Command, confinement: Confinement, proxy: str
+    ) -> tuple[Prepared, PrivateHome]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
         with ExitStack() as undoing:
             write_protected = WriteProtected()
             if command.writes:
                 write_protected = self._protection.begin()
                 undoing.callback(self._protection.end)
-            scratch = _make_scratch(self._scratches.path)
+            scratch = tempfile.mkdtemp(dir=self._scratches.path)
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
-            prepared = confinement.prepare(
-                self._plan(command, confinement, write_protected, scratch=scratch, proxy=proxy)
-            )
+            home = PrivateHome(self._scratches.path, self._git_config())
+            undoing.callback(home.remove)
+            own = {"scratch": scratch, "home": home.path}
+            plan = self._plan(command, confinement, write_protected, **own, proxy=proxy)
+            prepared = confinement.prepare(plan)
             undoing.pop_all()
-        return prepared
+        return prepared, home
 
-    def _abandon(self, command: Command, scratch: str) -> None:
+    def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
         """Undoes `_prepare` where nothing was started."""
         shutil.rmtree(scratch, ignore_errors=True)
-        if command.writes:
-            self._protection.end()
+        self._cleaned_up(command, home)
 
     def _plan(
         self,
@@ -191,6 +199,7 @@ class Processes:
         write_protected: WriteProtected,
         *,
         scratch: str,
+        home: str,
         proxy: str,
     ) -> Plan:
         protected = ProtectedPaths()
@@ -198,7 +207,11 @@ class Processes:
             protected = self._protected.find()
             confinement.check(protected)
         cwd = self._directory(command.cwd)
-        own = self._variables(cwd, confinement.temporary(scratch), confinement)
+        own = {
+            **self._variables(cwd, confinement),
+            "HOME": confinement.home(home),
+            "TMPDIR": confinement.temporary(scratch),
+        }
         return Plan(
             argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
             cwd=cwd,
@@ -207,6 +220,7 @@ class Processes:
             root=self._root,
             writes=command.writes,
             scratch=scratch,
+            home=home,
             visible=self._visible,
             protected=protected,
             write_protected=write_protected.paths,
@@ -229,7 +243,9 @@ class Processes:
         )
         return "", (note,)
 
-    async def _finish(self, command: Command, reason: EndReason) -> tuple[str, ...]:
+    async def _finish(
+        self, command: Command, home: PrivateHome, reason: EndReason
+    ) -> tuple[str, ...]:
         notes: tuple[str, ...] = ()
         if reason is EndReason.MEMORY:
             most = self._limits.memory_bytes // 1_000_000
@@ -237,10 +253,14 @@ class Processes:
             notes = (f"It was ended: together with all that it had started it {text}",)
         elif reason is EndReason.MACHINE_MEMORY:
             notes = ("It was ended: the machine had hardly any memory left.",)
-        if command.writes:
-            with anyio.CancelScope(shield=True):
-                notes += await anyio.to_thread.run_sync(self._protection.end)
+        with anyio.CancelScope(shield=True):
+            notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
         return notes
+
+    def _cleaned_up(self, command: Command, home: PrivateHome) -> tuple[str, ...]:
+        """Ends what is left of a program that has ended; returns what there is to say of it."""
+        notes = self._protection.end() if command.writes else ()
+        return notes + home.remove()
 
     def _directory(self, cwd: str) -> str:
         """Returns the path of a directory beneath the root, links resolved."""
@@ -250,13 +270,11 @@ class Processes:
         finally:
             os.close(fd)
 
-    def _variables(self, cwd: str, temporary: str, confinement: Confinement) -> dict[str, str]:
-        """Returns the variables of a process without those of its call."""
+    def _variables(self, cwd: str, confinement: Confinement) -> dict[str, str]:
+        """Returns the variables of a process without those of its call and of its own places."""
         return {
             "LANG": "C.UTF-8",
             **self._environment,
-            "HOME": f"{temporary}/home",
-            "TMPDIR": temporary,
             "PWD": cwd,
             "SHELL": "/bin/bash",
             "TERM": "dumb",
@@ -318,12 +336,6 @@ def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ())
         if (name in _INHERITED or name.startswith("LC_") or name in names)
         and not name.upper().startswith("TOOLCRIB")
     }
-
-
-def _make_scratch(parent: str) -> str:
-    scratch = tempfile.mkdtemp(dir=parent)
-    Path(scratch, "home").mkdir(mode=0o700)
-    return scratch
 
 
 def _path_of(fd: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tools.sandbox.processes.launching.launcher import Launcher
-from tools.sandbox.processes.models import LandlockRules, Prepared
+from tools.sandbox.processes.models import LandlockRules, Level, Prepared
 
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", sys.prefix, sys.base_prefix)
 PYTHON = (str(Path(sys.executable).resolve()), "-I", "-S", "-c")
@@ -119,3 +119,16 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
     assert not place.survivors()
+
+
+@pytest.fixture(params=[Level.BUBBLEWRAP, Level.LANDLOCK])
+async def confined(
+    anyio_backend: str, request: pytest.FixtureRequest, open_crib: Callable[..., Any]
+) -> AsyncIterator[Any]:
+    """The product and a client that may run everything, at one level, which has to work."""
+    if sys.platform != "linux":
+        pytest.skip("its levels are Linux's")
+    async with open_crib(policy__allow=("scope:system",)) as crib:
+        levels = crib.app.machine.processes._levels
+        levels._confinements = {request.param: levels._confinements[request.param]}
+        yield crib

@@ -302,6 +302,7 @@ async def opened(world: World, level: Level) -> AsyncIterator[Processes]:
         readable=[],
         network=[],
         sandbox=Sandbox(world.root, protected=[world.data]),
+        git_config=bytes,
         data_dir=world.data,
         guard=AddressGuard,
     )

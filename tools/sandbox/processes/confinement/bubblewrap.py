@@ -13,7 +13,6 @@ import errno
 import functools
 import os
 import re
-import shutil
 import socket
 import stat
 import subprocess
@@ -31,6 +30,7 @@ from tools.sandbox.processes.confinement.plan import (
     Confinement,
     Plan,
     VisiblePaths,
+    find_program,
     is_beneath,
 )
 from tools.sandbox.processes.confinement.remedies import (
@@ -52,6 +52,9 @@ _FILTER, _OUTER, _INNER = 3, 4, 5
 
 _REFUSE_EPERM = 0x00050000 | errno.EPERM
 """SECCOMP_RET_ERRNO of linux/seccomp.h."""
+
+_TEMPORARY = "/tmp"  # noqa: S108  # private, by its namespace
+_HOME = f"{_TEMPORARY}/home"
 
 _OLDEST = (0, 5)
 """The first version that has --clearenv."""
@@ -81,7 +84,9 @@ class Bubblewrap(Confinement):
         Raises:
             UnavailableError: It is not installed, or too old.
         """
-        program = self._find()
+        program = find_program("bwrap", self._search_path, self._root)
+        if not program:
+            raise UnavailableError(NOT_INSTALLED)
         shown = subprocess.run(  # noqa: S603  # found outside the root
             [program, "--version"], capture_output=True, text=True, check=False, timeout=10
         )
@@ -101,7 +106,11 @@ class Bubblewrap(Confinement):
 
     def temporary(self, scratch: str) -> str:  # noqa: ARG002  # the same for all
         """Returns `/tmp`: many programs write there whatever their variables say."""
-        return "/tmp"  # noqa: S108  # private, by its namespace
+        return _TEMPORARY
+
+    def home(self, home: str) -> str:  # noqa: ARG002  # the same for all
+        """Returns `/tmp/home`."""
+        return _HOME
 
     def close(self) -> None:
         """Removes what it has made."""
@@ -143,13 +152,6 @@ class Bubblewrap(Confinement):
     def _run(self, descriptor: int) -> list[str]:
         return [self._program, "--args", str(descriptor), "--"]
 
-    def _find(self) -> str:
-        for folder in self._search_path.split(":"):
-            found = shutil.which("bwrap", path=folder) if folder.startswith("/") else None
-            if found and not is_beneath(os.path.realpath(found), self._root):
-                return os.path.realpath(found)
-        raise UnavailableError(NOT_INSTALLED)
-
 
 @functools.cache
 def _filter() -> bytes:
@@ -171,17 +173,25 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     mounts = [each for each in mounts if not is_beneath(each[0], plan.root)]
     mounts += [("/proc", ("--proc", "/proc"))]
     mounts += [("/dev", ("--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"))]  # noqa: S108  # in its own namespace
-    mounts += [("/tmp", ("--bind", plan.scratch, "/tmp"))]  # noqa: S108  # bound over the system's
+    mounts += [(_TEMPORARY, ("--bind", plan.scratch, _TEMPORARY))]
+    if plan.home and plan.root not in {_HOME, _TEMPORARY}:
+        mounts += [(_HOME, ("--bind", plan.home, _HOME))]
     mounts += [(plan.root, ("--bind" if plan.writes else "--ro-bind", plan.root, plan.root))]
     if plan.proxy:
         mounts += [(FORWARDER_SOCKET, ("--ro-bind", plan.proxy, FORWARDER_SOCKET))]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
     mounts += [(each, tuple(_hiding(each))) for each in plan.protected.hidden]
+    # What leads to a root in /tmp would be made in the private one, and be writable like it.
+    above = "/".join(plan.root.split("/")[:3])
+    holds = above != plan.root and is_beneath(above, _TEMPORARY) and above not in dict(mounts)
+    mounts += [(above, ("--tmpfs", above))] if holds else []
     for _path, options in sorted(mounts, key=lambda each: each[0].split("/")):
         yield from options
     if plan.root != "/":
         yield from ("--remount-ro", "/")
+    if holds:
+        yield from ("--remount-ro", above)
 
 
 def _hiding(path: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ the paths are still what they were.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ __all__ = [
     "ProtectedPathFinder",
     "ProtectedPaths",
     "VisiblePaths",
+    "find_program",
     "find_visible_paths",
     "is_beneath",
 ]
@@ -95,6 +97,7 @@ class Plan:
         root: The root.
         writes: Whether it may write beneath the root.
         scratch: Its private directory for temporary files.
+        home: Its private home; empty for none.
         visible: What it sees beside the root.
         protected: What it is kept from at all times.
         write_protected: Paths in the root that it may not write besides; a process may have
@@ -111,6 +114,7 @@ class Plan:
     root: str
     writes: bool = True
     scratch: str
+    home: str = ""
     visible: VisiblePaths
     protected: ProtectedPaths = field(default_factory=ProtectedPaths)
     write_protected: tuple[str, ...] = ()
@@ -153,6 +157,10 @@ class Confinement:
     def temporary(self, scratch: str) -> str:
         """Returns where a process sees its private directory."""
         return scratch
+
+    def home(self, home: str) -> str:
+        """Returns where a process sees its private home."""
+        return home
 
     def check(self, protected: ProtectedPaths) -> None:
         """Checks that it can keep processes from these paths.
@@ -250,6 +258,21 @@ class ProtectedPathFinder:
                 f"The directory {path} was replaced while the server ran.",
                 next_actions=["Ask the user to look at it and to restart the server."],
             )
+
+
+def find_program(name: str, search_path: str, root: str) -> str:
+    """Finds a program for the server's own use; empty where there is none outside the root.
+
+    Args:
+        name: Its name.
+        search_path: Directories separated by colons.
+        root: The root, links resolved: what lies in it agents may have written.
+    """
+    for folder in search_path.split(":"):
+        found = shutil.which(name, path=folder) if folder.startswith("/") else None
+        if found and not is_beneath(os.path.realpath(found), root):
+            return os.path.realpath(found)
+    return ""
 
 
 def is_beneath(path: str, top: str) -> bool:

@@ -60,11 +60,12 @@ def profile_text(plan: Plan) -> str:
 
 def _rules(plan: Plan) -> Iterator[str]:
     links = (link for link, _target in plan.visible.links)
-    for path in (*plan.visible.readable, *links, plan.root, plan.scratch):
+    own = (plan.scratch, *((plan.home,) if plan.home else ()))
+    for path in (*plan.visible.readable, *links, plan.root, *own):
         yield f"(allow file-read* {_tree(path)})"
     for path in DEVICES:
         yield f"(allow file-read* file-write-data (literal {_quoted(path)}))"
-    for path in (plan.scratch, *((plan.root,) if plan.writes else ())):
+    for path in (*own, *((plan.root,) if plan.writes else ())):
         yield f"(allow file-write* {_tree(path)})"
     for path in (*plan.pinned, *plan.protected.pinned):  # neither moved nor removed
         yield f"(deny file-write-unlink (literal {_quoted(path)}))"

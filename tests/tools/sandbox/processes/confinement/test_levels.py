@@ -43,6 +43,7 @@ def make(tmp_path: Path) -> Callable[..., Processes]:
             readable=[],
             network=[],
             sandbox=Sandbox(tmp_path / "root"),
+            git_config=bytes,
             data_dir=tmp_path / "data",
             guard=AddressGuard,
             **(given | named),

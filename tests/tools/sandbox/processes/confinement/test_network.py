@@ -62,6 +62,7 @@ async def opened(
         readable=[],
         network=network,
         sandbox=Sandbox(root),
+        git_config=bytes,
         data_dir=tmp_path / "data",
         guard=lambda: AddressGuard(private),
     )

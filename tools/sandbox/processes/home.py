@@ -1,0 +1,127 @@
+"""The home of one program: it knows who commits, and ends with the program.
+
+It is a file of git's own and no variable, which would win over what a repository itself says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tools.sandbox.processes.confinement.plan import find_program
+from tools.sandbox.processes.scratch import remove_scratch
+
+__all__ = ["PrivateHome", "git_identity"]
+
+_GIT_SECONDS = 5.0
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
+
+_CACHES = frozenset(
+    {
+        *(".bash_history", ".bun", ".cache", ".cargo/registry", ".config/configstore", ".gradle"),
+        *(".java", ".lesshst", ".m2", ".node-gyp", ".node_repl_history", ".npm", ".nv", ".pki"),
+        *(".python_history", ".viminfo", ".wget-hsts", ".yarn", ".local/state", "go/pkg"),
+    }
+)
+"""What programs write to a home without being told to, and make again."""
+
+_SHARED = frozenset({".cargo", ".config", ".local", ".local/share", "go"})
+"""Directories that many programs write to: what is in them is named."""
+
+_MOST_NAMES = 5
+_LONGEST_NAME = 80
+
+
+class PrivateHome:
+    """A home directory.
+
+    Args:
+        parent: The directory that it is made in.
+        git_config: What its `.gitconfig` holds; empty for none.
+
+    Attributes:
+        path: Where it is.
+    """
+
+    def __init__(self, parent: str, git_config: bytes) -> None:
+        self.path = tempfile.mkdtemp(prefix="home-", dir=parent)
+        self._git_config = git_config
+        if git_config:
+            Path(self.path, ".gitconfig").write_bytes(git_config)
+
+    def remove(self) -> tuple[str, ...]:
+        """Removes it, once nothing uses it any more.
+
+        Returns:
+            A note that names what else than caches was written there, if anything was.
+        """
+        written: list[str] = []
+        with suppress(OSError):  # the program took rights away
+            written = sorted(self._written("."))
+        remove_scratch(os.fsencode(self.path))
+        return (_note(written),) if written else ()
+
+    def _written(self, folder: str) -> Iterator[str]:
+        with os.scandir(Path(self.path, folder)) as entries:
+            found = list(entries)
+        for entry in found:
+            name = os.path.normpath(f"{folder}/{entry.name}")
+            if name in _SHARED and entry.is_dir(follow_symlinks=False):
+                yield from self._written(name)
+            elif name not in _CACHES and not (name == ".gitconfig" and self._is_own(entry)):
+                yield name
+
+    def _is_own(self, entry: os.DirEntry[str]) -> bool:
+        """Returns whether git's settings are as they were given."""
+        return entry.is_file(follow_symlinks=False) and (
+            entry.stat().st_size == len(self._git_config)
+            and Path(entry.path).read_bytes() == self._git_config
+        )
+
+
+def git_identity(environ: Mapping[str, str], root: str) -> bytes:
+    """Returns settings of git with the name and the address of the person, and nothing else.
+
+    Git itself reads them, outside of every repository, whose settings have no say in them.
+
+    Args:
+        environ: The environment of the server.
+        root: The root; a git that lies in it is not run.
+    """
+    program = find_program("git", environ.get("PATH", os.defpath), root)
+    own = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
+    if not program:
+        return b""
+    try:
+        read = subprocess.run(  # noqa: S603  # found outside the root
+            [program, "config", "--null", "--get-regexp", r"^user\.(name|email)$"],
+            cwd="/",
+            env={**{name: environ[name] for name in own if name in environ}, "GIT_DIR": os.devnull},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_GIT_SECONDS,
+        ).stdout.decode(errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    found = dict(each.partition("\n")[::2] for each in read.split("\0") if each)
+    lines = [f"\t{key.removeprefix('user.')} = {_quoted(value)}\n" for key, value in found.items()]
+    return "".join(["[user]\n", *lines]).encode() if lines else b""
+
+
+def _quoted(value: str) -> str:
+    escaped = _CONTROLS.sub(" ", value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _note(written: list[str]) -> str:
+    shown = (name.encode(errors="replace").decode() for name in written[:_MOST_NAMES])
+    names = [_CONTROLS.sub("?", name)[:_LONGEST_NAME] for name in shown]
+    more = f" and {len(written) - _MOST_NAMES} more" if len(written) > _MOST_NAMES else ""
+    return f"Written to the private home, and removed with it: {', '.join(names)}{more}"
