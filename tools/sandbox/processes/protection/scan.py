@@ -59,6 +59,10 @@ _PARENTS = {
 _MARKS = (*REPOSITORY_MARKS, frozenset({"objects", "refs"}))
 """Also those of a directory that the `commondir` of a repository leads to."""
 
+_PACKAGES = frozenset({"node_modules", "site-packages"})
+"""Directories of others' packages, which the project runs anyway. Nobody opens one as a project;
+many hold settings of their authors' editors. Repositories in them are protected all the same."""
+
 _OF_GIT = frozenset({"config", "config.worktree", "hooks"})
 
 
@@ -250,12 +254,13 @@ def _read(root: int, path: str, descent: _Descent) -> Folder | None:
     links = {entry.name for entry in found if entry.is_symlink()}
     above = tuple(map(folded, path.split("/")[-2:]))
     present = {folded(name) for name in names}
+    holds_packages = not _PACKAGES.isdisjoint(path.split("/"))
     is_git = above[-1] == ".git" or any(marks <= present for marks in _MARKS)
     protected = [
         name
         for name in names
-        if _is_protected(above, folded(name), is_git=is_git)
-        or (name in links and _is_parent(above, folded(name)))
+        if (is_git and folded(name) in _OF_GIT)
+        or (not holds_packages and _is_protected(above, folded(name), is_link=name in links))
     ]
     folders = [name for name, is_folder in names.items() if is_folder and name not in protected]
     return Folder(
@@ -283,15 +288,11 @@ def _unread(root: int, path: str) -> Folder | None:
     return None
 
 
-def _is_protected(above: tuple[str, ...], name: str, *, is_git: bool) -> bool:
-    if is_git and name in _OF_GIT:
+def _is_protected(above: tuple[str, ...], name: str, *, is_link: bool) -> bool:
+    if any(above[len(above) - len(rule) :] == rule for rule in _RULES.get(name, ())):
         return True
-    return any(above[len(above) - len(rule) :] == rule for rule in _RULES.get(name, ()))
-
-
-def _is_parent(above: tuple[str, ...], name: str) -> bool:
     place = (*above, name)
-    return any(place[start:] in _PARENTS for start in range(len(place)))
+    return is_link and any(place[start:] in _PARENTS for start in range(len(place)))
 
 
 def is_settled(status: os.stat_result) -> bool:

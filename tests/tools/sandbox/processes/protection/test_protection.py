@@ -43,6 +43,10 @@ ATTACKS = {
     "a repository within Git's own": "mkdir -p .git/x/hooks .git/x/objects .git/x/refs sub; "
     "cp .git/HEAD .git/x; echo 'gitdir: ../.git/x' > sub/.git; echo evil > .git/x/hooks/pre-push",
     "the looks of a repository": "mkdir objects refs sub; touch HEAD; echo evil > sub/.mcp.json",
+    "a repository among packages": "git init -q node_modules/a; "
+    "git -C node_modules/a config core.fsmonitor evil",
+    "a package that is none": "mkdir -p node_modules/a/.vscode; "
+    "echo evil > node_modules/a/.vscode/tasks.json; mv node_modules/a app",
     "a new server": "mkdir sub; echo '{}' > sub/.mcp.json",
     "a changed server": "echo evil > .mcp.json",
     "a removed server": "rm .mcp.json",
@@ -74,6 +78,8 @@ ORDINARY = {
     "git branch -u x",
     "a file": "mkdir -p src/.github; echo x > src/main.c; echo x > src/.github/a.yml",
     "a name": "git config user.name somebody",
+    "packages": "mkdir -p node_modules/a/.vscode v/site-packages/b/.idea node_modules/a/.husky; "
+    "touch node_modules/a/.vscode/settings.json v/site-packages/b/.envrc; ln -s a node_modules/b",
 }
 
 
