@@ -181,11 +181,11 @@ def _wanted(registry: ToolRegistry, filter_by: str, value: str | None) -> dict[s
 
 def _actions(registry: ToolRegistry, value: str) -> Sequence[str]:
     """The tools that a value means: one by its name or alias, or all with an effect."""
+    if value in set(Effect):
+        return [each.name for each in registry.specs() if value in each.effects]
     spec = registry.get(value)
     if spec is not None:
         return [spec.name]
-    if value in set(Effect):
-        return [each.name for each in registry.specs() if value in each.effects]
     return [value]  # a prompt, or a tool that is gone
 
 

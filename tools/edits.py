@@ -12,7 +12,7 @@ from pydantic import Field
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.sandbox import MAX_EDIT_BYTES
 from tools.sandbox.files.text_diff import hunks, shown
 from tools.sandbox.files.text_edit import (
@@ -24,11 +24,13 @@ from tools.sandbox.files.text_edit import (
     similar_lines,
 )
 from tools.sandbox.files.text_files import (
+    FILE_NAMES,
     Digest,
     Encoding,
     FilePath,
     editable_text,
     encode_text,
+    short_digest,
     unicode_name,
     visible,
 )
@@ -75,7 +77,7 @@ class FileEdited(ToolModel):
         """What was done, then the changes."""
         places = "1 place" if self.changes == 1 else f"{self.changes} places"
         head = f"Changed {visible(self.file_path)} in {places}: {self.size} bytes"
-        return f"{head}, sha256 {self.sha256}\n{self.diff}"
+        return f"{head}, sha256 {short_digest(self.sha256)}\n{self.diff}"
 
 
 @tool(
@@ -84,14 +86,26 @@ class FileEdited(ToolModel):
     destructive=True,
     tags=("files",),
     capabilities=("replace a passage in a text file", "change some words or lines of a file"),
+    known_as=("edit", "str_replace", "replace"),
+    ignored=("instruction",),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def edit_file(
     context: RequestContext,
-    file_path: FilePath,
-    old_text: Annotated[Passage, Field(description="A passage of the file, exactly; once in it")],
-    new_text: Annotated[Passage, Field(description="What takes its place")],
-    replace_all: Annotated[bool, Field(description="Every occurrence, not only one")] = False,
+    file_path: Annotated[FilePath, FILE_NAMES],
+    old_text: Annotated[
+        Passage,
+        Field(description="A passage of the file, exactly; once in it"),
+        Alias("old_string", "old_str", "oldText", "oldString"),
+    ],
+    new_text: Annotated[
+        Passage,
+        Field(description="What takes its place"),
+        Alias("new_string", "new_str", "newText", "newString"),
+    ],
+    replace_all: Annotated[
+        bool, Field(description="Every occurrence, not only one"), Alias("replaceAll")
+    ] = False,
     encoding: Encoding | None = None,
     expected_sha256: Digest | None = None,
 ) -> FileEdited:
@@ -121,17 +135,21 @@ def edit_file(
     tags=("files",),
     capabilities=("put lines into a text file", "append to a text file"),
     aliases=("insert_file",),
+    known_as=("insert",),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def insert_text_file(
     context: RequestContext,
-    file_path: FilePath,
-    content: Annotated[Passage, Field(description="The new lines")],
+    file_path: Annotated[FilePath, FILE_NAMES],
+    content: Annotated[
+        Passage, Field(description="The new lines"), Alias("insert_text", "new_str")
+    ],
     line_number: Annotated[
         int,
         Field(
             description="Before this line, from 1; negative from the end; one past the last appends"
         ),
+        Alias("insert_line", read=lambda given: int(given["insert_line"]) + 1),  # after that line
     ],
     encoding: Encoding | None = None,
     expected_sha256: Digest | None = None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,7 +14,7 @@ from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.lines import (
     Excerpt,
     Newline,
@@ -25,6 +26,7 @@ from tools.sandbox.files.lines import (
 )
 from tools.sandbox.files.sandbox import FileContent, Written
 from tools.sandbox.files.text_files import (
+    FILE_NAMES,
     Digest,
     Encoding,
     FilePath,
@@ -32,6 +34,7 @@ from tools.sandbox.files.text_files import (
     encode_text,
     present_encoding,
     read_text,
+    short_digest,
     unicode_name,
     visible,
 )
@@ -60,6 +63,22 @@ LineRange = Annotated[
         min_length=2, max_length=2, description="[first, last] line from 1; negative from the end"
     ),
 ]
+
+
+def _lines_from(given: Mapping[str, Any]) -> list[int]:
+    """The lines that `offset` (the first line) and `limit` (how many) ask for."""
+    first, last = int(given.get("offset", 1)) or 1, -1
+    if "limit" in given:
+        last = first + int(given["limit"]) - 1
+    return [first, last if (first < 0) == (last < 0) else -1]
+
+
+def _first_lines(given: Mapping[str, Any]) -> list[int]:
+    return [1, int(given["head"])]
+
+
+def _last_lines(given: Mapping[str, Any]) -> list[int]:
+    return [-int(given["tail"]), -1]
 
 
 class FileText(ToolModel):
@@ -96,7 +115,7 @@ class FileText(ToolModel):
         total = "an unknown number" if self.total_lines is None else str(self.total_lines)
         head = [f"lines {self.first_line}-{self.last_line} of {total}", self.encoding, self.newline]
         if self.sha256:
-            head.append(f"sha256 {self.sha256}")
+            head.append(f"sha256 {short_digest(self.sha256)}")
         note = f"\n[{self.note}]" if self.note else ""
         return f"[{visible(self.file_path)}: {', '.join(head)}]{note}\n{self.content}"
 
@@ -121,7 +140,8 @@ class FileWritten(ToolModel):
     def to_text(self) -> str:
         """What was done, in a line."""
         done = "Created" if self.created else "Wrote"
-        return f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {self.sha256}"
+        digest = short_digest(self.sha256)
+        return f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {digest}"
 
 
 class DirectoryEntry(ToolModel):
@@ -177,12 +197,19 @@ class DirectoryListing(ToolModel):
     tags=("files",),
     capabilities=("view the content of a text file", "show some lines of a file"),
     aliases=("view_text_file",),
+    known_as=("read", "read_text_file", "view"),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def read_file(
     context: RequestContext,
-    file_path: FilePath,
-    ranges: LineRange | None = None,
+    file_path: Annotated[FilePath, FILE_NAMES],
+    ranges: Annotated[
+        LineRange | None,
+        Alias("view_range"),
+        Alias("offset", "limit", read=_lines_from),
+        Alias("head", read=_first_lines),
+        Alias("tail", read=_last_lines),
+    ] = None,
     encoding: Encoding | None = None,
 ) -> FileText:
     """Reads a text file, or some of its lines."""
@@ -217,12 +244,15 @@ def read_file(
     tags=("files",),
     capabilities=("create or overwrite a text file", "replace some lines of a file"),
     aliases=("write_text_file",),
+    known_as=("write", "create", "create_file"),
     subject=Subject(SubjectKind.PATH, "file_path"),
 )
 def write_file(
     context: RequestContext,
-    file_path: FilePath,
-    content: Annotated[str, Field(max_length=MAX_READ_BYTES, description="The new text")],
+    file_path: Annotated[FilePath, FILE_NAMES],
+    content: Annotated[
+        str, Field(max_length=MAX_READ_BYTES, description="The new text"), Alias("file_text")
+    ],
     ranges: LineRange | None = None,
     encoding: Encoding | None = None,
     expected_sha256: Digest | None = None,
@@ -252,11 +282,12 @@ def write_file(
     idempotent=True,
     tags=("files",),
     capabilities=("list files and directories",),
+    known_as=("ls", "list_dir", "list_directory_with_sizes"),
     subject=Subject(SubjectKind.PATH, "path"),
 )
 def list_directory(
     context: RequestContext,
-    path: FilePath = ".",
+    path: Annotated[FilePath, Alias("dir_path", "directory")] = ".",
     depth: Annotated[int, Field(ge=1, le=10, description="Levels to show")] = 1,
 ) -> DirectoryListing:
     """Lists files and directories; links are shown and not followed."""

@@ -24,7 +24,7 @@ from tools.answers.params import (
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
-from tools.core.spec import Effect, ToolScope, tool
+from tools.core.spec import Alias, Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.browsing import Memory
@@ -193,10 +193,11 @@ class BrowsedMemory(ToolModel):
     effects={Effect.WRITE},
     tags=("context", "memory"),
     capabilities=("remember a fact, a preference or a decision across sessions",),
+    known_as=("save_memory",),
 )
 def remember(
     context: RequestContext,
-    content: Annotated[Content, Field(description="What to keep")],
+    content: Annotated[Content, Field(description="What to keep"), Alias("fact")],
     importance: Annotated[
         Grade, Field(description="0 to 10; from 6 on, part of the working set")
     ] = IMPORTANT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.text_files import unicode_name
 
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ __all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_fi
 
 Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 SearchPath = Annotated[
-    str, Field(description="Directory or file, relative to the root, or absolute within it")
+    str,
+    Field(description="Directory or file, relative to the root, or absolute within it"),
+    Alias("dir_path"),
 ]
 FilePattern = Annotated[
-    str, Field(max_length=1000, description="Only such files: *.py, src/**, *.{ts,tsx}")
+    str,
+    Field(max_length=1000, description="Only such files: *.py, src/**, *.{ts,tsx}"),
+    Alias("glob", "include"),
 ]
 IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
 
@@ -34,6 +39,13 @@ MAX_WORDS = 16
 """Words that a query is searched for at most."""
 
 PATH = Subject(SubjectKind.PATH, "path")
+
+
+def _unless_ignored(given: Mapping[str, Any]) -> bool:
+    """Whether case matters, where `-i` says whether it does not."""
+    if not isinstance(given["-i"], bool):
+        raise TypeError
+    return not given["-i"]
 
 
 class Searched(ToolModel):
@@ -214,6 +226,8 @@ async def glob(
     idempotent=True,
     tags=("files",),
     capabilities=("search the content of files by a regular expression", "find lines in files"),
+    known_as=("search_file_content", "grep_search", "grep_files"),
+    ignored=("-n", "output_mode"),  # lines are shown with their numbers, and counted
     subject=PATH,
 )
 async def grep(
@@ -221,9 +235,17 @@ async def grep(
     pattern: Annotated[Pattern, Field(description="Regular expression, as in Python; by line")],
     path: SearchPath = ".",
     file_pattern: FilePattern = "",
-    case_sensitive: Annotated[bool, Field(description="Whether case matters")] = True,
-    context_lines: Annotated[int, Field(ge=0, le=20, description="Lines shown around each")] = 0,
-    max_results: Annotated[int, Field(ge=1, le=1000, description="Lines at most")] = 100,
+    case_sensitive: Annotated[
+        bool, Field(description="Whether case matters"), Alias("-i", read=_unless_ignored)
+    ] = True,
+    context_lines: Annotated[
+        int,
+        Field(ge=0, le=20, description="Lines shown around each"),
+        Alias("-C", "-A", "-B", "context", read=lambda given: max(map(int, given.values()))),
+    ] = 0,
+    max_results: Annotated[
+        int, Field(ge=1, le=1000, description="Lines at most"), Alias("head_limit")
+    ] = 100,
     include_ignored: IncludeIgnored = False,
 ) -> FileMatches:
     """Finds the lines of files in which a regular expression fits."""

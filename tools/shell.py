@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from tools.core.context import RequestContext
 from tools.core.result import ToolModel
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.output import (
@@ -34,6 +36,9 @@ __all__ = [
 OUTPUT_BYTES = 20_000
 """Bytes of a job's output in one result at most."""
 
+SURELY_SECONDS = 600
+"""A longer timeout may be one in milliseconds; nobody gives a command less than that."""
+
 SHELL_PATH = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
@@ -50,7 +55,26 @@ def _passable(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=30_000), AfterValidator(_passable)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
-JobId = Annotated[str, Field(min_length=1, max_length=64, description="As bash answered it")]
+JobId = Annotated[
+    str,
+    Field(min_length=1, max_length=64, description="As bash answered it"),
+    Alias("bash_id", "shell_id"),
+]
+
+
+def _line(given: object) -> object:
+    """A command as a line; it may come as the list of its words."""
+    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+        return shlex.join(given)
+    return given
+
+
+def _seconds(given: Mapping[str, Any]) -> float:
+    """A `timeout`, which is in milliseconds at some and in seconds at others."""
+    timeout = float(given["timeout"])
+    if SURELY_SECONDS < timeout <= MOST_SECONDS:
+        raise ValueError
+    return timeout if timeout <= SURELY_SECONDS else timeout / 1000
 
 
 class ShellTranscript(Transcript):
@@ -139,20 +163,33 @@ class JobEnded(ToolModel):
     tags=("system",),
     capabilities=("run a shell command", "run a program, a build or tests", "use git"),
     aliases=("execute_shell_command",),
+    known_as=("shell", "shell_command", "run_shell_command"),
+    ignored=("description",),
     timeout=MOST_SECONDS + 60,
     subject=Subject(SubjectKind.COMMAND, "command"),
 )
 async def bash(
     context: RequestContext,
-    command: Annotated[Text, Field(min_length=1, description="For bash -c")],
-    cwd: Annotated[Text, Field(description="Directory beneath the root")] = ".",
+    command: Annotated[
+        Text, Field(min_length=1, description="For bash -c"), BeforeValidator(_line)
+    ],
+    cwd: Annotated[
+        Text,
+        Field(description="Directory beneath the root"),
+        Alias("workdir", "directory", "dir_path"),
+    ] = ".",
     timeout_seconds: Annotated[
-        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
+        float,
+        Field(gt=0, le=MOST_SECONDS, description="It is ended then"),
+        Alias("timeout", read=_seconds),
+        Alias("timeout_ms", read=lambda given: float(given["timeout_ms"]) / 1000),
     ] = 120,
     env: Annotated[
         dict[Variable, Text] | None, Field(max_length=100, description="More variables")
     ] = None,
-    run_in_background: Annotated[bool, Field(description="Answers at once with a job_id")] = False,
+    run_in_background: Annotated[
+        bool, Field(description="Answers at once with a job_id"), Alias("is_background")
+    ] = False,
 ) -> ShellTranscript:
     """Runs a shell command beneath the root, confined, without input or a terminal."""
     shell = shutil.which("bash", path=SHELL_PATH)
@@ -228,6 +265,7 @@ async def bash_output(
     idempotent=True,
     tags=("system",),
     capabilities=("end a command in the background",),
+    known_as=("kill_bash", "kill_shell"),
 )
 async def bash_kill(context: RequestContext, job_id: JobId) -> JobEnded:
     """Ends a command in the background, with all that it has started."""

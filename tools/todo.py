@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from storage.todos import Todo, TodoStatus
 from tools.core.context import RequestContext
@@ -47,7 +47,11 @@ class NewTodo(ToolModel):
     content: Annotated[_Text, Field(description="What is to be done")]
     status: Literal["pending", "in_progress", "completed"]
     active_form: Annotated[
-        _Text | None, Field(description="How it is said while it is done: Writing the tests")
+        _Text | None,
+        Field(
+            validation_alias=AliasChoices("active_form", "activeForm"),
+            description="How it is said while it is done: Writing the tests",
+        ),
     ] = None
 
 

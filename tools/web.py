@@ -205,6 +205,8 @@ class WebPage(ToolModel):
     idempotent=True,
     tags=("system", "web"),
     capabilities=("read a web page or article", "read a PDF from the web"),
+    known_as=("web_fetch",),
+    ignored=("prompt",),  # what to look for in the page, which is returned whole
     subject=Subject(SubjectKind.URL, "url"),
     timeout=660.0,  # the setting requests.timeout ends the request before
 )
@@ -330,6 +332,7 @@ class FoundPages(ToolModel):
     effects={Effect.READ, Effect.EXTERNAL},
     tags=("system", "web"),
     capabilities=("search the web", "find current information and documentation on the internet"),
+    known_as=("google_web_search",),
 )
 async def web_search(
     context: RequestContext,

@@ -59,7 +59,8 @@ class FunctionToMCP:
         options = settle(name, getattr(function, MARK, {}), overrides)
         signature = read_signature(func, hidden=options.pop("hidden", ()))
         said = documentation(func)
-        arguments = Arguments(name, signature, said.parameters)
+        ignored = options.pop("ignored", ())
+        arguments = Arguments(name, signature, said.parameters, ignored=ignored)
         output = Output(name, signature.returns, said.returns)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
@@ -73,6 +74,7 @@ class FunctionToMCP:
             input_schema=arguments.schema,
             output_schema=output.schema,
             validate=arguments.validate,
+            canonical=arguments.canonical,
             invoke=Invocation(called, signature, output, abandon=abandon),
             source=source,
             **options,

@@ -75,6 +75,7 @@ def _deferred(function: Callable[..., Any]) -> DeferredTool:
     return DeferredTool(
         name=tool_name(function, None),
         aliases=options.get("aliases", ()),
+        known_as=options.get("known_as", ()),
         tags=options.get("tags", ()),
         convert=partial(_converted, function),
     )

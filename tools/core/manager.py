@@ -133,6 +133,7 @@ class SandboxToolManager:
     ) -> ToolResult:
         """The steps of a call, in their order."""
         spec = await self._find(name, context)
+        arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
         if self._permissions is not None:
             await self._permissions.obtain(spec, checked, context, permission, sent=arguments)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tools.core.collections import Collections
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolOffer, ToolSet
+from tools.core.toolset import ToolOffer, ToolSet, folded_name
 
 __all__ = ["DeferredTool", "ToolRegistry"]
 
@@ -37,13 +37,16 @@ class DeferredTool(ToolOffer):
 class ToolRegistry:
     """All tools by name and alias.
 
-    A tool of another server is also reached by its bare name, where no other tool is called so.
+    A tool of another server is also reached by its bare name, where no other tool is called so, and
+    one of ours by what agents call it elsewhere, in any spelling.
     """
 
     def __init__(self) -> None:
         self._specs: dict[str, ToolSpec | DeferredTool] = {}
         self._owners: dict[str, ToolSpec | DeferredTool] = {}
         self._bare: defaultdict[str, set[str]] = defaultdict(set)
+        self._folded: defaultdict[str, set[str]] = defaultdict(set)
+        """The tools of which a name is spelled so, or nearly."""
         self._collections: Collections | None = None
         self._journal: list[str] = []
 
@@ -80,6 +83,8 @@ class ToolRegistry:
             return
         for each in (spec.name, *spec.aliases):
             del self._owners[each]
+        for each in _names(spec):
+            self._folded[folded_name(each)].discard(name)
         if isinstance(spec, ToolSpec) and spec.bare:
             self._bare[spec.bare].discard(name)
         self._journal.append(name)
@@ -115,10 +120,13 @@ class ToolRegistry:
                 self._journal.append(spec.name)
 
     def get(self, name: str) -> ToolSpec | None:
-        """The tool of that name, alias or unique bare name, or None."""
+        """The tool of that name, alias or unique bare name, or ours that goes by it, or None."""
         owner = self._owners.get(name)
-        if owner is None and len(namesakes := self._bare.get(name, ())) == 1:
-            owner = self._owners[next(iter(namesakes))]
+        if owner is None and (namesakes := self._bare.get(name)):
+            owner = self._only(namesakes)
+        elif owner is None:
+            meant = self._only(self._folded.get(folded_name(name), ()))
+            owner = meant if meant is not None and meant.goes_by(name) else None
         return None if owner is None else self._converted(owner)
 
     def find(self, name: str, tool_set: ToolSet | None = None) -> ToolSpec:
@@ -173,8 +181,13 @@ class ToolRegistry:
         """Takes the place of what has its names already."""
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
+        for each in _names(spec):
+            self._folded[folded_name(each)].add(spec.name)
         if isinstance(spec, ToolSpec) and spec.bare:
             self._bare[spec.bare].add(spec.name)
+
+    def _only(self, names: Collection[str]) -> ToolSpec | DeferredTool | None:
+        return self._owners[next(iter(names))] if len(names) == 1 else None
 
     def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
         """The tools of several servers that are called so there."""
@@ -193,6 +206,10 @@ class ToolRegistry:
             score_cutoff=SIMILAR_ENOUGH,
         )
         return [candidate for candidate, _score, _position in ranked]
+
+
+def _names(spec: ToolOffer) -> tuple[str, ...]:
+    return tuple(filter(None, (spec.name, *spec.aliases, *spec.known_as, spec.bare)))
 
 
 def _describe(spec: ToolOffer) -> str:

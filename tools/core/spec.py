@@ -23,6 +23,7 @@ from tools.core.result import ToolResult
 from tools.core.toolset import ToolOffer
 
 __all__ = [
+    "Alias",
     "Confirmation",
     "Effect",
     "Subject",
@@ -88,6 +89,42 @@ class Subject(NamedTuple):
     parameter: str
 
 
+class Alias:
+    """Other names of a parameter, in its `Annotated`: they are understood, and listed nowhere.
+
+    Args:
+        names: What callers may call it that learned it elsewhere.
+        read: Makes its value of what was given under them, by name; without it that is the value.
+    """
+
+    def __init__(
+        self, *names: str, read: Callable[[Mapping[str, Any]], object] | None = None
+    ) -> None:
+        self.names = names
+        self._read = read
+
+    def value(self, given: Mapping[str, Any]) -> object:
+        """The value of the parameter.
+
+        Args:
+            given: Some of the names, with what was given under each.
+
+        Raises:
+            ValueError: If they contradict each other, or mean nothing certain.
+            TypeError: The same.
+        """
+        if self._read is not None:
+            return self._read(given)
+        first, *others = given.values()
+        if any(other != first for other in others):
+            raise ValueError
+        return first
+
+
+def _as_given(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    return arguments
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec(ToolOffer):
     """Everything that is known of a tool, besides what a ToolOffer tells.
@@ -113,6 +150,7 @@ class ToolSpec(ToolOffer):
             audited itself.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
+        canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
     """
@@ -138,6 +176,7 @@ class ToolSpec(ToolOffer):
     passes_on: bool = False
     listed: object | None = None
     barred: str = ""
+    canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
 
     @property
     def read_only(self) -> bool:
@@ -166,6 +205,7 @@ class ToolOptions(TypedDict, total=False):
     Attributes:
         title: Name for people; by default the function's name in words.
         hidden: Parameters that callers neither see nor give; each keeps its default.
+        ignored: Arguments that callers may give though they change nothing, such as a comment.
     """
 
     scope: ToolScope
@@ -177,6 +217,7 @@ class ToolOptions(TypedDict, total=False):
     tags: tuple[str, ...]
     capabilities: tuple[str, ...]
     aliases: tuple[str, ...]
+    known_as: tuple[str, ...]
     timeout: PositiveFloat
     describe: Callable[..., str]
     customize: Callable[..., Any]
@@ -184,6 +225,7 @@ class ToolOptions(TypedDict, total=False):
     confirm_if: str
     passes_on: bool
     hidden: AbstractSet[str]
+    ignored: tuple[str, ...]
 
 
 OPTIONS = TypeAdapter(ToolOptions)

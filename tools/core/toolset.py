@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-__all__ = ["ToolOffer", "ToolSet"]
+__all__ = ["ToolOffer", "ToolSet", "folded_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,8 @@ class ToolOffer:
         name: Stable identifier, `[a-z0-9_]{1,64}`.
         tags: Groups it belongs to.
         aliases: Other names that reach it; accepted, not listed.
+        known_as: What agents call such a tool elsewhere; reaches it where no other tool is called
+            so.
         source: "builtin", "function:FILE", "created", "upstream:NAME" or "file".
         bare: What it is called at its own server; reaches it where no other tool is called so.
     """
@@ -23,6 +25,7 @@ class ToolOffer:
     name: str
     tags: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    known_as: tuple[str, ...] = ()
     source: str = "builtin"
     bare: str = ""
 
@@ -32,6 +35,16 @@ class ToolOffer:
         kind, _, name = self.source.partition(":")
         return name if kind == "upstream" else ""
 
+    def goes_by(self, name: str) -> bool:
+        """Whether a name means it however it is spelled, which is so of our own tools only."""
+        names = (self.name, *self.aliases, *self.known_as)
+        return self.source == "builtin" and folded_name(name) in map(folded_name, names)
+
+
+def folded_name(name: str) -> str:
+    """A tool's name without what spellings differ in: TodoWrite is todo_write."""
+    return name.replace("_", "").replace("-", "").lower()
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
@@ -39,7 +52,8 @@ class ToolSet:
 
     A pattern is a name, `server:NAME` or `tag:TAG`; in each, * and ? stand for any characters. A
     name is any that reaches the tool, its aliases too. What a tool is called at its own server
-    denies it, and allows nothing: any server can call its tools as it likes.
+    denies it, and allows nothing: any server can call its tools as it likes. So does what agents
+    call a tool of ours elsewhere.
 
     Attributes:
         name: What the user calls it.
@@ -54,7 +68,10 @@ class ToolSet:
     def admits(self, offer: ToolOffer) -> bool:
         """Whether a tool is one of them."""
         names = (offer.name, *offer.aliases)
-        if any(_fits(pattern, offer, (*names, offer.bare)) for pattern in self.deny):
+        if any(
+            _fits(pattern, offer, (*names, offer.bare)) or offer.goes_by(pattern)
+            for pattern in self.deny
+        ):
             return False
         return not self.allow or any(_fits(pattern, offer, names) for pattern in self.allow)
 

@@ -48,7 +48,7 @@ Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
 
 LONGEST = 64_000_000
 """Bytes that one message may have."""
-IN_PROCESS = {"validate", "invoke", "describe", "customize"}
+IN_PROCESS = {"validate", "canonical", "invoke", "describe", "customize"}
 """What of a specification cannot leave its process."""
 
 

@@ -260,11 +260,17 @@ class Policy:
         return fit
 
     def _made(self, spec: ToolSpec) -> _Fit:
-        # What a tool can be called by, it can be denied by; to be allowed it is named in full.
-        bare = self._bare(spec)
         deny, ask, allow = (
-            list(filter(None, (fitted(rule, spec, self._roots, name) for rule in self.rules[of])))
-            for of, name in ((Verdict.DENY, bare), (Verdict.ASK, bare), (Verdict.ALLOW, ""))
+            list(
+                filter(
+                    None,
+                    (
+                        fitted(rule, spec, self._roots, self.name_in(rule, spec, verdict))
+                        for rule in self.rules[verdict]
+                    ),
+                )
+            )
+            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         )
         return _Fit(
             spec=spec,
@@ -278,10 +284,24 @@ class Policy:
             denying=frozenset(rule.rule.text for rule in deny),
         )
 
-    def _bare(self, spec: ToolSpec) -> str:
-        """What its own server calls a tool, where no tool of ours is called so; else empty."""
-        ours = self._find(spec.bare) if spec.bare else None
-        return spec.bare if ours is None or ours.server else ""
+    def name_in(self, rule: Rule, spec: ToolSpec, verdict: Verdict) -> str:
+        """The name beside its own by which a rule means a tool; empty where there is none.
+
+        What a tool can be called by, it can be denied by. Another server's is allowed by its full
+        name alone, and one of ours by what really reaches it.
+        """
+        name = spec.bare or rule.selector.name
+        if verdict is Verdict.ALLOW and (spec.bare or self._reached(name) != spec.name):
+            return ""
+        if spec.bare:
+            ours = self._find(name)
+            return name if ours is None or ours.server else ""
+        return name if name and spec.goes_by(name) else ""
+
+    def _reached(self, name: str) -> str:
+        """The tool that a name reaches; empty where there is none."""
+        found = self._find(name) if name else None
+        return "" if found is None else found.name
 
     def _said(self, spec: ToolSpec, containment: Containment) -> tuple[Decision, Decision | None]:
         """What the profile says of a tool, and the tool of itself where that is stricter."""

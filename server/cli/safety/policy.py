@@ -142,8 +142,9 @@ def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
         for rule in rules:
             if rule.selector.place_effect is not None:
                 continue
-            full = verdict is Verdict.ALLOW
-            if not any(rule.selector.fits(each, "" if full else each.bare) for each in specs):
+            if not any(
+                rule.selector.fits(each, made.name_in(rule, each, verdict)) for each in specs
+            ):
                 yield f"the rule {rule.text!r} applies to no tool that there is now."
             elif rule.selector.name:
                 problem = rule.problem(registry.find(rule.selector.name))

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.results.jsonable import to_jsonable
-from tools.core.errors import InvalidArgumentsError
-from tools.core.spec import ToolSpec
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.spec import Alias, ToolSpec
 
 
 class Mode(Enum):
@@ -264,3 +264,31 @@ def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> N
             if isinstance(nested, dict) and nested.get("end", 0) is None:
                 del nested["end"]
         assert validator.is_valid(converted), list(validator.iter_errors(converted))
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"source": "x", "count": 2}, "`source` is unknown; did you mean `text`?"),
+        ({"source": 5, "count": 2}, "`source` is unknown; leave it out"),
+        ({"source": "x", "number": 2}, "`number` is unknown; did you mean `count`?"),
+        ({"source": "x", "title": "y", "count": 2}, "`title` is unknown; leave it out"),
+    ],
+)
+def test_an_unknown_name_stands_for_the_one_argument_of_its_type_that_is_missing(
+    given: dict[str, Any], line: str
+) -> None:
+    def repeat(text: str, count: int, sep: str = "") -> str:
+        return sep.join([text] * count)
+
+    with pytest.raises(InvalidArgumentsError) as caught:
+        FunctionToMCP.convert(repeat).validate(given)
+    assert line in caught.value.message
+
+
+def test_a_name_that_would_mean_two_arguments_is_refused() -> None:
+    def swap(a: Annotated[str, Alias("b")], b: str) -> str:
+        return b + a
+
+    with pytest.raises(ToolDefinitionError, match=r"arguments b of swap would mean two things"):
+        FunctionToMCP.convert(swap)

@@ -102,6 +102,37 @@ def test_an_alias_reaches_the_tool_and_is_not_a_tool_of_its_own(package: Package
     assert len(registry.specs()) == 1
 
 
+@pytest.mark.parametrize("name", ["view", "View", "ReadFile", "read-file"])
+def test_a_tool_of_ours_is_reached_by_what_it_is_called_elsewhere(
+    spec: ToolSpec, name: str
+) -> None:
+    registry = ToolRegistry()
+    registry.add(replace(spec, known_as=("view",)))
+    assert registry.find(name).name == "read_file"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "bare"),
+    [("view", "function:mine.py", ""), ("disk__view", "upstream:disk", "view")],
+)
+def test_a_tool_that_is_really_called_so_goes_first(
+    spec: ToolSpec, name: str, source: str, bare: str
+) -> None:
+    registry = ToolRegistry()
+    registry.add(replace(spec, known_as=("view",)))
+    registry.add(replace(spec, name=name, source=source, bare=bare))
+    assert registry.find("view").name == name
+    assert registry.get("View") is None
+    registry.remove(name)
+    assert registry.find("view").name == registry.find("View").name == "read_file"
+
+
+def test_tools_of_others_are_reached_by_their_names_alone(spec: ToolSpec) -> None:
+    registry = ToolRegistry()
+    registry.add(replace(spec, source="function:mine.py", known_as=("view",)))
+    assert registry.get("view") is registry.get("ReadFile") is None
+
+
 def test_specs_are_in_the_order_of_their_names(spec: ToolSpec) -> None:
     registry = ToolRegistry()
     for name in ("write_file", "add_document", "query"):
@@ -130,7 +161,7 @@ def test_an_alias_that_repeats_its_own_tool_is_refused(spec: ToolSpec) -> None:
         ToolRegistry().add(replace(spec, aliases=("read_file",)))
 
 
-@pytest.mark.parametrize("wrong", ["readfile", "ReadFile", "read_fil", "file_read", "read"])
+@pytest.mark.parametrize("wrong", ["readfiles", "read_fil", "file_read", "read"])
 def test_an_unknown_name_gets_the_name_that_was_meant(spec: ToolSpec, wrong: str) -> None:
     registry = ToolRegistry()
     registry.add(spec)

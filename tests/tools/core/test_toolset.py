@@ -36,7 +36,6 @@ THEIRS = replace(
         ("read_file", OURS, True),
         ("read_*", OURS, True),
         ("view_tex?", OURS, True),
-        ("Read_file", OURS, False),
         ("read", OURS, False),
         ("tag:text", OURS, True),
         ("tag:te*", OURS, True),
@@ -54,6 +53,14 @@ def test_a_pattern_allows_and_denies_the_tools_that_it_fits(
 ) -> None:
     assert ToolSet("p", allow=(pattern,)).admits(spec) is fits
     assert ToolSet("p", deny=(pattern,)).admits(spec) is not fits
+
+
+@pytest.mark.parametrize("name", ["view", "Read_file", "ViewText"])
+def test_what_reaches_a_tool_of_ours_denies_it_and_never_allows(name: str) -> None:
+    known = replace(OURS, known_as=("view",))
+    assert not ToolSet("p", deny=(name,)).admits(known)
+    assert not ToolSet("p", allow=(name,)).admits(known)
+    assert ToolSet("p", deny=("vie*w", name)).admits(replace(known, source="function:mine.py"))
 
 
 def test_a_name_at_another_server_denies_and_never_allows() -> None:

@@ -285,6 +285,33 @@ def test_a_name_that_is_ours_means_no_tool_of_a_server(crib: Crib) -> None:
     assert policy.judge(theirs, {}).verdict is Verdict.ALLOW
 
 
+@pytest.mark.parametrize("rule", ["Bash(rm *)", "shell(rm *)", "ExecuteShellCommand(rm *)"])
+def test_a_tool_is_denied_by_any_name_that_reaches_it(rule: str, crib: Crib) -> None:
+    bash = replace(crib["bash"], known_as=("shell",))
+    policy = Policy("trusting", deny=[rule], find=crib.get)
+    assert policy.judge(bash, {"command": "rm -r x"}, confined=True).verdict is Verdict.DENY
+    assert policy.judge(bash, {"command": "ls"}, confined=True).verdict is Verdict.ALLOW
+
+
+def test_a_tool_is_allowed_by_a_name_where_that_reaches_it_and_no_pattern_means_it(
+    crib: Crib,
+) -> None:
+    bash = replace(crib["bash"], known_as=("shell",))
+    line = {"command": "ls"}
+    for name, reached, verdict in (
+        ("shell(ls)", bash, Verdict.ALLOW),
+        ("shell(ls)", crib["roll_dice"], Verdict.ASK),
+        ("she*", bash, Verdict.ASK),
+    ):
+        policy = Policy(allow=[name], find={"shell": reached}.get)
+        assert policy.judge(bash, line).verdict is verdict
+
+
+def test_a_place_is_closed_by_what_the_tool_is_called_elsewhere(crib: Crib) -> None:
+    policy = Policy(deny=["Read(secrets/**)"], find={**crib, "Read": crib["read_file"]}.get)
+    assert policy.judge(crib["grep"], {"path": "secrets"}).verdict is Verdict.DENY
+
+
 def test_a_changed_tool_of_the_same_name_is_judged_anew(crib: Crib) -> None:
     policy = Policy()
     assert policy.judge(crib["todo"], {}).verdict is Verdict.ALLOW

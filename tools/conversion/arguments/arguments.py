@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
-from tools.conversion.arguments.descriptions import show
-from tools.conversion.arguments.validation_errors import describe_errors, nearest, unknown_name
+from tools.conversion.arguments.descriptions import describe_schema, show
+from tools.conversion.arguments.validation_errors import (
+    describe_errors,
+    is_of_types,
+    nearest,
+    unknown_name,
+)
 from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.signature import NOTHING, Signature
 from tools.conversion.schema import branches, child, tidy, types
-from tools.core.errors import InvalidArgumentsError
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.spec import Alias
 
 __all__ = ["Arguments"]
 
@@ -40,20 +46,32 @@ class Arguments:
         schema: JSON Schema (2020-12) of the arguments object.
     """
 
-    def __init__(self, tool: str, signature: Signature, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tool: str,
+        signature: Signature,
+        texts: Mapping[str, str],
+        *,
+        ignored: Collection[str] = (),
+    ) -> None:
         """Builds the schema and the validator.
 
         Parameters that do not describe themselves are described by `texts`; one whose type JSON
-        cannot say keeps its default.
+        cannot say keeps its default. What is `ignored` may be given, and changes nothing.
 
         Raises:
-            ToolDefinitionError: If JSON cannot say the type of a parameter without a default.
+            ToolDefinitionError: If JSON cannot say the type of a parameter without a default, or a
+                name means two parameters.
         """
         self._tool = tool
         self._open = signature.extra is not NOTHING
         self._reserved = signature.reserved
         fields, self._validator, self._full = compiled(tool, signature)
         self._names = {each.alias: each.name for each in fields}
+        self._ignored = frozenset(ignored)
+        self._aliases = [(each.alias, alias) for each in fields for alias in each.aliases]
+        self._unlisted = {name: to for to, alias in self._aliases for name in alias.names}
+        self._check_aliases()
         self.schema = _arguments_schema(self._full, is_open=self._open)
         properties = self.schema["properties"]
         for each in fields:
@@ -74,12 +92,30 @@ class Arguments:
         Raises:
             InvalidArgumentsError: If anything is wrong; it tells of all that is wrong at once.
         """
+        raw = self.canonical(raw)
         try:
             if self._reserved.isdisjoint(raw):
                 return self._read(raw)
         except (RecursionError, TypeError, ValueError):
             pass
         return self._validate_leniently(raw)
+
+    def canonical(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the arguments by the names that the schema has, without what is ignored.
+
+        What contradicts an argument, or cannot be read, stays under the name that it has.
+        """
+        if not isinstance(raw, Mapping):
+            return raw
+        if self._ignored.isdisjoint(raw) and self._unlisted.keys().isdisjoint(raw):
+            return raw
+        taken = self._ignored | self._unlisted.keys()
+        named = {name: value for name, value in raw.items() if name not in taken}
+        for name, alias in self._aliases:
+            given = {each: raw[each] for each in alias.names if raw.get(each) is not None}
+            if given:
+                named |= _renamed(name, alias, given, named)
+        return named
 
     def refusal(self, error: ValidationError) -> InvalidArgumentsError:
         """Returns the error for what pydantic says of the arguments together."""
@@ -105,24 +141,59 @@ class Arguments:
         if not isinstance(raw, Mapping):
             raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
-        problems = [unknown_name("", name, self._names) for name in strangers[:REPORTED]]
+        meant = self._meant(strangers[:REPORTED], raw)
+        problems = [self._unknown(name, raw, meant.get(name)) for name in strangers[:REPORTED]]
         if len(strangers) > REPORTED:
             problems.append(f"{len(strangers) - REPORTED} more names are unknown.")
-        near = [nearest(name, self._names) for name in strangers[:REPORTED]]
         values: dict[str, Any] = {}
         try:
             order = [*self._names, *raw]
             known = {name: raw[name] for name in order if name in raw and self._knows(name)}
-            meant = _coerced(known, self._full, self._full)
-            problems += describe_errors(_false_numbers(meant, self._full, self._full), self.schema)
-            values = self._read_leniently(meant)
+            sent = _coerced(known, self._full, self._full)
+            problems += describe_errors(_false_numbers(sent, self._full, self._full), self.schema)
+            values = self._read_leniently(sent)
         except ValidationError as error:
             problems += describe_errors(error.errors(include_url=False), self.schema)
         except RecursionError:
             problems.append("they are nested too deeply; send fewer levels.")
         if problems:
-            raise self._error(list(dict.fromkeys(problems)), [name for name in near if name])
+            raise self._error(list(dict.fromkeys(problems)), list(meant.values()))
         return values
+
+    def _meant(self, strangers: Sequence[str], raw: Mapping[str, Any]) -> dict[str, str]:
+        """Which argument each unknown name stands for: one like it, or the only one that lacks."""
+        near = {name: nearest(name, self._names) for name in strangers}
+        meant = {name: like for name, like in near.items() if like is not None}
+        lacking = set(self.schema.get("required", ())) - raw.keys() - set(meant.values())
+        for name in strangers:
+            fit = [each for each in sorted(lacking) if self._takes(each, raw[name])]
+            if name not in meant and len(fit) == 1:
+                meant[name] = fit[0]
+                lacking.remove(fit[0])
+        return meant
+
+    def _takes(self, name: str, value: object) -> bool:
+        """Whether a value is of a type that an argument has."""
+        return is_of_types(value, types(self.schema["properties"][name], self.schema))
+
+    def _unknown(self, name: str, raw: Mapping[str, Any], meant: str | None) -> str:
+        """The line for a name that is none of the schema's."""
+        other = self._unlisted.get(name)
+        if other is None:
+            return unknown_name("", name, self._names, meant)
+        if other in raw:
+            return f"`{name}` stands for `{other}`, which is given too and differs; send one."
+        wanted = describe_schema(self.schema["properties"][other], self.schema)
+        return f"`{name}` is {show(raw[name])}, which says no `{other}`; send that: {wanted}."
+
+    def _check_aliases(self) -> None:
+        names = [*self._names, *self._ignored, *(n for _, a in self._aliases for n in a.names)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ToolDefinitionError(
+                f"The arguments {', '.join(twice)} of {self._tool} would mean two things; leave "
+                "out one Alias."
+            )
 
     def _knows(self, name: str) -> bool:
         return name in self._names or (self._open and name not in self._reserved)
@@ -151,6 +222,17 @@ class Arguments:
             suggestions=suggestions,
             next_actions=[f"Correct what is listed and call {self._tool} again."],
         )
+
+
+def _renamed(
+    name: str, alias: Alias, given: Mapping[str, Any], named: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """What was given under other names by its own name; as it is where that is not certain."""
+    try:
+        value = alias.value(given)
+    except (TypeError, ValueError):
+        return given
+    return {name: value} if named.get(name) in (None, value) else given
 
 
 def _is_json(value: object) -> bool:

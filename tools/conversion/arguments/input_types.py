@@ -22,8 +22,9 @@ from tools.conversion.callables.annotations import (
     with_arguments,
 )
 from tools.core.errors import ToolDefinitionError
+from tools.core.spec import Alias
 
-__all__ = ["JSON_SCALARS", "field_of", "field_texts", "input_type", "text_of"]
+__all__ = ["JSON_SCALARS", "aliases_of", "field_of", "field_texts", "input_type", "text_of"]
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
@@ -58,6 +59,13 @@ def field_of(annotation: Any) -> FieldInfo | None:
     if len(found) > 1:
         return FieldInfo.from_annotation(annotation)
     return found[0] if found else None
+
+
+def aliases_of(annotation: Any) -> tuple[Alias, ...]:
+    """Returns each `Alias` in `Annotated`."""
+    if get_origin(annotation) is not Annotated:
+        return ()
+    return tuple(each for each in get_args(annotation)[1:] if isinstance(each, Alias))
 
 
 def text_of(annotation: Any) -> str:

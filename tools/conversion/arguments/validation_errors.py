@@ -18,7 +18,7 @@ from tools.conversion.arguments.descriptions import (
 )
 from tools.conversion.schema import branches, child, resolve, union
 
-__all__ = ["describe_errors", "nearest", "schema_errors", "unknown_name"]
+__all__ = ["describe_errors", "is_of_types", "nearest", "schema_errors", "unknown_name"]
 
 REPORTED = 5
 """Wrong values that are listed of one argument: thousands can be sent."""
@@ -80,9 +80,16 @@ def nearest(name: object, known: Collection[str]) -> str | None:
     return matches[0] if matches else None
 
 
-def unknown_name(path: str, name: object, known: Collection[str]) -> str:
-    """Returns the line for a name that the object at a path (empty for all) does not know."""
-    meant = nearest(name, known)
+def unknown_name(path: str, name: object, known: Collection[str], meant: str | None = None) -> str:
+    """Returns the line for a name that an object does not know.
+
+    Args:
+        path: Where the object is; empty for all arguments.
+        name: The name.
+        known: The names that it knows.
+        meant: Which of them was meant, where that is known; else it is one that is near.
+    """
+    meant = meant or nearest(name, known)
     if meant:
         remedy = f"did you mean `{_join(path, meant)}`?"
     elif known:
@@ -330,7 +337,7 @@ def _unknown(
 def _of_other_types(known: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
     for name, value in arguments.items():
         kinds = _kinds(known.get(name))
-        if kinds and not any(_is(value, kind) for kind in kinds):
+        if kinds and not is_of_types(value, kinds):
             yield f"`{name}` must be of type {' or '.join(kinds)}, not {show(value)}."
 
 
@@ -339,6 +346,11 @@ def _kinds(schema: object) -> list[str]:
     said = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = said if isinstance(said, list | tuple) else [said]
     return [*kinds] if all(isinstance(kind, str) and kind in TYPES for kind in kinds) else []
+
+
+def is_of_types(value: object, kinds: Iterable[str]) -> bool:
+    """Returns whether a value is of one of some JSON types."""
+    return any(_is(value, kind) for kind in kinds)
 
 
 def _is(value: object, kind: str) -> bool:

@@ -14,7 +14,7 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
-from tools.conversion.arguments.input_types import field_of, input_type
+from tools.conversion.arguments.input_types import aliases_of, field_of, input_type
 from tools.conversion.arguments.validation_errors import nearest
 from tools.conversion.callables.annotations import bare, label, make_readable, typed_dict_fields
 from tools.conversion.callables.callables import (
@@ -26,6 +26,7 @@ from tools.conversion.callables.callables import (
 from tools.conversion.callables.constructors import OMITTED, caller_name
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
+from tools.core.spec import Alias
 
 __all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
 
@@ -46,6 +47,7 @@ class Parameter:
         injected: Whether the call path gives it.
         hidden: Whether nobody gives it, and it keeps its default.
         field: What pydantic's `Field` says of it.
+        aliases: What else callers may call it.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Parameter:
     injected: bool
     hidden: bool
     field: FieldInfo | None
+    aliases: tuple[Alias, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,7 @@ def _parameter(
         injected=injected,
         hidden=name in hidden or _is_skipped(annotation),
         field=field,
+        aliases=aliases_of(annotation),
     )
 
 

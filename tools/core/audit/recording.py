@@ -120,9 +120,11 @@ class FinishedCall:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What it was given; nothing where that is no object."""
+        """What it was given, by its tool's own names; nothing where that is no object."""
         given = self.call.arguments
-        return given if isinstance(given, Mapping) else {}
+        if not isinstance(given, Mapping):
+            return {}
+        return given if self.spec is None else self.spec.canonical(given)
 
 
 class Recording:

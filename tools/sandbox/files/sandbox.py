@@ -30,7 +30,7 @@ from tools.sandbox.files.openat import (
 from tools.sandbox.files.place import Resolver
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import WriteLocks, replace_file
-from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation
+from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation, refuse_notation
 
 if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
@@ -185,7 +185,7 @@ class Sandbox:
         Args:
             path: The file; a link inside the root is followed to its target.
             data: The whole new content.
-            expected_sha256: Digest, hexadecimal, that the present content must have.
+            expected_sha256: Digest of the present content, hexadecimal, or its beginning.
 
         Raises:
             ConflictError: If the present content has another digest.
@@ -204,7 +204,7 @@ class Sandbox:
         Args:
             path: The file, which has to exist.
             function: Makes the new content from the present one; if it raises, nothing changes.
-            expected_sha256: Digest, hexadecimal, that the present content must have.
+            expected_sha256: Digest of the present content, hexadecimal, or its beginning.
 
         Raises:
             ConflictError: If the present content has another digest.
@@ -283,6 +283,8 @@ class Sandbox:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         if path.startswith("/"):
             return strip_root(path, self._spellings)
+        if path[0] in "~$fF":
+            refuse_notation(path, self._spellings)
         return path
 
     def _open_file(self, path: str) -> tuple[int, os.stat_result]:
@@ -338,9 +340,9 @@ def _expect(path: str, old: bytes | None, expected_sha256: str | None) -> None:
     if expected_sha256 is None:
         return
     actual = None if old is None else hashlib.sha256(old).hexdigest()
-    if actual == expected_sha256.lower():
+    if actual is not None and actual.startswith(expected_sha256.lower()):
         return
-    found = "does not exist" if actual is None else f"has the digest {actual}"
+    found = "does not exist" if actual is None else f"has the digest {actual[:12]}"
     raise ConflictError(
         f"The file {path!r} {found}, not the expected {expected_sha256}.",
         next_actions=["Read the file again and base the change on what it holds now."],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools.core.errors import (
@@ -15,9 +17,10 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
+from tools.sandbox.files.openat import strip_root
 from tools.sandbox.files.protect import ProtectedPathError, StrayDirectoryError
 
-__all__ = ["EXPLAINABLE", "explained", "explanation"]
+__all__ = ["EXPLAINABLE", "explained", "explanation", "refuse_notation"]
 
 EXPLAINABLE = (ProtectedPathError, StrayDirectoryError, OSError)
 """What looking up, judging and using a path raises."""
@@ -90,6 +93,48 @@ _ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
     errno.ENXIO: _NOT_REGULAR,
     errno.EOPNOTSUPP: _NOT_REGULAR,
 }
+
+
+_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)")
+"""What a shell makes the home directory of; a file that is called so is `./~`."""
+
+_FILE_URL = re.compile(r"file:(?://(?:localhost(?=/))?)?(?=/)", re.IGNORECASE)
+
+
+def refuse_notation(path: str, spellings: Sequence[str]) -> None:
+    """Refuses what a shell or a browser would make a path of, and says which path that is.
+
+    Args:
+        path: The path as the caller gave it.
+        spellings: Absolute paths that mean the root.
+
+    Raises:
+        InvalidArgumentsError: If it is beneath the root.
+        OutsideSandboxError: If it is not.
+    """
+    if _HOME.match(path):
+        meant = _HOME.sub(lambda _home: str(Path.home()), path, count=1)
+    elif _FILE_URL.match(path):
+        from urllib.parse import unquote
+
+        meant = unquote(_FILE_URL.sub("", path))
+    else:
+        return
+    meant = posixpath.normpath(meant)
+    try:
+        beneath = strip_root(meant, spellings)
+    except OSError:
+        raise OutsideSandboxError(
+            f"The path {path!r} means {meant!r}, which is outside of the root {spellings[0]!r}.",
+            next_actions=["Give a path inside the root, relative to it."],
+        ) from None
+    if _HOME.match(beneath):
+        beneath = f"./{beneath}"
+    raise InvalidArgumentsError(
+        f"The path {path!r} is not read as a shell or a browser would; it means {meant!r}.",
+        suggestions=[beneath],
+        next_actions=[f"Give {beneath!r}, relative to the root."],
+    )
 
 
 @contextlib.contextmanager

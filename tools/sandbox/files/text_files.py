@@ -10,9 +10,11 @@ from pydantic import Field
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import Decoded, byte_order_mark, decode
 from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.spec import Alias
 from tools.sandbox.files.sandbox import FileContent, Sandbox
 
 __all__ = [
+    "FILE_NAMES",
     "Digest",
     "Encoding",
     "FilePath",
@@ -20,14 +22,18 @@ __all__ = [
     "encode_text",
     "present_encoding",
     "read_text",
+    "short_digest",
     "unicode_name",
     "visible",
 ]
 
 FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
+FILE_NAMES = Alias("path", "filename", "absolute_path", "filePath")
+"""What a file's path is called elsewhere."""
+
 Encoding = Annotated[str, Field(max_length=64, description="Such as cp1252; default: detected")]
 Digest = Annotated[
-    str, Field(pattern="^[0-9a-fA-F]{64}$", description="Refuse if the file has another digest")
+    str, Field(pattern="^[0-9a-fA-F]{12,64}$", description="Refuse if the file has another digest")
 ]
 
 _MARK_BYTES = 4
@@ -36,6 +42,11 @@ _MARK_BYTES = 4
 def unicode_name(name: str) -> str:
     """A file's name as valid Unicode; bytes that are none are shown as escapes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def short_digest(sha256: str) -> str:
+    """What is shown of a digest, and is enough to expect it."""
+    return sha256[:12]
 
 
 def visible(name: str) -> str:

@@ -214,7 +214,7 @@ def test_paths_and_links_that_stay_inside_are_followed(
         ("missing/../file.txt", NotFoundError),
         ("missing/file.txt", NotFoundError),
         ("dangling", NotFoundError),
-        ("~/file.txt", NotFoundError),
+        ("~/file.txt", OutsideSandboxError),
         ("..txt", NotFoundError),
         ("inside\\..\\file.txt", NotFoundError),
     ],
@@ -402,3 +402,29 @@ def test_a_listing_is_bounded_and_says_so(sandbox: Sandbox, depth: int, limit: i
 def test_a_listing_of_a_directory_names_paths_from_the_root(sandbox: Sandbox) -> None:
     for path in ("inside", "./inside/", "inside/sub/.."):
         assert "inside/file.txt" in [entry.path for entry in sandbox.list_directory(path).entries]
+
+
+@pytest.mark.parametrize("form", ["~/{}", "$HOME/{}", "${{HOME}}/{}", "file://{home}/{}"])
+def test_what_a_shell_would_expand_is_told_and_never_followed(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root = tmp_path / "work"
+    (root / "~").mkdir(parents=True)
+    (root / "~" / "a b").write_text("in the root")
+    (tmp_path / "outside").write_text("secret")
+    sandbox = Sandbox(root)
+    with pytest.raises(OutsideSandboxError, match=f"means '{tmp_path}/outside'"):
+        sandbox.read(form.format("outside", home=tmp_path), max_bytes=9)
+    with pytest.raises(InvalidArgumentsError) as caught:
+        sandbox.read(form.format("work/~/a b", home=tmp_path), max_bytes=9)
+    assert caught.value.next_actions == ("Give './~/a b', relative to the root.",)
+    assert sandbox.read("./~/a b", max_bytes=20).data == b"in the root"
+
+
+def test_a_file_url_is_decoded(root: Path) -> None:
+    sandbox = Sandbox(root)
+    for url in (f"file://{root}/a%20b", f"FILE://localhost{root}/a%20b", f"file:{root}/x/../a%20b"):
+        with pytest.raises(InvalidArgumentsError) as caught:
+            sandbox.write(url, b"")
+        assert caught.value.suggestions == ("a b",)
