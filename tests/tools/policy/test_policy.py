@@ -289,8 +289,14 @@ def test_a_name_that_is_ours_means_no_tool_of_a_server(crib: Crib) -> None:
 def test_a_tool_is_denied_by_any_name_that_reaches_it(rule: str, crib: Crib) -> None:
     bash = replace(crib["bash"], known_as=("shell",))
     policy = Policy("trusting", deny=[rule], find=crib.get)
-    assert policy.judge(bash, {"command": "rm -r x"}, confined=True).verdict is Verdict.DENY
-    assert policy.judge(bash, {"command": "ls"}, confined=True).verdict is Verdict.ALLOW
+    assert (
+        policy.judge(bash, {"command": "rm -r x"}, containment=Containment.CONFINED).verdict
+        is Verdict.DENY
+    )
+    assert (
+        policy.judge(bash, {"command": "ls"}, containment=Containment.CONFINED).verdict
+        is Verdict.ALLOW
+    )
 
 
 def test_a_tool_is_allowed_by_a_name_where_that_reaches_it_and_no_pattern_means_it(
