@@ -20,10 +20,14 @@ _logger = logging.getLogger("toolcrib")
 
 
 def counting_file(settings: Settings) -> Path | None:
-    """The settings file, where the rules in it that allow calls count: nothing overrides them."""
+    """The settings file, where rules that are added to it count at once; None where they do not.
+
+    Nothing may override them; and what agents work in may hold, for a moment, a file of theirs.
+    """
     file = settings.config_file
-    is_counting = settings.source_of("policy.allow") in {DEFAULT_SOURCE, str(file)}
-    return file if is_counting else None
+    if file is None or settings.source_of("policy.allow") not in {DEFAULT_SOURCE, str(file)}:
+        return None
+    return None if file.resolve().is_relative_to(settings.root.resolve()) else file
 
 
 class CurrentPolicy:

@@ -120,6 +120,7 @@ def make_approvals(settings: Settings, library: Library, command: str) -> Stored
         expire=wanted.expire_seconds,
         grant=wanted.grant_seconds,
         allow=partial(allow_always, settings) if counting_file(settings) else None,
+        owner=settings.identity.user_id,
     )
 
 

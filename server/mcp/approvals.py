@@ -42,6 +42,7 @@ class StoredApprovals:
         expire: Seconds that a question and its approval hold.
         grant: Seconds that a rule is allowed "for a while".
         allow: Writes rules into the settings; None where they could not count there.
+        owner: The user whose settings these are; nobody else is offered to change them.
     """
 
     def __init__(  # noqa: PLR0913  # what can be set of it
@@ -54,6 +55,7 @@ class StoredApprovals:
         expire: float,
         grant: float,
         allow: Callable[[Offer], None] | None = None,
+        owner: str = "",
     ) -> None:
         self._store = store
         self._root = root
@@ -62,6 +64,7 @@ class StoredApprovals:
         self._expire = expire
         self._grant = grant
         self._allow = allow
+        self._owner = owner
 
     def grants(self, identity: Identity) -> tuple[str, ...]:
         """The rules that the person allowed for a while and that still hold; blocks."""
@@ -75,7 +78,7 @@ class StoredApprovals:
             PermissionDeniedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
         """
-        if self._allow is None:
+        if self._allow is None or question.identity.user_id != self._owner:
             question = replace(question, offers=())
         asked = self._asked(question)
         tickets = () if approver is None else approver.tickets

@@ -67,3 +67,13 @@ def test_rules_that_a_flag_or_a_variable_sets_are_those_of_the_start(tmp_path: P
     environ = {"TOOLCRIB_POLICY__ALLOW": "bash(ls)"}
     assert counting_file(load(config_file=path, environ=environ)) is None
     assert counting_file(load(config_file=path, environ={})) == path
+
+
+def test_a_file_that_agents_could_make_counts_from_the_next_start_only(tmp_path: Path) -> None:
+    path = tmp_path / "root" / "config.toml"
+    path.parent.mkdir()
+    path.write_text("")
+    (tmp_path / "link.toml").symlink_to(path)
+    for each in (path, tmp_path / "link.toml"):
+        settings = load({"root": tmp_path / "root"}, config_file=each, environ={})
+        assert counting_file(settings) is None

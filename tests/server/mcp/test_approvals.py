@@ -9,7 +9,7 @@ from contextlib import (
     asynccontextmanager,
     closing,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -469,8 +469,11 @@ class Answering:
         return self.consent
 
 
+HELD: dict[str, Any] = {"root": "/", "command": "t", "wait": 0, "expire": 600, "grant": 600}
+
+
 def approvals_of(store: ApprovalStore) -> StoredApprovals:
-    return StoredApprovals(store, root="/", command="t", wait=0, expire=600, grant=600)
+    return StoredApprovals(store, **HELD)
 
 
 @pytest.mark.anyio
@@ -506,6 +509,28 @@ async def test_a_yes_after_a_no_on_the_command_line_allows_nothing_for_a_while(
         with pytest.raises(PermissionDeniedError):
             await approvals_of(store).obtain(QUESTION, Answering(Consent.FOR_A_WHILE, deny))
         assert store.grants() == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("user", ["ann", "bob"])
+async def test_only_the_person_whose_settings_these_are_can_change_them(
+    user: str, tmp_path: Path
+) -> None:
+    written: list[Any] = []
+    asked = replace(QUESTION, identity=Identity(user_id=user), offers=(("sell",),))
+    with closing(Library(tmp_path, MiniLMEmbedder())) as library:
+        approvals = StoredApprovals(
+            ApprovalStore(library.database),
+            **HELD,
+            allow=written.append,
+            owner="ann",
+        )
+        if user == "ann":
+            await approvals.obtain(asked, Answering(Consent.ALWAYS))
+        else:
+            with pytest.raises(ApprovalRequiredError):
+                await approvals.obtain(asked, Answering(Consent.ALWAYS))
+    assert written == ([("sell",)] if user == "ann" else [])
 
 
 @pytest.mark.anyio
