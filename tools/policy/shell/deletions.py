@@ -49,28 +49,32 @@ def _patterns(*texts: str) -> tuple[CommandPattern, ...]:
     return tuple(LinePattern.parse(text).commands[0] for text in texts)
 
 
-LOSSES = (
-    (
-        _patterns("git clean -f *", "git clean --force *"),
-        _patterns("git clean -n *", "git clean --dry-run *"),
-        "It deletes all files that git does not track.",
-    ),
-    (
-        _patterns(
-            *("git reset --hard *", "git checkout . *", "git checkout * . *", "git checkout -f *"),
-            *("git checkout --force *", "git switch -f *", "git switch --discard-changes *"),
-            *("git restore . *", "git restore * . *"),
+LOSSES = {
+    "git": (
+        (
+            _patterns("git clean -f *", "git clean --force *"),
+            _patterns("git clean -n *", "git clean --dry-run *"),
+            "It deletes all files that git does not track.",
         ),
-        _patterns("git restore --staged *", "git restore -S *"),
-        "It discards all changes that are not committed.",
+        (
+            _patterns(
+                *("git reset --hard *", "git checkout . *", "git checkout * . *"),
+                *("git checkout -f *", "git checkout --force *", "git restore . *"),
+                *("git restore * . *", "git switch -f *", "git switch --discard-changes *"),
+            ),
+            _patterns("git restore --staged *", "git restore -S *"),
+            "It discards all changes that are not committed.",
+        ),
     ),
-    (
-        _patterns("rsync --del* *"),
-        _patterns("rsync -n *", "rsync --dry-run *"),
-        "It deletes what rsync does not find at its source.",
+    "rsync": (
+        (
+            _patterns("rsync --del* *"),
+            _patterns("rsync -n *", "rsync --dry-run *"),
+            "It deletes what rsync does not find at its source.",
+        ),
     ),
-)
-"""Commands, those of them that only show what they would do or keep the files, and what is lost."""
+}
+"""By its name, what a program deletes: the commands, those of them that only show it, what goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Deletions:
     def say(self, found: Sequence[Found]) -> str:
         """What some commands of the line delete, in a sentence; empty where it is not much."""
         for each in found:
-            for does, keeps, says in LOSSES:
+            for does, keeps, says in LOSSES.get(_name(each), ()):
                 if _is_any(does, each) and not _is_any(keeps, each):
                     return says
         finding = [each for each in found if _name(each) in FINDING]

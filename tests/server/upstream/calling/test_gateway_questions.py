@@ -35,7 +35,7 @@ class Person:
 
     async def elicit(self, _context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         self.shown.append(params)
-        is_approval = "Why you are asked" in params.message
+        is_approval = " wants to call " in params.message
         content: Any = {"answer": "once"} if is_approval else {"name": "Ann"}
         accepts = self.action == "accept" and not isinstance(params, types.ElicitRequestURLParams)
         return types.ElicitResult(action=self.action, content=content if accepts else None)
