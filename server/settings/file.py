@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,17 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Comment, Table, Whitespace
+from tomlkit.items import Array, Comment, Table, Whitespace
 
 from server.settings.settings import SettingsError
 
-__all__ = ["ServerTable", "SettingsFile"]
+__all__ = ["ListEntries", "ServerTable", "SettingsFile", "add_entries"]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _PRIVATE = 0o600
+_INDENT = "  "
+_COLUMNS = 90
+"""Of entries in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,23 @@ class ServerTable:
     name: str
     fields: Mapping[str, Any]
     comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntries:
+    """Entries of a list of the settings.
+
+    Attributes:
+        table: The table that has the list, such as `policy`.
+        key: Its name there.
+        entries: The entries.
+        comment: A line that stands before them.
+    """
+
+    table: str
+    key: str
+    entries: tuple[str, ...]
+    comment: str
 
 
 class SettingsFile:
@@ -59,6 +79,16 @@ class SettingsFile:
             raise SettingsError(f"{path} is not TOML: {error}.") from error
 
     @property
+    def text(self) -> str:
+        """What stands in it."""
+        return self._text
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What it sets."""
+        return self._values
+
+    @property
     def servers(self) -> Mapping[str, Any]:
         """The servers in the file, by name."""
         found = self._values.get("servers", {})
@@ -79,7 +109,8 @@ class SettingsFile:
             SettingsError: If it cannot be written, or not without changing anything else.
         """
         servers = dict(self.servers) | {each.name: each.fields for each in tables}
-        text = self._changed(lambda document: _put_servers(document, tables), "servers", servers)
+        expected = {**self._values, "servers": servers}
+        text = self._changed(lambda document: _put_servers(document, tables), expected)
         if text is None:
             raise SettingsError(
                 f"{self.path} cannot be changed safely: its servers are not written as tables"
@@ -98,26 +129,55 @@ class SettingsFile:
             new = [rule for rule in dict.fromkeys(rules) if rule not in there]
             if not new:
                 return
-            expected = {**self._values.get("policy", {}), "allow": [*there, *new]}
-            text = self._changed(lambda document: _add_rules(document, new), "policy", expected)
+            text = self._changed(
+                lambda document: _add_rules(document, new),
+                _extended(self._values, "policy", "allow", new),
+            )
         if text is None:
             raise SettingsError(
                 f"{self.path} cannot be changed safely: write `allow = [...]`, a list, below"
                 " [policy]. Nothing was changed."
             )
+        self.write(text)
+
+    def with_entries(self, added: Sequence[ListEntries]) -> str:
+        """Returns the text that the file would have with more entries in its lists.
+
+        Raises:
+            SettingsError: If they cannot be added without changing anything else.
+        """
+        expected, text = self._values, None
+        with suppress(AttributeError, TypeError):  # no table, or no list
+            for each in added:
+                expected = _extended(expected, each.table, each.key, each.entries)
+            text = self._changed(lambda document: add_entries(document, added), expected)
+        if text is None:
+            lists = ", ".join(dict.fromkeys(f"{each.table}.{each.key}" for each in added))
+            raise SettingsError(
+                f"{self.path} cannot be changed safely: write {lists} as lists below [TABLE]."
+                " Nothing was changed."
+            )
+        return text
+
+    def write(self, text: str) -> None:
+        """Puts a text in place of the file at once; it keeps its mode.
+
+        Raises:
+            SettingsError: If it cannot be written.
+        """
         self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
 
     def _changed(
-        self, change: Callable[[tomlkit.TOMLDocument], None], key: str, expected: object
+        self, change: Callable[[tomlkit.TOMLDocument], None], expected: Mapping[str, Any]
     ) -> str | None:
-        """The text after a change of one table; None where it would say anything else."""
+        """The text after a change; None where it would say anything else than what is expected."""
         text = self._text.removeprefix(_BYTE_ORDER_MARK)
         windows = "\r\n" in text
         try:
             document = tomlkit.parse(text.replace("\r\n", "\n"))
             change(document)
             written = tomlkit.dumps(document)
-            if tomllib.loads(written) != {**self._values, key: expected}:
+            if tomllib.loads(written) != expected:
                 return None
         except (TOMLKitError, TypeError, ValueError):
             return None
@@ -147,15 +207,53 @@ class SettingsFile:
             ) from error
 
 
+def _extended(
+    values: Mapping[str, Any], table: str, key: str, entries: Sequence[str]
+) -> dict[str, Any]:
+    """The values with more entries in the list of a table."""
+    there = values.get(table, {})
+    return {**values, table: {**there, key: [*there.get(key, ()), *entries]}}
+
+
+def add_entries(document: tomlkit.TOMLDocument, added: Sequence[ListEntries]) -> None:
+    """Adds entries to the lists of a document, each group beneath its comment."""
+    for each in added:
+        array = _list_in(document, each.table, each.key)
+        ends_line = array.as_string().endswith("\n]")
+        array.add_line(comment=each.comment, indent=_INDENT, add_comma=False)
+        for row in _rows(each.entries):
+            array.add_line(*row, indent=_INDENT)
+        if not ends_line:
+            array.add_line(indent="", add_comma=False)
+
+
+def _rows(entries: Sequence[str]) -> Iterator[list[str]]:
+    """Yields as many entries at a time as fit into a line."""
+    row: list[str] = []
+    for entry in entries:
+        if row and sum(len(each) + len('"", ') for each in (*row, entry)) > _COLUMNS:
+            yield row
+            row = []
+        row.append(entry)
+    yield row
+
+
 def _add_rules(document: tomlkit.TOMLDocument, rules: Sequence[str]) -> None:
-    policy: Any = document.setdefault("policy", tomlkit.table())
-    if "allow" not in policy:
-        following = _pop_trailing(policy) if isinstance(policy, Table) else []
-        policy.add("allow", tomlkit.array())
-        for item in following:
-            policy.add(item)
+    array = _list_in(document, "policy", "allow")
     for rule in rules:
-        policy["allow"].append(rule)
+        array.append(rule)
+
+
+def _list_in(document: tomlkit.TOMLDocument, name: str, key: str) -> Array:
+    """Returns a list of a table, both made where they are missing."""
+    table: Any = document.setdefault(name, tomlkit.table())
+    if key not in table:
+        following = _pop_trailing(table) if isinstance(table, Table) else []
+        table.add(key, tomlkit.array())
+        for item in following:
+            table.add(item)
+    found: Array = table[key]
+    return found
 
 
 def _put_servers(document: tomlkit.TOMLDocument, tables: list[ServerTable]) -> None:

@@ -28,16 +28,25 @@ class Action(StrEnum):
 
     SHOW = "show"
     TEST = "test"
+    SUGGEST = "suggest"
 
 
 def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
-    action: Annotated[Action, typer.Argument(help="Show the rules, or test a call.")],
+    action: Annotated[
+        Action,
+        typer.Argument(help="Show the rules, test a call, or suggest rules for the project."),
+    ],
     tool: Annotated[str | None, typer.Argument(help="Tool to test.")] = None,
     arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
     confined: Annotated[
         bool,
         typer.Option("--confined", help="Judge it as if the programs that it runs were confined."),
     ] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Write suggested rules to the settings, after a question."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Answer that question by yes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     functions: FunctionsOption = None,
     root: RootOption = None,
@@ -47,6 +56,8 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Show the rules by precedence, or say which of them decides about a call.
 
     Without calling it: toolcrib policy test bash '{"command": "git status"}'
+
+    Rules for the project at the root: toolcrib policy suggest
     """
     from server.cli.opened import tools_of
     from server.safety import make_policy
@@ -54,6 +65,11 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)
+    if action is Action.SUGGEST:
+        from server.cli.safety.suggest import suggest
+
+        suggest(settings, write=write, yes=yes, as_json=as_json)
+        return
     registry = tools_of(settings, tool)
     made = make_policy(settings, registry, settings.policy)
     for warning in _warnings(made, registry):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.settings import SettingsError
-from server.settings.file import ServerTable, SettingsFile
+from server.settings.file import ListEntries, ServerTable, SettingsFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 FIELDS = st.fixed_dictionaries(
@@ -152,3 +152,28 @@ def test_rules_that_are_no_list_are_left_as_they_are(before: str, tmp_path: Path
         SettingsFile(path).allow(ALLOWED)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("", '[policy]\nallow = [\n  # why\n  "b", "c",\n]\n'),
+        ("[policy]\r\n", '[policy]\r\nallow = [\r\n  # why\r\n  "b", "c",\r\n]\r\n'),
+        (
+            '[policy]\nallow = ["a"]  # mine\ndeny = []\n',
+            '[policy]\nallow = ["a",\n  # why\n  "b", "c",\n]  # mine\ndeny = []\n',
+        ),
+        (
+            '[policy]\nallow = [\n    "a" # of a\n    # end\n]\n',
+            '[policy]\nallow = [\n    "a", # of a\n    # end\n  # why\n  "b", "c",\n]\n',
+        ),
+    ],
+)
+def test_entries_are_added_to_a_list_and_all_else_stays(
+    tmp_path: Path, text: str, written: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(text.encode())
+    added = [ListEntries("policy", "allow", ("b", "c"), "why")]
+    assert SettingsFile(path).with_entries(added) == written
+    assert path.read_bytes() == text.encode()

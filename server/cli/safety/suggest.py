@@ -1,0 +1,104 @@
+"""`toolcrib policy suggest`: the rules for a project, shown or written into the settings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import tomlkit
+import typer
+
+from server.cli.invocation import invocation
+from server.cli.safety.project import Project, look_at
+from server.cli.safety.suggested import suggested
+from server.cli.terminal.screen import forget_typed, print_json
+from server.mcp.visible import visible
+from server.settings.file import ListEntries, SettingsFile, add_entries
+from tools.answers.directory import counted
+
+if TYPE_CHECKING:
+    from server.settings import Settings
+
+__all__ = ["suggest"]
+
+
+def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> None:
+    """Shows the rules for the project at the root, or writes those that are missing.
+
+    Args:
+        settings: The settings.
+        write: Whether they are written into the settings file, after a question.
+        yes: Whether that is answered already.
+        as_json: Whether they are printed as JSON.
+
+    Raises:
+        SettingsError: If the settings file cannot be read, or not be written safely.
+    """
+    project = look_at(settings.root)
+    groups = suggested(project, settings.policy.profile)
+    if as_json:
+        print_json({"kinds": project.kinds, **_values(groups)})
+    elif not write:
+        typer.echo("\n".join(_shown(settings, project, groups)))
+    if write:
+        _write(settings, groups, yes=yes, quiet=as_json)
+
+
+def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quiet: bool) -> None:
+    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    file = SettingsFile(settings.config_file)
+    missing = list(_missing(groups, file.values))
+    if not missing:
+        typer.echo(visible(f"{file.path} has all of these rules."), err=quiet)
+        return
+    text = file.with_entries(missing)
+    if not quiet:
+        typer.echo("\n".join(map(visible, _difference(file, text))))
+    forget_typed()
+    if not yes and not typer.confirm(visible(f"Write this into {file.path}?"), err=quiet):
+        raise typer.Exit(1)
+    file.write(text)
+    number = counted(sum(len(each.entries) for each in missing), "entry")
+    typer.echo(visible(f"Added {number} to {file.path}, for the next start."), err=quiet)
+    origin = settings.source_of("policy.allow")
+    if not origin.startswith((str(file.path), "default")):
+        typer.echo(f"Rules have no effect while policy.allow comes from the {origin}.", err=True)
+
+
+def _missing(
+    groups: Sequence[ListEntries], values: Mapping[str, Mapping[str, Any]]
+) -> Iterator[ListEntries]:
+    """What no list of the table has yet: a rule that the user has put elsewhere stays there."""
+    for group in groups:
+        lists = [each for each in values.get(group.table, {}).values() if isinstance(each, list)]
+        there = {entry for each in lists for entry in each if isinstance(entry, str)}
+        if left := tuple(each for each in group.entries if each not in there):
+            yield replace(group, entries=left)
+
+
+def _difference(file: SettingsFile, text: str) -> Iterator[str]:
+    lines = difflib.unified_diff(
+        file.text.splitlines(), text.splitlines(), str(file.path), str(file.path), lineterm=""
+    )
+    yield from lines
+
+
+def _shown(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> Iterator[str]:
+    document = tomlkit.document()
+    kinds = ", ".join(("Git", *project.kinds))
+    document.add(tomlkit.comment(visible(f"Rules for {settings.root} ({kinds}).")))
+    document.add(
+        tomlkit.comment(visible(f"`{invocation()} policy suggest --write` adds those that"))
+    )
+    document.add(tomlkit.comment(visible(f"are missing to {settings.config_file}.")))
+    add_entries(document, groups)
+    yield tomlkit.dumps(document).rstrip()
+
+
+def _values(groups: Sequence[ListEntries]) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for each in groups:
+        found.setdefault(each.table, {}).setdefault(each.key, []).extend(each.entries)
+    return found
