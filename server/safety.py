@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from server.mcp.approvals import StoredApprovals
     from server.settings.safety import PolicySettings
     from tools.policy.policy import Policy
+    from tools.policy.rules import Rule
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.guard import AddressGuard
@@ -41,9 +43,13 @@ __all__ = [
     "make_policy",
     "make_processes",
     "make_sandbox",
+    "open_ended_rules",
     "protected",
     "read_only",
+    "warn_of_rules",
 ]
+
+_logger = logging.getLogger("toolcrib")
 
 
 def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySettings) -> Policy:
@@ -84,6 +90,23 @@ def allow_always(settings: Settings, rules: Sequence[str]) -> None:
     if file is not None:
         with locked(settings.data_dir / "settings.lock", wait=True):
             SettingsFile(file).allow(rules)
+
+
+def open_ended_rules(allow: Iterable[Rule], registry: ToolRegistry) -> Iterator[str]:
+    """Says which rules allow whatever their program can be made to run."""
+    for rule in allow:
+        for spec in registry.specs():
+            if rule.selector.fits(spec) and (excess := rule.excess(spec)):
+                yield f"the rule {rule.text!r} allows whatever {excess}."
+
+
+def warn_of_rules(settings: Settings, registry: ToolRegistry) -> None:
+    """Logs which rules of the settings allow more than they seem to."""
+    if settings.policy.allow:
+        from tools.policy.rules import Rule
+
+        for warning in open_ended_rules(map(Rule.parse, settings.policy.allow), registry):
+            _logger.warning("Policy: %s", warning)
 
 
 def let_through(settings: Settings, spec: ToolSpec) -> str:

@@ -52,12 +52,14 @@ def serve(
         from server import logs
         from server.app import build
         from server.cli.invocation import invocation_elsewhere
+        from server.safety import warn_of_rules
         from server.settings.sources import load
 
         settings = load(flags, config_file=config)
         settings.create_directories()
         logs.configure(settings)
         app = build(settings, command=invocation_elsewhere(settings))
+        warn_of_rules(settings, app.registry)
     match transport:
         case Transport.STDIO:
             if sys.stdin is not None and sys.stdin.isatty():

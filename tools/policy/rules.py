@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from tools.core.spec import ToolSpec
-from tools.policy.forms import FORMS, PathForm
+from tools.policy.forms import FORMS, LineForm, PathForm
 from tools.policy.selectors import Selector
+from tools.policy.shell.open_ended import open_ended
 from tools.policy.specifiers import Arguments
 
 __all__ = ["Rule"]
@@ -82,3 +83,10 @@ class Rule:
         except ValueError as error:
             return str(error)
         return ""
+
+    def excess(self, spec: ToolSpec) -> str:
+        """What it stands for beyond what it seems to, of the calls of a tool; empty for nothing."""
+        if not self.specifier or self.arguments is not None or self.problem(spec):
+            return ""
+        form = None if spec.subject is None else FORMS[spec.subject.kind].parse(self.specifier)
+        return "; ".join(open_ended(form.pattern)) if isinstance(form, LineForm) else ""

@@ -152,7 +152,10 @@ def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
 
 
 def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
-    """Rules that are about no tool, or can never match one that they name."""
+    """Rules that are about no tool, can never match one that they name, or allow any program."""
+    from server.safety import open_ended_rules
+
+    yield from open_ended_rules(made.rules[Verdict.ALLOW], registry)
     specs = registry.specs()
     for verdict, rules in made.rules.items():
         for rule in rules:

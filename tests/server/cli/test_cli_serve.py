@@ -40,6 +40,17 @@ def test_what_is_kept_is_private_to_its_user(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+def test_a_rule_that_allows_any_program_is_told_once_at_the_start(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[policy]\nallow = ["bash(make *)", "bash(git status *)"]\n')
+    server = ended(tmp_path, "--data-dir", str(tmp_path / "data"), "--config", str(config))
+    assert (server.returncode, server.stdout) == (0, "")
+    assert server.stderr.count("Policy: ") == 1
+    assert (
+        "Policy: the rule 'bash(make *)' allows whatever make can be made to run" in server.stderr
+    )
+
+
 def test_a_data_directory_that_cannot_be_made_is_one_line_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     server = ended(tmp_path, "--data-dir", str(tmp_path / "file" / "data"))

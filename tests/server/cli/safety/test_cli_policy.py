@@ -114,6 +114,20 @@ def test_rules_that_can_never_match_are_warned_of(
         assert warning in ended.err
 
 
+def test_a_rule_that_allows_whatever_its_program_runs_is_warned_of(
+    cli: Command, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", json.dumps(["bash(git *)", "bash(find *)"]))
+    monkeypatch.setenv("TOOLCRIB_POLICY__DENY", json.dumps(["bash(make *)"]))
+    for command in (("show",), ("test", "bash", '{"command": "ls"}')):
+        ended = cli("policy", *command)
+        assert ended.code == 0
+        assert ended.err == (
+            "Warning: the rule 'bash(git *)' allows whatever git can be made to run: name the"
+            " subcommands, as in bash(git status *).\n"
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

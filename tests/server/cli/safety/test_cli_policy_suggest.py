@@ -17,7 +17,7 @@ from server.cli.safety.project import look_at
 from server.cli.safety.suggested import suggested
 from tools.core.collections import Collections
 from tools.policy.policy import Policy
-from tools.policy.verdict import Verdict
+from tools.policy.verdict import Containment, Verdict
 
 Command = Callable[..., Any]
 
@@ -101,8 +101,8 @@ def verdict(root: Path, files: Mapping[str, str], line: str, profile: str = "sta
     registry = discover_tools(Collections())
     found = rules(root, files, profile)
     policy = Policy(profile, allow=found["allow"], ask=found["ask"], find=registry.get)
-    confined = profile == "trusting"
-    return policy.judge(registry.find("bash"), {"command": line}, confined=confined).verdict
+    call = {"command": line}
+    return policy.judge(registry.find("bash"), call, containment=Containment.CONFINED).verdict
 
 
 @pytest.mark.parametrize(("files", "line"), ALLOWED)

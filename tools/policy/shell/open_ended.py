@@ -1,0 +1,54 @@
+"""Patterns of commands that allow more than they seem to: whatever a program can be made to run.
+
+What `find`, `sed`, `env` and their like run stands in their words, and needs a rule of its own. Of
+the programs here no list of such words can be complete: aliases of git, hooks, makefiles and files
+of code decide what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.policy.shell.operands import RUNNING_WORDS
+from tools.policy.shell.words import CommandPattern, LinePattern
+from tools.policy.shell.wrapper_options import RUNNERS
+from tools.policy.shell.wrappers import CODE, INTERPRETERS, INVISIBLE, SHELLS
+
+__all__ = ["open_ended"]
+
+_BUILDS = frozenset({"make", "gmake", "ninja", "just", "rake", "gradle", "mvn", "ant", "bazel"})
+_SUBCOMMANDS = frozenset({"git", "hg", "svn", "cargo", "dotnet", *RUNNING_WORDS, *RUNNERS})
+_EXAMPLES = {"git": "git status *", "make": "make test", "npm": "npm test *", "uv": "uv sync *"}
+
+
+def open_ended(line: LinePattern) -> Iterator[str]:
+    """Yields the name of each program that is not held to anything, and what a rule should name."""
+    for command in line.commands:
+        name = command.name
+        if name and _is_open(command, name) and (advice := _advice(name)):
+            yield f"{name} can be made to run: {advice}"
+
+
+def _is_open(command: CommandPattern, name: str) -> bool:
+    """Whether only the name is said, or also that it runs what its words say."""
+    if len(command.words) == 1:
+        return False
+    first, *others = command.words[1:]
+    if first is None or not _runs_code(name):
+        return first is None
+    return CODE.fullmatch(first.text) is not None and None in others
+
+
+def _runs_code(name: str) -> bool:
+    return name in SHELLS or INTERPRETERS.fullmatch(name) is not None
+
+
+def _advice(name: str) -> str:
+    example = f", as in bash({_EXAMPLES[name]})" if name in _EXAMPLES else ""
+    if name in _BUILDS:
+        return f"name the targets{example}"
+    if name in _SUBCOMMANDS:
+        return f"name the subcommands{example}"
+    if _runs_code(name):
+        return f"name the files, as in bash({name} scripts/check *)"
+    return f"name what it runs, as in bash({name} NAME *)" if name in INVISIBLE else ""
