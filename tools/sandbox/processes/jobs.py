@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from tools.core.errors import NotFoundError, RateLimitedError
+from tools.sandbox.processes.explanations import LOOKED_AT
 from tools.sandbox.processes.launching.program import Completed, communicate
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.output import RecentOutput
@@ -39,6 +42,7 @@ class Job:
     Args:
         user_id: Its owner.
         program: The program.
+        explain: Says why it failed, by its exit code and the end of its output.
 
     Attributes:
         id: Its identifier, which cannot be guessed.
@@ -47,12 +51,16 @@ class Job:
         returned: Bytes of its output that were returned to the client already.
     """
 
-    def __init__(self, user_id: str, program: Program) -> None:
+    def __init__(
+        self, user_id: str, program: Program, explain: Callable[[int, str], tuple[str, ...]]
+    ) -> None:
         self.id = secrets.token_hex(8)
         self.user_id = user_id
         self.output = RecentOutput(KEPT_BYTES)
         self.returned = 0
         self._program = program
+        self._explain = explain
+        self._explained: tuple[str, ...] = ()
         self._completed: Completed | None = None
         self._ended = anyio.Event()
 
@@ -79,7 +87,7 @@ class Job:
     @property
     def notes(self) -> tuple[str, ...]:
         """What else to know."""
-        return self._program.notes
+        return (*self._program.notes, *self._explained)
 
     async def kill(self) -> None:
         """Ends it with all that it has started; returns when nothing is left."""
@@ -91,6 +99,9 @@ class Job:
         sink = self.output.feed
         try:
             self._completed = await communicate(self._program, sink, sink, seconds=MOST_SECONDS)
+            if not self._completed.timed_out:
+                end = self.output.part(-LOOKED_AT, LOOKED_AT, is_complete=True).text
+                self._explained = self._explain(self._completed.exit_code, end)
         finally:
             self._ended.set()
 
@@ -123,7 +134,8 @@ class Jobs:
             )
         self._starting[user_id] += 1
         try:
-            job = Job(user_id, await self._processes.start(command))
+            program = await self._processes.start(command)
+            job = Job(user_id, program, partial(self._processes.explain, program))
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job

@@ -249,6 +249,9 @@ async def run_to_completion(
         group.cancel_scope.cancel()
     out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
     stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
+    notes = list(running.notes)
+    if not completed.timed_out:
+        notes += processes.explain(running, completed.exit_code, f"{stdout.text}\n{stderr.text}")
     return Transcript(
         stdout=stdout.text,
         stderr=stderr.text,
@@ -256,7 +259,7 @@ async def run_to_completion(
         state="timed_out" if completed.timed_out else "exited",
         sandbox=running.level,
         truncated=bool(stdout.omitted or stderr.omitted),
-        notes=list(running.notes),
+        notes=notes,
     )
 
 

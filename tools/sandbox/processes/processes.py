@@ -31,6 +31,7 @@ from tools.sandbox.processes.confinement.plan import (
 )
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
+from tools.sandbox.processes.explanations import Explanations
 from tools.sandbox.processes.home import PrivateHome
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
@@ -102,6 +103,9 @@ class Processes:
         )
         self._git_config = cache(git_config)
         self._scratches = PrivateDirectory()
+        self._explanations = Explanations(
+            self._root, self._visible, bool(network), limits, self._find_hidden
+        )
         self._programs: set[Program] = set()
         self._path_variables: dict[Level, str] = {}
         """The variable PATH at each level."""
@@ -156,6 +160,16 @@ class Processes:
         program = Program(process, confinement.level, notes, finish)
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
+
+    def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
+        """Returns why a program that has ended probably failed, beside what its notes say.
+
+        Args:
+            program: The program.
+            exit_code: As a shell has it.
+            output: The end of what it wrote.
+        """
+        return self._explanations.of(program.level, exit_code, output, program.notes)
 
     async def aclose(self) -> None:
         """Ends everything that it has started."""
@@ -301,6 +315,13 @@ class Processes:
             f"The program {name!r} is not installed.",
             next_actions=[f"Install {name}, or do without it."],
         )
+
+    def _find_hidden(self, name: str) -> str:
+        """Returns the directory of a program that programs do not see; else empty."""
+        folders = [each for each in self._folders() if not self._visible.include(each)]
+        found = shutil.which(name, path=":".join(folders)) if folders else None
+        is_ours = found and is_beneath(os.path.realpath(found), self._root)
+        return str(Path(found).parent) if found and not is_ours else ""
 
     def _visible_path(self, confinement: Confinement) -> str:
         """Returns the variable PATH; made once for each level, as directories rarely change."""

@@ -1,0 +1,207 @@
+"""Why a program failed, where its confinement or its limits are probably the reason.
+
+Only what a program wrote and its exit code can be seen, so these are guesses, and say so. They are
+made of failures alone, and tell what a setting allows, never what there is on the machine.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
+from tools.sandbox.processes.models import Level, Limits
+
+__all__ = ["LOOKED_AT", "Explanations"]
+
+_MOST = 2
+"""Explanations of one failure."""
+
+LOOKED_AT = 8_000
+"""Characters of the end of an output."""
+
+_LONGEST_LINE = 500
+
+_UNRESOLVED = re.compile(
+    r"could not resolve|name resolution|name or service not known|no address associated|ENOTFOUND"
+    r"|EAI_AGAIN|getaddrinfo|network is unreachable|ENETUNREACH|failed to lookup address"
+    r"|dial tcp: lookup|no such host|temporary failure resolving",
+    re.IGNORECASE,
+)
+_LOOKUP = re.compile(
+    r"(?:resolve(?: host)?:? |lookup |ENOTFOUND |EAI_AGAIN |host=|https?://)'?"
+    r"((?:[a-z0-9-]+\.)+[a-z]{2,})\b",
+    re.IGNORECASE,
+)
+_SOCKET = re.compile(r"\bsocket\b|\bconnect\b")
+
+_DENIED = re.compile(r"permission denied|read-only file system|EACCES|EROFS", re.IGNORECASE)
+_MISSING = re.compile(r"no such file or directory|ENOENT|not found", re.IGNORECASE)
+_CLOSED = re.compile(r"read-only file system|EROFS|device or resource busy|EBUSY", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"(?<![\w./:~])/[\w.@+,=-][\w.@+,=/-]*")
+_IN_ROOT = re.compile(r"(?<![\w/])\.?[\w@+-][\w.@+/-]*")
+
+_NOT_PERMITTED = re.compile(r"operation not permitted|not permitted|EPERM", re.IGNORECASE)
+_FILTERED = re.compile(
+    r"\b(ptrace|strace|gdb|mount|umount|unshare|nsenter|setns|chroot|perf|perf_event\w*|keyctl|bpf"
+    r"|io_uring\w*|userfaultfd|insmod|modprobe|swapon|sysctl|bwrap|namespaces?)\b",
+    re.IGNORECASE,
+)
+_OWNERS = re.compile(r"\bownership|\bl?chown\b|\bset(re|res)?[ug]id\b", re.IGNORECASE)
+_PRIVILEGES = re.compile(r"no new privileges", re.IGNORECASE)
+_SHARED = re.compile(r"SemLock|sem_open|shm_open|/dev/shm")
+_FORKS = re.compile(
+    r"fork: (?:retry: )?resource temporarily unavailable|cannot fork|can't start new thread"
+    r"|unable to create (?:native )?thread|pthread_create failed",
+    re.IGNORECASE,
+)
+_UNKNOWN_COMMAND = re.compile(r"(?:: |^)([\w.+-]+): (?:command )?not found\s*$")
+
+_SHELL = re.compile(r"^\S*sh: (?:line )?\d+: ")
+"""What shells put before their errors."""
+
+_BY_SIGNAL = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Explanations:
+    """Explains failures.
+
+    Attributes:
+        root: The root.
+        visible: What programs see beside it.
+        has_network: Whether they may reach any host.
+        limits: What each program may use.
+        find_hidden: Returns the directory of a program that programs do not see; else empty.
+    """
+
+    root: str
+    visible: VisiblePaths
+    has_network: bool
+    limits: Limits
+    find_hidden: Callable[[str], str]
+
+    def of(
+        self, level: Level, exit_code: int, output: str, notes: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Returns what probably made a program fail; nothing for one that did not.
+
+        Args:
+            level: What confined it.
+            exit_code: As a shell has it.
+            output: What it wrote.
+            notes: What its result says already.
+        """
+        if exit_code == 0:
+            return ()
+        ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
+        lines = [_SHELL.sub("", line) for line in ends]
+        found = dict.fromkeys(self._found(level, exit_code, lines))
+        is_told = any("system.network" in note for note in notes)
+        wanted = (each for each in found if not (is_told and "network" in each))
+        return tuple(islice(wanted, _MOST))
+
+    def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
+        yield from self._of_limits(exit_code, lines)
+        if _is_any(_PRIVILEGES, lines):
+            yield "Programs gain no rights here, by no setting: sudo and the like do not work."
+        if level is Level.NONE:
+            return
+        if exit_code == _BY_SIGNAL + signal.SIGSYS:
+            yield (
+                "It was ended by SIGSYS, probably because it made system calls of another"
+                ' architecture; only system.sandbox = "off" lets it.'
+            )
+        for line in lines:
+            yield from self._of_line(level, line)
+        if level is Level.LANDLOCK and _is_any(_SOCKET, lines) and _is_any(_NOT_PERMITTED, lines):
+            yield self._no_network(level, "")
+
+    def _of_limits(self, exit_code: int, lines: list[str]) -> Iterator[str]:
+        limits = self.limits
+        if limits.file_bytes and exit_code == _BY_SIGNAL + signal.SIGXFSZ:
+            yield (
+                f"It was ended for writing a file of more than {limits.file_bytes // 1_000_000} MB"
+                " (system.file_mb)."
+            )
+        if limits.cpu_seconds and exit_code == _BY_SIGNAL + signal.SIGXCPU:
+            yield (
+                f"It was ended for using more than {limits.cpu_seconds} seconds of processor time"
+                " (system.cpu_seconds)."
+            )
+        if limits.processes and _is_any(_FORKS, lines):
+            yield (
+                "It could not start more processes or threads, probably because it may have"
+                f" {limits.processes} (system.processes)."
+            )
+
+    def _of_line(self, level: Level, line: str) -> Iterator[str]:
+        if _UNRESOLVED.search(line):
+            yield self._no_network(level, line)
+        if level is Level.LANDLOCK and _SHARED.search(line):
+            yield (
+                "It probably needs shared memory, which programs have under bubblewrap and not"
+                " under Landlock (`toolcrib doctor` says why bubblewrap is not used)."
+            )
+        unknown = _UNKNOWN_COMMAND.search(line)
+        if unknown and (folder := self.find_hidden(unknown[1])):
+            yield (
+                f"{unknown[1]} is in {folder}, which programs cannot see; the user can add that to"
+                " system.readable."
+            )
+        elif _DENIED.search(line) or _MISSING.search(line) or _CLOSED.search(line):
+            yield from self._of_path(level, line)
+        if _NOT_PERMITTED.search(line):
+            yield from _not_permitted(line)
+
+    def _of_path(self, level: Level, line: str) -> Iterator[str]:
+        outside = [path for path in _ABSOLUTE.findall(line) if not self._is_own(path)]
+        if outside and (_DENIED.search(line) or not self._is_visible(outside[0])):
+            yield (
+                f"{outside[0]} is probably out of reach: programs write only in the root and"
+                " TMPDIR, and read only these, the system and what system.readable names."
+            )
+        elif level is Level.BUBBLEWRAP and not outside and _CLOSED.search(line):
+            words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
+            named = next((each for each in words if "/" in each or each.startswith(".")), "It")
+            yield (
+                f"{named} is probably closed to programs, by no setting: it is, or leads to, what"
+                " other programs obey."
+            )
+
+    def _no_network(self, level: Level, line: str) -> str:
+        if self.has_network and level is Level.BUBBLEWRAP:
+            return (
+                "Programs reach the hosts of system.network only by a proxy (HTTPS_PROXY and so"
+                " on), which this one probably does not use."
+            )
+        named = _LOOKUP.search(line)
+        setting = f'system.network = ["{named[1].lower()}:443"]' if named else "system.network"
+        needs = "" if level is Level.BUBBLEWRAP else " under bubblewrap"
+        return f"Programs have no network here; the user can allow hosts by {setting}{needs}."
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a path is one that programs have whatever the settings say."""
+        return any(is_beneath(path, each) for each in (self.root, "/tmp", "/dev", "/proc"))  # noqa: S108  # the program's own
+
+    def _is_visible(self, path: str) -> bool:
+        """Whether programs see a path, as it is spelled: links are not looked at."""
+        names = (*self.visible.readable, *(link for link, _target in self.visible.links))
+        return any(is_beneath(path, each) for each in names)
+
+
+def _is_any(pattern: re.Pattern[str], lines: Sequence[str]) -> bool:
+    return any(map(pattern.search, lines))
+
+
+def _not_permitted(line: str) -> Iterator[str]:
+    if _FILTERED.search(line):
+        yield (
+            "Tracing, mounting, namespaces, and changes to the machine are closed to programs; only"
+            ' system.sandbox = "off" lets them.'
+        )
+    elif _OWNERS.search(line):
+        yield "Programs cannot change owners: they have no rights beyond those of their user."
