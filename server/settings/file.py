@@ -154,7 +154,7 @@ class SettingsFile:
         if text is None:
             lists = ", ".join(dict.fromkeys(f"{each.table}.{each.key}" for each in added))
             raise SettingsError(
-                f"{self.path} cannot be changed safely: write {lists} as lists below [TABLE]."
+                f"{self.path} cannot be changed safely: write {lists} as a list below its table."
                 " Nothing was changed."
             )
         return text

@@ -14,8 +14,11 @@ from server.cli.invocation import invocation
 from server.cli.safety.project import Project, look_at
 from server.cli.safety.suggested import suggested
 from server.cli.terminal.screen import forget_typed, print_json
+from server.current_policy import counting_file
 from server.mcp.visible import visible
+from server.settings import SettingsError
 from server.settings.file import ListEntries, SettingsFile, add_entries
+from storage.locks import locked
 from tools.answers.directory import counted
 
 if TYPE_CHECKING:
@@ -59,11 +62,19 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
     forget_typed()
     if not yes and not typer.confirm(visible(f"Write this into {file.path}?"), err=quiet):
         raise typer.Exit(1)
-    file.write(text)
+    settings.create_directories()
+    with locked(settings.data_dir / "settings.lock", wait=True):
+        if SettingsFile(file.path).text != file.text:
+            raise SettingsError(
+                f"{file.path} was changed meanwhile. Nothing was written; try again."
+            )
+        file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
-    typer.echo(visible(f"Added {number} to {file.path}, for the next start."), err=quiet)
-    origin = settings.source_of("policy.allow")
-    if not origin.startswith((str(file.path), "default")):
+    typer.echo(visible(f"Added {number} to {file.path}."), err=quiet)
+    if any(each.table == "system" for each in missing):
+        typer.echo("The network counts from the server's next start on.", err=quiet)
+    if counting_file(settings) is None:
+        origin = settings.source_of("policy.allow")
         typer.echo(f"Rules have no effect while policy.allow comes from the {origin}.", err=True)
 
 

@@ -220,5 +220,5 @@ def test_settings_that_are_no_list_are_not_changed(cli: Command, config: Path) -
     config.write_text(text)
     refused = cli("policy", "suggest", "--write", "--yes", "--root", ".", "--config", str(config))
     assert refused.code == 1
-    assert "cannot be changed safely: policy.allow" in refused.err
+    assert "cannot be changed safely: write policy.allow as a list" in refused.err
     assert config.read_text() == text

@@ -49,6 +49,7 @@ async def make(tmp_path: Path) -> AsyncIterator[Callable[..., Processes]]:
             sandbox=Sandbox(tmp_path / "root"),
             data_dir=tmp_path / "data",
             guard=lambda: AddressGuard(()),
+            git_config=bytes,
         )
         made.append(processes)
         return processes
