@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from server.safety import (
     let_through,
     make_approvals,
     make_audit,
+    make_history,
     make_machine,
     make_policy,
     make_sandbox,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
     from tools.functions.file import WorkerOptions
     from tools.retrieval.learning import Learning
+    from tools.sandbox.history.history import History
 
 __all__ = ["App", "build", "discover_tools", "function_files"]
 
@@ -76,6 +78,7 @@ class App:
         personal: The call path of the person at the keyboard, to whom every file is open; what it
             does is not recorded.
         machine: Processes and the web.
+        history: Makes what keeps the changes of files, once.
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
         catalogue: Finds tools, and fills its index in the background while it is running.
@@ -92,6 +95,7 @@ class App:
     manager: SandboxToolManager
     personal: SandboxToolManager
     machine: Machine
+    history: Callable[[], History]
     functions: FunctionFiles
     gateway: Gateway | NoGateway
     catalogue: Catalogue
@@ -184,8 +188,11 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         catalogue=catalogue,
         command=command,
     )
+    sandbox = make_sandbox(settings, settings.root)
+    history = cache(partial(make_history, settings, library, sandbox))
     manager = make_manager(
-        sandbox=make_sandbox(settings, settings.root),
+        sandbox=sandbox,
+        history=history if settings.undo.enabled else None,
         permissions=Permissions(
             CurrentPolicy(settings, partial(make_policy, settings, registry)),
             partial(make_approvals, settings, library, command),
@@ -240,6 +247,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         manager=manager,
         personal=personal,
         machine=machine,
+        history=history,
         functions=functions,
         gateway=gateway,
         catalogue=catalogue,
@@ -345,6 +353,8 @@ def _open_library(settings: Settings) -> Library:
         alpha=settings.search.alpha,
         max_document_bytes=settings.limits.max_document_bytes,
         consolidate=settings.memory.consolidate,
+        change_mb=settings.undo.keep_mb,
+        change_days=settings.undo.keep_days,
     )
 
 

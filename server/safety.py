@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from server.settings.safety import PolicySettings
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
+    from tools.sandbox.history.history import History
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.guard import AddressGuard
@@ -39,6 +40,7 @@ __all__ = [
     "let_through",
     "make_approvals",
     "make_audit",
+    "make_history",
     "make_machine",
     "make_policy",
     "make_processes",
@@ -151,6 +153,18 @@ def make_audit(settings: Settings) -> Audit:
     """What writes each call down."""
     wanted = settings.audit
     return Audit(settings.audit_file, max_bytes=wanted.max_bytes, backups=wanted.backups)
+
+
+def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> History:
+    """What keeps the changes of files."""
+    from tools.sandbox.history.history import History
+
+    return History(
+        str(settings.root),
+        lambda: library.changes,
+        sandbox.closed,
+        most_bytes=settings.undo.file_mb * 1_000_000,
+    )
 
 
 def make_sandbox(settings: Settings, root: Path) -> Sandbox:

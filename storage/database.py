@@ -43,13 +43,14 @@ class Database:
 
     Args:
         path: The database file; its directory is created, readable by its owner only.
+        schema: The folder of its migrations; that of the record by default.
 
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the file.
         StorageUnavailableError: If the directory or the file cannot be used.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, schema: Traversable | None = None) -> None:
         self.path = path
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         self._write_turn = threading.Lock()
@@ -64,7 +65,7 @@ class Database:
                 ):
                     # Kept by the file. Of two that change it at once SQLite lets one fail unheard.
                     connection.execute("PRAGMA journal_mode = WAL")
-                    _migrate(connection, path)
+                    _migrate(connection, path, _migrations(schema))
             except BaseException:
                 self.close()
                 raise
@@ -229,19 +230,18 @@ def _create(path: Path) -> None:
 
 def newest_schema() -> int:
     """The version of the schema that this program writes."""
-    return len(_migrations())
+    return len(_migrations(None))
 
 
-def _migrations() -> list[Traversable]:
-    folder = resources.files("storage") / "migrations"
+def _migrations(folder: Traversable | None) -> list[Traversable]:
+    folder = folder or resources.files("storage") / "migrations"
     return sorted(
         (item for item in folder.iterdir() if item.name.endswith(".sql")),
         key=lambda item: item.name,
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    migrations = _migrations()
+def _migrate(connection: sqlite3.Connection, path: Path, migrations: list[Traversable]) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(migrations):
         raise SchemaTooNewError(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.contexts.contexts import ContextRepository
     from storage.contexts.knowledge import KnowledgeBase
     from storage.directory.roster import Rosters
+    from storage.keeping.changes.changes import Changes
     from storage.memory.recent import Recent
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
@@ -47,6 +48,8 @@ class Stores:
         alpha: Weight of meaning against words in a search, 0 to 1.
         max_document_bytes: Largest document that is taken.
         consolidate: Whether memories move between their layers by themselves.
+        change_mb: Megabytes that the kept changes of files may take.
+        change_days: Days that a change is kept.
 
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
@@ -64,6 +67,8 @@ class Stores:
         alpha: float = 0.5,
         max_document_bytes: int = MAX_BYTES,
         consolidate: bool = True,
+        change_mb: int = 500,
+        change_days: int = 30,
     ) -> None:
         self.directory = directory
         self.database = Database(directory / "toolcrib.db")
@@ -87,6 +92,8 @@ class Stores:
         self.embedder = embedder
         self.max_document_bytes = max_document_bytes
         self._alpha = alpha
+        self._change_mb = change_mb
+        self._change_days = change_days
 
     def close(self) -> None:
         """Ends the background work and lets go of the files."""
@@ -95,6 +102,8 @@ class Stores:
             self.unified.close()
         self.indexer.stop()
         self.vectors.close()
+        if "changes" in vars(self):
+            self.changes.close()
         self.database.close()
 
     @made_once
@@ -103,6 +112,17 @@ class Stores:
         from storage.catalog.catalog import Catalog
 
         return Catalog(self.database)
+
+    @made_once
+    def changes(self) -> Changes:
+        """What agents changed in files, and what was there before."""
+        from storage.keeping.changes.changes import open_changes
+
+        return open_changes(
+            self.directory,
+            keep_bytes=self._change_mb * 1_000_000,
+            keep_days=self._change_days,
+        )
 
     @made_once
     def contexts(self) -> ContextRepository:

@@ -13,7 +13,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.sandbox.files.sandbox import MAX_EDIT_BYTES
+from tools.sandbox.files.editing import MAX_EDIT_BYTES
 from tools.sandbox.files.text_diff import hunks, shown
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,

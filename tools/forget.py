@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 from pydantic import Field
 
+from storage.keeping.changes.own import ChangeFilter
 from storage.library import Shelf
-from storage.models import Context, ContextType, SearchFilter
+from storage.models import Context, ContextType, Identity, SearchFilter
 from tools.answers.params import Names, RawId, RawType, TimeWindow
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
+
+if TYPE_CHECKING:  # loaded on first use
+    from tools.sandbox.history.history import CallHistory
 
 __all__ = ["forget"]
 
@@ -63,6 +67,7 @@ class Forgotten(ToolModel):
         count: How many contexts.
         kinds: How many of each kind.
         first: The newest of those that would go.
+        changes: How many changes of files that cannot be undone then.
         missing: Ids under which no context is stored.
         note: What is to be known beside that.
     """
@@ -71,13 +76,17 @@ class Forgotten(ToolModel):
     count: int
     kinds: dict[ContextType, int]
     first: list[Doomed]
+    changes: int
     missing: list[str]
     note: str
 
     def to_text(self) -> str:
         """What a person is asked, or told."""
-        kinds = ", ".join(_counted(kind, count) for kind, count in self.kinds.items()) or "nothing"
-        lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {kinds}."]
+        kinds = [_counted(kind, count) for kind, count in self.kinds.items()]
+        if self.changes:
+            kinds.append(f"what {self.changes} changes of files replaced")
+        what = ", ".join(kinds) or "nothing"
+        lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {what}."]
         lines += [
             f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in self.first
         ]
@@ -109,6 +118,9 @@ def forget(
     time_range: Annotated[TimeWindow | None, Field(description="Only of this time")] = None,
     raw_type: Annotated[RawType | None, Field(description="Only this kind of source")] = None,
     raw_id: Annotated[RawId | None, Field(description="Only the source of this name")] = None,
+    changes: Annotated[
+        bool, Field(description="Instead: what is kept to undo changes of files")
+    ] = False,
     dry_run: Annotated[bool, Field(description="Only show what would be deleted")] = True,
     **identity: Unpack[IdentityArguments],
 ) -> Forgotten:
@@ -124,6 +136,10 @@ def forget(
         raw_types=() if raw_type is None else (raw_type,),
         raw_id=raw_id,
     )
+    if changes:
+        return _forget_changes(
+            context.history, context.about(**identity), criteria, dry_run=dry_run
+        )
     _check(criteria)
     shelf = context.shelf(**identity)
     missing = _missing(shelf, criteria)
@@ -135,8 +151,37 @@ def forget(
         count=sum(kinds.values()),
         kinds=kinds,
         first=[Doomed.of(context, opening) for context, opening in first],
+        changes=0,
         missing=missing,
         note=_note(missing, dry_run=dry_run, count=sum(kinds.values())),
+    )
+
+
+def _forget_changes(
+    history: CallHistory, identity: Identity, criteria: SearchFilter, *, dry_run: bool
+) -> Forgotten:
+    """Removes what is kept of changes beneath the root, all or those of a time."""
+    within = criteria.time_range
+    if criteria != SearchFilter(time_range=within):
+        raise InvalidArgumentsError(
+            "changes: goes together with time_range and dry_run alone.",
+            next_actions=["Leave the other filters out, or call once more with them."],
+        )
+    wanted = ChangeFilter(
+        root=history.root,
+        since=None if within is None else within.start,
+        until=None if within is None else within.end,
+    )
+    own = history.history.changes.own(identity)
+    count = len(own.find(wanted)) if dry_run else own.forget(wanted)
+    return Forgotten(
+        dry_run=dry_run,
+        count=0,
+        kinds={},
+        first=[],
+        changes=count,
+        missing=[],
+        note=_note([], dry_run=dry_run, count=count),
     )
 
 

@@ -195,7 +195,10 @@ async def bash(
     shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
     started = Command(
-        argv=(shell or "/bin/sh", *options, "-c", command), cwd=cwd, environment=env or {}
+        argv=(shell or "/bin/sh", *options, "-c", command),
+        cwd=cwd,
+        environment=env or {},
+        watch=context.watch(in_background=run_in_background),
     )
     notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
     if run_in_background:
@@ -344,6 +347,7 @@ async def execute_python_code(
         Command(
             argv=(sys.executable, "-I", "-u", "-X", "utf8", "-c", BOOT),
             stdin=code.encode(),
+            watch=context.watch(),
         ),
         seconds=timeout_seconds,
         report=context.report_progress,

@@ -28,6 +28,7 @@ COMMANDS = {
     "approvals": "safety.approvals.approvals",
     "policy": "safety.policy.policy",
     "log": "safety.log.log",
+    "undo": "safety.undo.undo",
     "export": "data.keeping.export",
     "backup": "data.keeping.backup",
     "restore": "data.keeping.restore",

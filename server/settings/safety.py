@@ -17,6 +17,7 @@ __all__ = [
     "PolicySettings",
     "RequestSettings",
     "SystemSettings",
+    "UndoSettings",
     "WebSearchSettings",
 ]
 
@@ -123,6 +124,25 @@ class SystemSettings(SettingsGroup):
     )
     file_mb: int = Field(
         4_096, ge=0, description="Megabytes that a program may write to one file; 0 sets no limit."
+    )
+
+
+class UndoSettings(SettingsGroup):
+    """What is kept so that changes of files can be undone, in <data_dir>/changes.db."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Whether what file tools and programs change is kept, to be undone.",
+    )
+    keep_mb: int = Field(
+        500, ge=10, description="Megabytes that it may take; the oldest changes are removed first."
+    )
+    keep_days: int = Field(30, ge=1, description="Days after which a change is removed.")
+    file_mb: int = Field(
+        10,
+        ge=1,
+        le=50,
+        description="Megabytes of the largest file that is kept when a file tool replaces it.",
     )
 
 

@@ -44,6 +44,7 @@ from server.settings.safety import (
     PolicySettings,
     RequestSettings,
     SystemSettings,
+    UndoSettings,
     WebSearchSettings,
 )
 
@@ -281,6 +282,7 @@ class Settings(SettingsGroup):
     requests: RequestSettings = RequestSettings()
     web_search: WebSearchSettings = WebSearchSettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    undo: UndoSettings = UndoSettings()
     audit: AuditSettings = AuditSettings()
     toolsearch: ToolSearchSettings = ToolSearchSettings()
     servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from storage.locks import made_once
 from storage.models import Identity
 from tools.core.client import Approver, ProgressReporter, Sampler
-from tools.core.errors import PermissionDeniedError
+from tools.core.errors import PermissionDeniedError, UnavailableError
 from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
@@ -26,7 +26,9 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.core.nested import ToolCall
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
+    from tools.sandbox.history.history import CallHistory
     from tools.sandbox.processes.jobs import Jobs
+    from tools.sandbox.processes.models import Watch
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
     from tools.sandbox.web.client import WebClient
@@ -174,6 +176,7 @@ class RequestContext:
     _machine: Machine | None = None
     _searching: Machine | None = None
     _reach: Callable[[str], bool] | None = None
+    _history: CallHistory | None = None
     bound: bool = field(default=False, kw_only=True)
     sampler: Sampler | None = field(default=None, kw_only=True)
     session_id: str = field(default="", kw_only=True)
@@ -197,6 +200,22 @@ class RequestContext:
     def machine(self) -> Machine:
         """Processes and the web (scope system)."""
         return _granted(self._machine, "processes and no network")
+
+    def watch(self, *, in_background: bool = False) -> Watch | None:
+        """What sees what a program does to files; None where changes are not kept."""
+        if self._history is None:
+            return None
+        return self._history.program(in_background=in_background)
+
+    @property
+    def history(self) -> CallHistory:
+        """The changes of files that the session made (scope context)."""
+        if self._history is None:
+            raise UnavailableError(
+                "Changes of files are not kept here, so that none can be undone.",
+                next_actions=["Ask the user about the setting undo.enabled."],
+            )
+        return self._history
 
     def may_reach(self, url: str) -> bool:
         """Whether no rule of the policy denies this call a URL to which it is redirected."""
@@ -250,6 +269,7 @@ class RequestContext:
         machine: Machine | None = None,
         searching: Machine | None = None,
         reach: Callable[[str], bool] | None = None,
+        history: CallHistory | None = None,
     ) -> RequestContext:
         """The same call with what its scope grants."""
         return replace(
@@ -261,6 +281,7 @@ class RequestContext:
             _machine=machine,
             _searching=searching,
             _reach=reach,
+            _history=history,
         )
 
     def _granted_calls(self) -> Calls:

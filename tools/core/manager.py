@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from storage.keeping.changes.models import Caller
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
@@ -27,6 +28,9 @@ from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
 from tools.sandbox.files.sandbox import Sandbox
 
+if TYPE_CHECKING:  # loaded on first use
+    from tools.sandbox.history.history import CallHistory, History
+
 __all__ = ["SandboxToolManager"]
 
 
@@ -39,6 +43,7 @@ class SandboxToolManager:
         library: The stored context that the scope context is granted.
         permissions: Judges each call; None is for the person at the keyboard, who may do anything.
         machine: Processes and the web, which the scope system is granted; None refuses that scope.
+        history: Makes, once, what keeps the changes of files; None where they are not kept.
         text_budget: Characters of text that one result may have, at least 1,000.
         collections: The sources and directories that the settings name.
         recording: Records each call; None records none.
@@ -56,6 +61,7 @@ class SandboxToolManager:
         library: Library,
         permissions: Permissions | None,
         machine: Machine | None = None,
+        history: Callable[[], History] | None = None,
         text_budget: int = 24_000,
         collections: Collections | None = None,
         recording: Recording | None = None,
@@ -69,6 +75,7 @@ class SandboxToolManager:
         self._library = library
         self._permissions = permissions
         self._machine = machine
+        self._history = history
         self._text_budget = text_budget
         self._collections = collections or Collections()
         self._recording = recording
@@ -100,7 +107,7 @@ class SandboxToolManager:
         result: ToolResult | None = None
         is_final = True
         try:
-            result = await self._take_path(name, arguments, context, permission)
+            result = await self._take_path(call, arguments, permission)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
             result = ToolResult.failure(as_tool_error(error, name), command=self._command)
@@ -125,20 +132,17 @@ class SandboxToolManager:
         return path
 
     async def _take_path(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        context: RequestContext,
-        permission: Permission,
+        self, call: BegunCall, arguments: Mapping[str, Any], permission: Permission
     ) -> ToolResult:
         """The steps of a call, in their order."""
-        spec = await self._find(name, context)
+        context = call.context
+        spec = await self._find(call.name, context)
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
         if self._permissions is not None:
             await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
         turn = self._turns.of(spec)
-        granted = self._grant(spec, context, turn, permission)
+        granted = self._grant(spec, call, turn, permission)
         async with turn:
             result = await _run(spec, checked, granted)
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
@@ -174,11 +178,16 @@ class SandboxToolManager:
             await self._catalogue.served(finished.spec, result, identity, session)
 
     def _grant(
-        self, spec: ToolSpec, context: RequestContext, turn: Turn, permission: Permission
+        self, spec: ToolSpec, call: BegunCall, turn: Turn, permission: Permission
     ) -> RequestContext:
-        places, sandbox = permission.places, self._sandbox
+        context, places, sandbox = call.context, permission.places, self._sandbox
         if places is not None:
             sandbox = sandbox.ruled(places)
+        history: CallHistory | None = None
+        if self._history is not None and (spec.scope is ToolScope.CONTEXT or not spec.read_only):
+            caller = Caller(call.id, context.identity, context.session_id, spec.name)
+            history = self._history().of(caller)
+            sandbox = sandbox.recorded(history)
         match spec.scope:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine)
@@ -194,6 +203,7 @@ class SandboxToolManager:
                     library=self._library,
                     calls=calls,
                     collections=self._collections,
+                    history=history,
                 )
             case ToolScope.MCP:
                 return context.granted()
@@ -201,7 +211,10 @@ class SandboxToolManager:
                 if self._machine is None:
                     raise PermissionDeniedError(f"{spec.name} cannot run programs here.")
                 return context.granted(
-                    sandbox=sandbox, machine=self._machine, reach=permission.reach
+                    sandbox=sandbox,
+                    machine=self._machine,
+                    reach=permission.reach,
+                    history=history,
                 )
 
     async def _nested(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["log"]
+__all__ = ["log", "seconds_since"]
 
 POLL_INTERVAL = 0.2
 """Seconds between two looks at the log."""
@@ -75,7 +75,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     from server.settings.sources import load
     from tools.core.audit.trail import AuditTrail
 
-    after = None if since is None else _seconds(since)
+    after = None if since is None else seconds_since(since)
     path = load({"data_dir": data_dir}, config_file=config).audit_file
     given = {"tool": tool, "verdict": verdict, "user": user}
     wanted = _wanted({key: value for key, value in given.items() if value}, outcome, after)
@@ -114,7 +114,7 @@ def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> 
     return wanted
 
 
-def _seconds(since: str) -> float:
+def seconds_since(since: str) -> float:
     """The moment that an age or a time names, in Unix seconds."""
     age = re.fullmatch(r"(\d{1,6})([smhdw])", since)
     if age:

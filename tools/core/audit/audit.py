@@ -92,7 +92,7 @@ def _line(call: FinishedCall, permission: Permission, *, is_final: bool) -> dict
     began = datetime.fromtimestamp(call.call.began, UTC)
     line = {
         "time": began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "call": os.urandom(8).hex(),
+        "call": call.call.id,
         "user": context.identity.user_id,
         "device": context.identity.device_id,
         "agent": context.identity.agent_id,

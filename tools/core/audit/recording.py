@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import time
 from collections import deque
@@ -82,6 +83,7 @@ class BegunCall:
         context: Whose call it is.
         began: Unix seconds when it began.
         clock: The same on the clock that durations are measured by.
+        id: Its number in the audit log.
     """
 
     name: str
@@ -89,6 +91,7 @@ class BegunCall:
     context: RequestContext
     began: float = field(default_factory=time.time)
     clock: float = field(default_factory=time.perf_counter)
+    id: str = field(default_factory=lambda: os.urandom(8).hex())
 
     def finished(self, spec: ToolSpec | None, result: ToolResult | None) -> FinishedCall:
         """The call with what came of it."""

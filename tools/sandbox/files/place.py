@@ -194,6 +194,27 @@ class Resolver:
             self.judge_write(place)
             yield place
 
+    @contextlib.contextmanager
+    def exact(self, path: str, *, create: bool) -> Iterator[Place]:
+        """Finds the place of a path that had no links in it, for a write that follows none.
+
+        Args:
+            path: Relative to the root, as `real_path` said it.
+            create: As for `writable`.
+
+        Raises:
+            OSError: ELOOP if a directory on the way is a link by now.
+        """
+        head, _, name = path.rpartition("/")
+        self._refuse_directory(path, name)
+        self._guard.judge_names(path.split("/"))
+        with self._parent(head, name, create=create) as directory:
+            place = Place(directory, name)
+            if self.real_path(place) != path:
+                raise _endless()
+            self.judge_write(place)
+            yield place
+
     def real_path(self, place: Place) -> str:
         """Where a place really is, relative to the root.
 

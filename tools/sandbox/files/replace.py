@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from tools.sandbox.files.openat import identity
 
-__all__ = ["WriteLocks", "replace_file"]
+__all__ = ["WriteLocks", "remove_file", "replace_file"]
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others before it gives up."""
@@ -90,7 +90,14 @@ def _busy() -> OSError:
     return OSError(errno.EBUSY, "another program keeps its directory locked")
 
 
-def replace_file(directory: int, name: str, data: bytes, existing: os.stat_result | None) -> None:
+def replace_file(
+    directory: int,
+    name: str,
+    data: bytes,
+    existing: os.stat_result | None,
+    *,
+    mode: int | None = None,
+) -> None:
     """Puts new content in the place of a name, whole or not at all.
 
     The content goes to a temporary file in the same directory, to the disk, and then takes the name
@@ -104,6 +111,7 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         data: The whole new content.
         existing: Status of the file that is replaced, whose owner, mode and extended attributes the
             new one keeps, but for set-user-ID and set-group-ID.
+        mode: The mode of the new file, instead; without those two bits as well.
 
     Raises:
         OSError: If the disk, the rights or the name refuse; nothing is left behind.
@@ -115,6 +123,8 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         if existing is not None:
             _keep_owner_and_mode(fd, existing)
             _keep_attributes(fd, f"/proc/self/fd/{directory}/{name}")
+        if mode is not None:
+            os.fchmod(fd, stat.S_IMODE(mode) & ~(stat.S_ISUID | stat.S_ISGID))
         os.fsync(fd)
 
     try:
@@ -124,6 +134,19 @@ def replace_file(directory: int, name: str, data: bytes, existing: os.stat_resul
         with contextlib.suppress(OSError):  # It was not made, or the first error says more.
             os.unlink(temporary, dir_fd=directory)
         raise
+    _sync_directory(directory)
+
+
+def remove_file(directory: int, name: str) -> None:
+    """Removes a file, a link or an empty directory, and has the disk confirm it.
+
+    Raises:
+        OSError: If the disk or the rights refuse, or the directory is not empty.
+    """
+    if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+        os.rmdir(name, dir_fd=directory)
+    else:
+        os.unlink(name, dir_fd=directory)
     _sync_directory(directory)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
@@ -17,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from tools.core.errors import ConflictError, InvalidArgumentsError, UnavailableError
+from storage.keeping.changes.models import ABSENT, FileState
+from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.sandbox.files.editing import check_expected, whole_content
+from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_for
 from tools.sandbox.files.listing import Listing, list_entries
 from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
@@ -30,6 +32,7 @@ from tools.sandbox.files.openat import (
 from tools.sandbox.files.place import Resolver
 from tools.sandbox.files.protect import Guard
 from tools.sandbox.files.replace import WriteLocks, replace_file
+from tools.sandbox.files.restoring import check_same, put_back
 from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanation, refuse_notation
 
 if TYPE_CHECKING:
@@ -41,9 +44,6 @@ MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 
 LIST_FIRST = "Call list_directory to see what is there."
-
-MAX_EDIT_BYTES = 10_000_000
-"""Largest file that is edited in memory."""
 
 
 class FileContent(NamedTuple):
@@ -71,12 +71,14 @@ class Written:
         size: Bytes in the file now.
         sha256: Digest of its content, hexadecimal.
         created: Whether the file did not exist before.
+        lost: Why what it held is not kept, where changes are; empty where it is.
     """
 
     path: str
     size: int
     sha256: str
     created: bool
+    lost: str = ""
 
 
 class Sandbox:
@@ -110,6 +112,7 @@ class Sandbox:
         self._open_directory = open_directory
         self._locks = WriteLocks()
         self._rules: PlaceRules | None = None
+        self._keeper: ChangeKeeper | None = None
 
     @property
     def root(self) -> Path:
@@ -121,6 +124,12 @@ class Sandbox:
         ruled = copy(self)
         ruled._rules = rules  # noqa: SLF001  # it is of this very class
         return ruled
+
+    def recorded(self, keeper: ChangeKeeper) -> Sandbox:
+        """Returns the same files, of which what is replaced is kept first."""
+        recorded = copy(self)
+        recorded._keeper = keeper  # noqa: SLF001  # it is of this very class
+        return recorded
 
     def relative(self, path: str) -> str:
         """The path relative to the root, as it is spelled; nothing is opened.
@@ -211,6 +220,41 @@ class Sandbox:
         """
         return self._replace(path, function, expected_sha256, whole=False)
 
+    def found(self, path: str, expected: FileState) -> Found:
+        """What is at a path without links, looked at as what is expected there was."""
+        with explained(path, self._root), self._resolver() as resolver:
+            if self._rules is not None:
+                self._rules.check(path, writing=False)  # also of what is not there any more
+            try:
+                with resolver.exact(path, create=False) as place:
+                    return look_for(place.directory, place.name, expected)
+            except FileNotFoundError:
+                return Found(ABSENT)
+
+    def restore(self, path: str, content: bytes | None, mode: int, *, expected: FileState) -> None:
+        """Puts back what was at a path, in one step, or removes what is there.
+
+        Args:
+            path: The file, without links; what has its place is replaced and never followed.
+            content: What it held; None if nothing was there.
+            mode: Its mode.
+            expected: What has to be there now.
+
+        Raises:
+            ConflictError: If something else is there.
+        """
+        with (
+            explained(path, self._root),
+            self._resolver() as resolver,
+            resolver.exact(path, create=content is not None) as place,
+            self._locks.held(place.directory),
+        ):
+            check_same(place, path, expected)
+            after = "" if content is None else digest_of(content)
+            with kept(self._keeper, place, lambda: path, after, mode):
+                resolver.judge_write(place)  # Again: waiting took time.
+                put_back(place, content, mode)
+
     def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
         """Lists a directory, `depth` levels of it and `limit` entries, without following links."""
         with explained(path, self._root), self._resolver() as resolver:
@@ -250,18 +294,19 @@ class Sandbox:
             if existing is not None:
                 place.check_writable()
                 if reads:
-                    old = _whole(place.open_read(), path)
+                    old = whole_content(place.open_read(), path)
             elif not whole:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            _expect(path, old, expected_sha256)
+            check_expected(path, old, expected_sha256)
             data = function(old or b"")
-            resolver.judge_write(place)  # Again: waiting and editing took time.
             # What lies above a link's target is not what its spelling says.
             above = ".." in path.split("/")
             told = resolver.real_path(place) if above else self.relative(path)
-            replace_file(place.directory, place.name, data, existing)
-            digest = hashlib.sha256(data).hexdigest()
-            return Written(told, len(data), digest, existing is None)
+            after = digest_of(data)
+            with kept(self._keeper, place, lambda: resolver.real_path(place), after) as lost:
+                resolver.judge_write(place)  # Again: waiting and editing took time.
+                replace_file(place.directory, place.name, data, existing)
+            return Written(told, len(data), after, existing is None, lost)
 
     def _beneath(self, path: str) -> str:
         """The path relative to the root, checked in form only."""
@@ -321,29 +366,3 @@ class Sandbox:
                 f"The root {self._spelled!r} cannot be opened: {error.strerror}.",
                 next_actions=["Ask the user to create it or to configure another root."],
             ) from error
-
-
-def _whole(fd: int, path: str) -> bytes:
-    try:
-        data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
-    finally:
-        os.close(fd)
-    if len(data) > MAX_EDIT_BYTES:
-        raise InvalidArgumentsError(
-            f"The file {path!r} is larger than {MAX_EDIT_BYTES} bytes, too large to be edited.",
-            next_actions=["Write a new file, or split this one first."],
-        )
-    return data
-
-
-def _expect(path: str, old: bytes | None, expected_sha256: str | None) -> None:
-    if expected_sha256 is None:
-        return
-    actual = None if old is None else hashlib.sha256(old).hexdigest()
-    if actual is not None and actual.startswith(expected_sha256.lower()):
-        return
-    found = "does not exist" if actual is None else f"has the digest {actual[:12]}"
-    raise ConflictError(
-        f"The file {path!r} {found}, not the expected {expected_sha256}.",
-        next_actions=["Read the file again and base the change on what it holds now."],
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
-__all__ = ["Command", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode"]
+__all__ = ["Command", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode", "Watch"]
 
 
 class Level(StrEnum):
@@ -43,6 +44,16 @@ class Limits:
     file_bytes: int = 0
 
 
+class Watch(Protocol):
+    """Sees what a program does to the files beneath the root; both of its methods block."""
+
+    def begin(self) -> None:
+        """Called before the program is started."""
+
+    def end(self) -> tuple[str, ...]:
+        """Called when it has ended, or could not be started; returns notes about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What a tool runs.
@@ -54,6 +65,7 @@ class Command:
         stdin: The content of its standard input.
         writes: Whether it may write beneath the root.
         network: Whether it may reach the hosts that the settings allow.
+        watch: Sees what it does, where it may write; None where nobody does.
     """
 
     argv: tuple[str, ...]
@@ -62,6 +74,7 @@ class Command:
     stdin: bytes = b""
     writes: bool = True
     network: bool = True
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,7 +190,9 @@ class Processes:
             write_protected = WriteProtected()
             if command.writes:
                 write_protected = self._protection.begin()
-                undoing.callback(self._protection.end)
+                undoing.callback(self._ended, command)
+                if command.watch is not None:
+                    command.watch.begin()
             scratch = tempfile.mkdtemp(dir=self._scratches.path)
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
             home = PrivateHome(self._scratches.path, self._git_config())
@@ -205,6 +207,11 @@ class Processes:
         """Undoes `_prepare` where nothing was started."""
         shutil.rmtree(scratch, ignore_errors=True)
         self._cleaned_up(command, home)
+
+    def _ended(self, command: Command) -> tuple[str, ...]:
+        """Undoes what was done to protected files, then has the rest seen; called in threads."""
+        notes = self._protection.end()
+        return notes if command.watch is None else (*notes, *command.watch.end())
 
     def _plan(
         self,
@@ -273,7 +280,7 @@ class Processes:
 
     def _cleaned_up(self, command: Command, home: PrivateHome) -> tuple[str, ...]:
         """Ends what is left of a program that has ended; returns what there is to say of it."""
-        notes = self._protection.end() if command.writes else ()
+        notes = self._ended(command) if command.writes else ()
         return notes + home.remove()
 
     def _directory(self, cwd: str) -> str:

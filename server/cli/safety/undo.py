@@ -1,0 +1,190 @@
+"""`toolcrib undo`: what agents did to files, shown and taken back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from server.cli.invocation import invocation
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import forget_typed, wrapped
+from server.mcp.visible import visible, visible_lines
+
+if TYPE_CHECKING:
+    from server.app import App
+    from storage.keeping.changes.models import Change
+    from storage.keeping.changes.own import ChangeFilter
+    from tools.sandbox.history.history import CallHistory
+    from tools.sandbox.history.undo import Step
+
+__all__ = ["undo"]
+
+TOOL = "toolcrib undo"
+"""As what an undo is listed itself."""
+
+MOST_FILES = 4
+"""Files of a call that the list names."""
+
+MOST_LINES = 200
+"""Lines of the differences that are shown."""
+
+_WILL = {"put back": "Put back", "remove": "Remove"}
+
+
+def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
+    call: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CALL]", help="Id of the call, or its first characters; default: the last one."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="All changes since then, such as 2h, 3d, or ISO 8601 (local time).",
+        ),
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the calls that changed files.")
+    ] = False,
+    last: Annotated[
+        int, typer.Option("--last", min=1, help="Maximum number of calls in the list.")
+    ] = 20,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Remove for good what is kept, instead of undoing it."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also files that somebody changed since.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Undo what agents did to files; shows the differences and asks first."""
+    from server.cli.opened import opened
+    from storage.keeping.changes.own import ChangeFilter
+
+    after = None
+    if since is not None:
+        from server.cli.safety.log import seconds_since
+
+        after = seconds_since(since)
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        history = _history(app)
+        wanted = ChangeFilter(root=history.root, call=call or "", since=after)
+        found = history.own.find(wanted)
+        if not found:
+            typer.echo(f"No such change in {visible(history.root)} is kept.", err=True)
+            raise typer.Exit(0 if listed else 1)
+        if listed:
+            _list(found, last)
+            return
+        if call is not None:
+            _check_one(call, found)
+        if forget:
+            _forget(history, wanted, len(found), yes=yes)
+            return
+        if call is None and after is None:
+            found = [each for each in found if each.by.call == found[0].by.call]
+        _undo(app, history, found, force=force, yes=yes)
+
+
+def _history(app: App) -> CallHistory:
+    """The changes of the person at the keyboard, and what is kept of this undo."""
+    from storage.keeping.changes.models import Caller
+
+    own = Caller(os.urandom(8).hex(), app.identity, app.sessions.own, TOOL)
+    return app.history().of(own)
+
+
+def _check_one(call: str, found: Sequence[Change]) -> None:
+    calls = {each.by.call for each in found}
+    if len(calls) > 1:
+        typer.echo(
+            f"{call!r} could be {len(calls)} calls; see `{invocation()} undo --list`.", err=True
+        )
+        raise typer.Exit(1)
+
+
+def _list(found: Sequence[Change], last: int) -> None:
+    groups = groupby(found, key=lambda change: change.by.call)
+    for _, (_, changes) in zip(range(last), groups, strict=False):
+        typer.echo(wrapped(_heading(list(changes))))
+
+
+def _heading(changes: Sequence[Change]) -> str:
+    """One call: its id, when, the tool, its files."""
+    first = changes[0]
+    when = datetime.fromtimestamp(first.time, UTC).astimezone()
+    names = sorted({change.path for change in changes})
+    files = ", ".join(_shown(name) for name in names[:MOST_FILES])
+    if len(names) > MOST_FILES:
+        files += f" and {len(names) - MOST_FILES} more"
+    return f"{first.by.call}  {when:%Y-%m-%d %H:%M:%S}  {visible(first.by.tool)}  {files}"
+
+
+def _undo(
+    app: App, history: CallHistory, found: Sequence[Change], *, force: bool, yes: bool
+) -> None:
+    from server.safety import make_sandbox
+    from tools.sandbox.history.undo import plan, take_back
+
+    sandbox = make_sandbox(app.settings, app.settings.root).recorded(history)
+    steps = plan(history.own, sandbox, found, force=force)
+    for _, changes in groupby(found, key=lambda change: change.by.call):
+        typer.echo(wrapped(_heading(list(changes))))
+    _show(steps)
+    doing = [each for each in steps if each.action != "none"]
+    if not doing:
+        typer.echo("Nothing to undo.", err=True)
+        raise typer.Exit(1)
+    if not yes:
+        forget_typed()
+        typer.confirm(f"Undo {_files(len(doing))}?", abort=True)
+    done = take_back(sandbox, steps)
+    failed = [each for each in done if each.action == "none" and each not in steps]
+    for each in failed:
+        typer.echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
+    typer.echo(f"Undid {_files(len(doing) - len(failed))}; `{invocation()} undo` takes that back.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _show(steps: Sequence[Step]) -> None:
+    left = MOST_LINES
+    for step in steps:
+        if step.action == "none":
+            typer.echo(wrapped(f"Leave {_shown(step.path)}: {visible(step.why)}"))
+            continue
+        typer.echo(wrapped(f"{_WILL[step.action]} {_shown(step.path)}"))
+        lines = step.diff().split("\n")[2:]
+        for line in lines[:left]:
+            typer.echo(wrapped(visible_lines(f"  {line}")))
+        if len(lines) > left:
+            typer.echo(f"  … and {len(lines) - left} more lines")
+        left = max(left - len(lines), 0)
+
+
+def _forget(history: CallHistory, wanted: ChangeFilter, count: int, *, yes: bool) -> None:
+    what = "1 change" if count == 1 else f"{count} changes"
+    if not yes:
+        typer.confirm(f"Remove for good what is kept of {what}?", abort=True)
+    history.own.forget(wanted)
+    typer.echo(f"Removed what was kept of {what}: it cannot be undone any more.")
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _shown(path: str) -> str:
+    return visible(os.fsencode(path).decode("utf-8", "backslashreplace"))

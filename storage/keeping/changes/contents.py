@@ -1,0 +1,48 @@
+"""Contents of files by their SHA-256, packed; those that nothing needs any more are removed."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping
+
+__all__ = ["add", "pack", "read", "remove_unused", "total"]
+
+_UNUSED = (
+    "NOT EXISTS (SELECT 1 FROM changes WHERE before = digest)"
+    " AND NOT EXISTS (SELECT 1 FROM files WHERE state = digest)"
+)
+
+
+def pack(content: bytes) -> bytes:
+    """A content as it is kept: at the lowest level, which costs a tenth of the highest."""
+    return zlib.compress(content, 1)
+
+
+def add(connection: sqlite3.Connection, packed: Mapping[str, bytes]) -> None:
+    """Keeps contents, each once."""
+    connection.executemany(
+        "INSERT INTO contents (digest, packed) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        packed.items(),
+    )
+
+
+def read(connection: sqlite3.Connection, digest: str) -> bytes | None:
+    """The content of a digest; None where it is not kept."""
+    row = connection.execute("SELECT packed FROM contents WHERE digest = ?", (digest,)).fetchone()
+    return None if row is None else zlib.decompress(row["packed"])
+
+
+def remove_unused(connection: sqlite3.Connection, digests: Iterable[str] | None = None) -> None:
+    """Removes what no change and no root needs: of some digests, or of all."""
+    if digests is None:
+        connection.execute(f"DELETE FROM contents WHERE {_UNUSED}")
+        return
+    connection.executemany(
+        f"DELETE FROM contents WHERE digest = ? AND {_UNUSED}", ((each,) for each in digests)
+    )
+
+
+def total(connection: sqlite3.Connection) -> int:
+    """Bytes of all contents, as they are kept."""
+    return int(connection.execute("SELECT bytes FROM totals").fetchone()[0])

@@ -1,0 +1,108 @@
+"""What one identity sees of the changes of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from storage.database import Database, Where, identity_clause
+from storage.keeping.changes import contents
+from storage.keeping.changes.models import Change
+from storage.keeping.changes.rows import change_of
+from storage.models import Identity
+
+__all__ = ["ChangeFilter", "OwnChanges"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """Which changes beneath a root are wanted.
+
+    Attributes:
+        root: The root.
+        session_id: Only those of this session.
+        call: Only those of the calls whose number begins so.
+        ids: Only those with these numbers.
+        since: Only those made since then, Unix seconds.
+        until: Only those made until then.
+        path: Only of this file, or of those beneath this directory.
+    """
+
+    root: str
+    session_id: str | None = None
+    call: str = ""
+    ids: Sequence[int] | None = None
+    since: float | None = None
+    until: float | None = None
+    path: str = ""
+
+    def conditions(self) -> Iterator[tuple[str, Sequence[object]]]:
+        """Each condition, and its values."""
+        yield "root = ?", (os.fsencode(self.root),)
+        if self.session_id is not None:
+            yield "session_id = ?", (self.session_id,)
+        if self.call:
+            yield "substr(call, 1, ?) = ?", (len(self.call), self.call)
+        if self.ids is not None:
+            yield f"change_id IN ({', '.join('?' * len(self.ids))})", self.ids
+        if self.since is not None:
+            yield "time >= ?", (self.since,)
+        if self.until is not None:
+            yield "time <= ?", (self.until,)
+        if self.path:
+            name = os.fsencode(self.path)
+            yield "(path = ? OR substr(path, 1, ?) = ?)", (name, len(name) + 1, name + b"/")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnChanges:
+    """The changes of one identity; nobody else's are read or removed.
+
+    Attributes:
+        database: Where everybody's are.
+        identity: Whose; an empty device or agent means any of the user's.
+    """
+
+    database: Database
+    identity: Identity
+
+    def find(self, wanted: ChangeFilter, limit: int = -1) -> list[Change]:
+        """The changes that are wanted, newest first, as many as the limit; -1 for all."""
+        where = self._where(wanted)
+        with self.database.read() as connection:
+            rows = connection.execute(
+                f"SELECT * FROM changes WHERE {where.sql} ORDER BY change_id DESC LIMIT ?",
+                (*where.values, limit),
+            ).fetchall()
+        return list(map(change_of, rows))
+
+    def content(self, change: Change) -> bytes | None:
+        """What a change of theirs replaced; None where that is no longer kept."""
+        with self.database.read() as connection:
+            return contents.read(connection, change.before.state)
+
+    def forget(self, wanted: ChangeFilter) -> int:
+        """Removes changes for good, and says how many they were.
+
+        How the root was last seen goes too: it is found again before the next program.
+        """
+        where = self._where(wanted)
+        with self.database.write() as connection:
+            removed = connection.execute(f"DELETE FROM changes WHERE {where.sql}", where.values)
+            for table in ("files", "roots", "programs"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE root = ?", (os.fsencode(wanted.root),)
+                )
+            contents.remove_unused(connection)
+        self.database.compact()
+        self.database.fold_log()
+        return removed.rowcount
+
+    def _where(self, wanted: ChangeFilter) -> Where:
+        own = identity_clause(self.identity, "changes")
+        conditions = [(own.sql, own.values), *wanted.conditions()]
+        return Where(
+            " AND ".join(sql for sql, _ in conditions),
+            tuple(value for _, values in conditions for value in values),
+        )

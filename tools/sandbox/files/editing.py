@@ -1,0 +1,50 @@
+"""What an edit begins with: the whole content of a file, and whether it is the one expected."""
+
+from __future__ import annotations
+
+import os
+
+from tools.core.errors import ConflictError, InvalidArgumentsError
+from tools.sandbox.files.kept import digest_of
+from tools.sandbox.files.nofollow import read_up_to
+
+__all__ = ["MAX_EDIT_BYTES", "check_expected", "whole_content"]
+
+MAX_EDIT_BYTES = 10_000_000
+"""Largest file that is edited in memory."""
+
+
+def whole_content(fd: int, path: str) -> bytes:
+    """The content of an open file, which is closed.
+
+    Args:
+        fd: Its descriptor.
+        path: The file, for the error.
+
+    Raises:
+        InvalidArgumentsError: If it is too large to be edited.
+    """
+    try:
+        data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+    if len(data) > MAX_EDIT_BYTES:
+        raise InvalidArgumentsError(
+            f"The file {path!r} is larger than {MAX_EDIT_BYTES} bytes, too large to be edited.",
+            next_actions=["Write a new file, or split this one first."],
+        )
+    return data
+
+
+def check_expected(path: str, old: bytes | None, expected_sha256: str | None) -> None:
+    """Raises ConflictError if a content, or none, has not the digest that it must have."""
+    if expected_sha256 is None:
+        return
+    actual = None if old is None else digest_of(old)
+    if actual is not None and actual.startswith(expected_sha256.lower()):
+        return
+    found = "does not exist" if actual is None else f"has the digest {actual[:12]}"
+    raise ConflictError(
+        f"The file {path!r} {found}, not the expected {expected_sha256}.",
+        next_actions=["Read the file again and base the change on what it holds now."],
+    )

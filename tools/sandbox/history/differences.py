@@ -1,0 +1,46 @@
+"""What differs between two looks at a root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from storage.keeping.changes.models import ABSENT, Difference, FileState
+from tools.sandbox.history.walk import UNSEEN
+
+__all__ = ["differences"]
+
+
+def differences(
+    before: Mapping[str, FileState], after: Mapping[str, FileState]
+) -> list[Difference]:
+    """What is known to have changed, in the order of the paths.
+
+    A path is new only where it would have been seen: what lay in a directory that was passed over
+    may have been there all the time, and whoever took it for new would remove it.
+
+    Args:
+        before: What was where.
+        after: What is where.
+    """
+    return [each for each in _each(before, after) if not each.before.same_as(each.after)]
+
+
+def _each(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> Iterator[Difference]:
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path, ABSENT), after.get(path, ABSENT)
+        if was.why in UNSEEN or now.why in UNSEEN:
+            continue
+        if was is ABSENT and _is_hidden(path, before):
+            continue
+        yield Difference(path, was, now)
+
+
+def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:
+    """Whether a directory above a path was passed over."""
+    above = path.rpartition("/")[0]
+    while above:
+        found = files.get(above)
+        if found is not None and found.why in UNSEEN:
+            return True
+        above = above.rpartition("/")[0]
+    return False
