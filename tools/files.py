@@ -129,6 +129,7 @@ class FileWritten(ToolModel):
         sha256: Digest of its content.
         encoding: Name of the codec it was written in.
         created: Whether it did not exist before.
+        lost: Why what it held cannot be put back; empty where it can.
     """
 
     file_path: str
@@ -136,12 +137,15 @@ class FileWritten(ToolModel):
     sha256: str
     encoding: str
     created: bool
+    lost: str
 
     def to_text(self) -> str:
         """What was done, in a line."""
         done = "Created" if self.created else "Wrote"
         digest = short_digest(self.sha256)
-        return f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {digest}"
+        lost = f"\n[This cannot be undone: what it held is {self.lost} to be kept.]"
+        head = f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {digest}"
+        return head + lost * bool(self.lost)
 
 
 class DirectoryEntry(ToolModel):

@@ -140,7 +140,7 @@ class UndoSettings(SettingsGroup):
     keep_days: int = Field(30, ge=1, description="Days after which a change is removed.")
     file_mb: int = Field(
         10,
-        ge=1,
+        ge=10,  # the largest that is edited
         le=50,
         description="Megabytes of the largest file that is kept when a file tool replaces it.",
     )

@@ -128,6 +128,14 @@ async def test_a_large_file_is_told_to_be_lost(open_crib: OpenCrib) -> None:
         assert (crib.root / "big.bin").read_text() == "small\n"
 
 
+async def test_a_write_over_what_is_too_large_to_be_kept_says_so(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        with (crib.root / "big.bin").open("wb") as file:
+            file.truncate(10_000_001)
+        told = await crib.text("write_file", file_path="big.bin", content="small\n")
+        assert "cannot be undone: what it held is too large" in told
+
+
 async def test_another_user_sees_and_undoes_nothing(open_crib: OpenCrib) -> None:
     async with open_crib() as crib:
         await crib.call("write_file", file_path="a.txt", content="one\n")

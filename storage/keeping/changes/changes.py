@@ -191,18 +191,18 @@ class Changes:
 
         How other roots were seen goes first: that is found again, an old content is not.
         """
+        limit = first or _next_number(connection)
+        idle = "root != ? AND root NOT IN (SELECT root FROM programs)"
         oldest = time.time() - self._keep_seconds
         row = connection.execute("SELECT min(change_id), time FROM changes").fetchone()
         if row[0] is not None and row["time"] < oldest:
-            connection.execute("DELETE FROM changes WHERE time < ?", (oldest,))
-            contents.remove_unused(connection)
+            connection.execute(
+                "DELETE FROM changes WHERE time < ? AND change_id < ?", (oldest, limit)
+            )
+            _forget_roots(connection, f"{idle} AND seen < ?", (root, oldest))
         if contents.total(connection) <= self.keep_bytes:
             return
-        others = "root != ? AND root NOT IN (SELECT root FROM programs)"
-        connection.execute(f"DELETE FROM files WHERE {others}", (root,))
-        connection.execute(f"DELETE FROM roots WHERE {others}", (root,))
-        contents.remove_unused(connection)
-        limit = first or _next_number(connection)
+        _forget_roots(connection, idle, (root,))
         while contents.total(connection) > self.keep_bytes:
             removed = connection.execute(
                 "DELETE FROM changes WHERE change_id < ? AND change_id <= (SELECT min(change_id)"
@@ -217,3 +217,14 @@ class Changes:
 def _next_number(connection: sqlite3.Connection) -> int:
     row = connection.execute("SELECT max(change_id) FROM changes").fetchone()
     return int(row[0] or 0) + 1
+
+
+def _forget_roots(
+    connection: sqlite3.Connection, condition: str, values: tuple[object, ...]
+) -> None:
+    """Forgets how some roots were seen, and all contents that nothing needs."""
+    connection.execute(
+        f"DELETE FROM files WHERE root IN (SELECT root FROM roots WHERE {condition})", values
+    )
+    connection.execute(f"DELETE FROM roots WHERE {condition}", values)
+    contents.remove_unused(connection)

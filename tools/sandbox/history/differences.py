@@ -26,7 +26,8 @@ def differences(
 
 
 def _each(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> Iterator[Difference]:
-    for path in sorted(before.keys() | after.keys()):
+    touched = [path for path, now in after.items() if before.get(path) is not now]
+    for path in sorted((*touched, *(before.keys() - after.keys()))):
         was, now = before.get(path, ABSENT), after.get(path, ABSENT)
         if was.why in UNSEEN or now.why in UNSEEN:
             continue
@@ -36,11 +37,10 @@ def _each(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> It
 
 
 def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:
-    """Whether a directory above a path was passed over."""
-    above = path.rpartition("/")[0]
-    while above:
-        found = files.get(above)
+    """Whether a directory above a path, or the root itself, was passed over."""
+    while path:
+        path = path.rpartition("/")[0]
+        found = files.get(path)
         if found is not None and found.why in UNSEEN:
             return True
-        above = above.rpartition("/")[0]
     return False

@@ -6,13 +6,14 @@ is waited for, and all is bounded: what is passed over is in the result, with wh
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Self
 
 from storage.keeping.changes.contents import pack
@@ -23,7 +24,7 @@ from tools.sandbox.files.openat import identity
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 
-__all__ = ["MOST_FILE_BYTES", "UNSEEN", "Limits", "walk"]
+__all__ = ["UNSEEN", "Limits", "walk"]
 
 MOST_FILE_BYTES = 1_000_000
 """Bytes of the largest file that is kept before a program."""
@@ -46,14 +47,11 @@ DEEPEST = 64
 """Levels of directories that are looked into, each of which is held open."""
 
 _MADE_AGAIN = frozenset({"node_modules", "__pycache__", *VERSION_CONTROL})
-_MARKS_OFDEEPEST = 64
-"""Levels of directories that are looked into, each of which is held open."""
-
-_MADE_AGAIN = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
-"""What tools put into the directories of virtual environments and caches."""
 
 _MADE_AGAIN_MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
 """What tools put into the directories of virtual environments and caches."""
+
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 _SETTLED_NS = 2_500_000_000
 """How long a file must have been unchanged for its times to prove it, in nanoseconds."""
@@ -154,27 +152,31 @@ class _Look:
         waiting = deque([("", IgnoreRules())])
         while waiting:
             path, above = waiting.popleft()
+            if self._left <= 0 or path.count("/") >= DEEPEST:
+                self._pass_over(path, TOO_MANY)
+                continue
             try:
                 fd = descent.open(path)
                 with os.scandir(fd) as scan:
-                    entries = sorted(scan, key=lambda entry: entry.name)
+                    first = list(islice(scan, MOST_IN_FOLDER + 1))
             except OSError:
                 if not path:
                     raise
                 self._pass_over(path, CLOSED)
                 continue
+            entries = sorted(first, key=lambda entry: entry.name)
             prefix = f"{path}/" if path else ""
             names = {entry.name for entry in entries}
             if path and not names.isdisjoint(_MADE_AGAIN_MARKS):
                 self._pass_over(path, MADE_AGAIN)
                 continue
-            if len(entries) > min(self._left, MOST_IN_FOLDER) or path.count("/") >= DEEPEST:
+            if len(entries) > min(self._left, MOST_IN_FOLDER):
                 self._pass_over(path, TOO_MANY)
                 continue
             self._left -= len(entries)
             ignored = above.below(fd, prefix, names)
             for entry in entries:
-                if self._is_folder(entry, f"{prefix}{entry.name}", fd, ignored):
+                if self._enters(entry, f"{prefix}{entry.name}", fd, ignored):
                     waiting.append((f"{prefix}{entry.name}", ignored))
 
     def look_at_missing(self, descent: _Descent) -> None:
@@ -185,12 +187,15 @@ class _Look:
             if not before.is_file or (now is not None and now.why not in UNSEEN):
                 continue
             above, _, name = path.rpartition("/")
-            with suppress(OSError):  # all around it is gone
+            try:
                 fd = descent.open(above)
                 status = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 files[path] = self._state(fd, name, path, status)
+            except OSError as error:
+                if error.errno not in _GONE:
+                    files[path] = before  # nobody can tell
 
-    def _is_folder(
+    def _enters(
         self, entry: os.DirEntry[str], path: str, directory: int, ignored: IgnoreRules
     ) -> bool:
         """Looks at one name; whether it is a directory to look into."""
@@ -214,8 +219,7 @@ class _Look:
         return False
 
     def _pass_over(self, path: str, why: str) -> None:
-        if path:
-            self.observed.files[path] = FileState("unseen", 0, why)
+        self.observed.files[path] = FileState("unseen", 0, why)
 
     def _state(self, directory: int, name: str, path: str, status: os.stat_result) -> FileState:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_FILE_BYTES:
@@ -225,10 +229,11 @@ class _Look:
         if known is not None and known.signature == signature and known.is_file:
             self._room -= status.st_size
             return known
-        if self._room < status.st_size:
-            return state_of(directory, name, status)._replace(why=TOO_MANY, state="unseen")
+        has_room = self._room >= status.st_size
+        if not has_room and known is None:
+            return FileState("unseen", 0, TOO_MANY)
         found = look(directory, name, most_bytes=MOST_FILE_BYTES)
-        if found.content is None:
+        if found.content is None or not has_room:  # what it was is kept already
             return found.state
         self._room -= len(found.content)
         self.observed.contents[found.state.state] = pack(found.content)

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.keeping.changes.changes import Changes, open_changes
+from storage.keeping.changes.models import ABSENT, Caller, Change, FileState
+from storage.keeping.changes.own import ChangeFilter
+from storage.models import Identity
+from tools.sandbox.files.kept import Found
+from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.history.history import History
+from tools.sandbox.history.undo import plan, take_back
+
+ANN = Identity(user_id="ann")
+
+
+def caller(call: str) -> Caller:
+    return Caller(call, ANN, "session", "bash")
+
+
+def history_of(root: Path, changes: Changes) -> History:
+    return History(str(root), lambda: changes, frozenset, most_bytes=10_000_000)
+
+
+def found(root: Path, changes: Changes) -> list[Change]:
+    return changes.own(ANN).find(ChangeFilter(root=os.path.realpath(root)))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "root"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def changes(tmp_path: Path) -> Iterator[Changes]:
+    opened = open_changes(tmp_path / "data", keep_bytes=100_000_000, keep_days=1)
+    yield opened
+    opened.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.tools.sandbox.history.test_history import *
+root, data, when = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+history = history_of(root, open_changes(data, keep_bytes=100_000_000, keep_days=1))
+if when == "in a program":
+    history.begin(caller("killed"))
+    (root / "a.txt").write_text("by the program")
+    os.kill(os.getpid(), signal.SIGKILL)
+class Killer:
+    most_bytes = 10_000_000
+    def keeping(self, path, before, after):
+        block = history.of(caller("killed")).keeping(path, before, after)
+        block.__enter__()
+        os.kill(os.getpid(), signal.SIGKILL)
+Sandbox(root).recorded(Killer()).write("a.txt", b"never written")
+"""
+
+
+def kill(root: Path, data: Path, when: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, root, data, when], check=False, capture_output=True
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+def test_killed_between_keeping_and_writing_there_is_nothing_to_undo(
+    tmp_path: Path, root: Path, changes: Changes
+) -> None:
+    (root / "a.txt").write_text("one")
+    kill(root, tmp_path / "data", "in a write")
+    (change,) = found(root, changes)
+    assert changes.own(ANN).content(change) == b"one"
+    (step,) = plan(changes.own(ANN), Sandbox(root), [change])
+    assert (step.action, step.why) == ("none", "it is as it was")
+
+
+def test_what_a_program_did_whose_server_was_killed_is_found_at_the_next_look(
+    tmp_path: Path, root: Path, changes: Changes
+) -> None:
+    (root / "a.txt").write_text("one")
+    kill(root, tmp_path / "data", "in a program")
+    history = history_of(root, changes)
+    history.begin(caller("next"))
+    (change,) = found(root, changes)
+    assert change.by.call == "killed"
+    history.end(caller("next"))
+    (root / "a.txt").write_text("by a person")
+    history.begin(caller("later"))
+    assert found(root, changes) == [change]
+
+
+def test_two_servers_share_a_root_and_lose_no_change(
+    tmp_path: Path, root: Path, changes: Changes
+) -> None:
+    other = open_changes(tmp_path / "data", keep_bytes=100_000_000, keep_days=1)
+    one, two = history_of(root, changes), history_of(root, other)
+    one.begin(caller("one"))
+    two.begin(caller("two"))
+    (root / "a.txt").write_text("a")
+    two.end(caller("two"))
+    (root / "b.txt").write_text("b")
+    one.end(caller("one"))
+    assert [(each.by.call, each.path) for each in found(root, changes)] == [
+        ("one", "b.txt"),
+        ("two", "a.txt"),
+    ]
+    other.close()
+
+
+def test_a_file_tool_that_writes_while_a_program_runs_keeps_its_own_change(
+    root: Path, changes: Changes
+) -> None:
+    (root / "a.txt").write_text("one")
+    history = history_of(root, changes)
+    history.begin(caller("program"))
+    Sandbox(root).recorded(history.of(caller("tool"))).write("a.txt", b"two")
+    history.end(caller("program"))
+    assert [each.by.call for each in found(root, changes)] == ["tool"]
+
+
+def test_a_write_that_fails_leaves_no_change(root: Path, changes: Changes) -> None:
+    history = history_of(root, changes)
+    after = FileState("a" * 64, 0)
+    with (
+        pytest.raises(OSError, match="no space"),
+        history.of(caller("tool")).keeping("a.txt", Found(ABSENT), after),
+    ):
+        raise OSError("no space")
+    assert found(root, changes) == []
+
+
+def test_several_changes_of_a_file_are_taken_back_as_one(root: Path, changes: Changes) -> None:
+    history = history_of(root, changes)
+    sandbox = Sandbox(root).recorded(history.of(caller("tool")))
+    (root / "a.txt").write_text("zero")
+    for text in (b"one", b"two", b"three"):
+        sandbox.write("a.txt", text)
+    sandbox.write("new.txt", b"one")
+    sandbox.write("new.txt", b"two")
+    own = changes.own(ANN)
+    take_back(sandbox, plan(own, sandbox, found(root, changes)))
+    assert (root / "a.txt").read_text() == "zero"
+    assert not (root / "new.txt").exists()
+
+
+def test_what_somebody_changed_since_is_overwritten_only_by_force(
+    root: Path, changes: Changes
+) -> None:
+    history = history_of(root, changes)
+    sandbox = Sandbox(root).recorded(history.of(caller("tool")))
+    (root / "a.txt").write_text("one")
+    sandbox.write("a.txt", b"two")
+    (root / "a.txt").write_text("mine")
+    own, all_of_them = changes.own(ANN), found(root, changes)
+    (step,) = take_back(sandbox, plan(own, sandbox, all_of_them))
+    assert step.why == "it was changed since"
+    take_back(sandbox, plan(own, sandbox, all_of_them, force=True))
+    assert (root / "a.txt").read_text() == "one"
+
+
+@pytest.mark.boundary
+def test_a_file_that_changes_after_the_question_is_left_alone(root: Path, changes: Changes) -> None:
+    history = history_of(root, changes)
+    sandbox = Sandbox(root).recorded(history.of(caller("tool")))
+    (root / "a.txt").write_text("one")
+    sandbox.write("a.txt", b"two")
+    steps = plan(changes.own(ANN), sandbox, found(root, changes))
+    (root / "a.txt").write_text("mine")
+    (step,) = take_back(sandbox, steps)
+    assert "changed meanwhile" in step.why
+    assert (root / "a.txt").read_text() == "mine"
+
+
+@pytest.mark.boundary
+def test_nothing_is_put_back_where_it_is_closed_to_writes(root: Path, changes: Changes) -> None:
+    history = history_of(root, changes)
+    history.begin(caller("program"))
+    history.end(caller("program"))
+    history.begin(caller("program"))
+    (root / ".envrc").write_text("evil")
+    history.end(caller("program"))
+    steps = plan(changes.own(ANN), Sandbox(root), found(root, changes))
+    assert [(step.action, "protected" in step.why) for step in steps] == [("none", True)]
