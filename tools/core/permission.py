@@ -118,7 +118,7 @@ class Permissions:
                 ],
             )
         if decision.verdict is Verdict.ASK:
-            question = self._question(policy, spec, arguments, sent, context, decision)
+            question = self._question(policy, spec, arguments, sent, context, decision, containment)
             permission.approval = await self._approvals.obtain(question, context.approver)
         permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
@@ -154,6 +154,7 @@ class Permissions:
         sent: Mapping[str, Any],
         context: RequestContext,
         decision: Decision,
+        containment: Containment,
     ) -> Question:
         from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
 
@@ -165,7 +166,7 @@ class Permissions:
             shown=_shown(arguments, sent),
             reason=decision.reason,
             grant=grant_for(policy, spec, arguments),
-            offers=offers_for(policy, spec, arguments, decision),
+            offers=offers_for(policy, spec, arguments, decision, containment),
             advice=self._advice(spec, decision),
         )
 

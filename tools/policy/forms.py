@@ -116,10 +116,20 @@ class LineForm:
         return " " in text
 
     @classmethod
+    def sets_variable(cls, text: str) -> bool:
+        """Returns whether it begins with a variable in capitals, such as `CI=1 npm test`."""
+        try:
+            return _VARIABLE.match(text) is not None and bool(LinePattern.parse(text))
+        except ValueError:  # no command follows
+            return False
+
+    @classmethod
     def narrowest(cls, call: Call) -> str:
         """Returns the line itself, where all of it can be seen."""
         plain = ShellCommand.parse(call.subject or "").plain
-        return line_rule(plain.commands, plain.operators) if plain else ""
+        if plain is None or plain.operators is None or not plain.only_runs:
+            return ""
+        return line_rule(plain.commands, plain.operators)
 
     def forbids(self, _call: Call) -> Match:
         """Returns `MAYBE`: the line as a whole does not tell."""
@@ -207,6 +217,7 @@ class UrlForm:
         return address is not None and self.pattern.matches(call.method, address, beneath=False)
 
 
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
 
 FORMS: Mapping[SubjectKind, type[SubjectForm]] = {

@@ -13,7 +13,7 @@ from tools.policy.rules import Rule
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 __all__ = ["grant_for", "offers_for"]
 
@@ -47,7 +47,11 @@ def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> s
 
 
 def offers_for(
-    policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
+    policy: Policy,
+    spec: ToolSpec,
+    arguments: Mapping[str, Any],
+    decision: Decision,
+    containment: Containment,
 ) -> tuple[tuple[str, ...], ...]:
     """Rules for the settings that would allow a call from now on, the narrowest of them first.
 
@@ -59,6 +63,7 @@ def offers_for(
         spec: The tool.
         arguments: Its arguments, as validation made them.
         decision: What the policy says.
+        containment: How far what the tool runs is held back.
     """
     if decision.verdict is not Verdict.ASK or decision.source != policy.source:
         return ()
@@ -71,7 +76,8 @@ def offers_for(
             offer
             for offer in offers
             if all(_is_rule(rule) and len(rule) <= LONGEST for rule in offer)
-            and policy.allowing(offer).judge(spec, arguments).verdict is Verdict.ALLOW
+            and policy.allowing(offer).judge(spec, arguments, containment=containment).verdict
+            is Verdict.ALLOW
         )
     )
 

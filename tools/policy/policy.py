@@ -22,6 +22,7 @@ from tools.policy.matching import (
     fitted,
     fitted_grants,
 )
+from tools.policy.opened import LineFiles
 from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
 from tools.policy.profiles import ASKING_TO_DELETE, PROFILES
@@ -145,7 +146,7 @@ class Policy:
         if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
             granted = FittedRules(fitted_grants(grants, spec, self._roots))
         if _has_line(spec) and isinstance(call.subject, str):
-            return self._judge_line(fit, call, granted, hit, base)
+            return self._judge_line(fit, call, granted, hit, base, containment)
         decision = hit or _allowed(fit.allow.about(call.keys), call, SETTINGS) or base
         if decision.verdict is Verdict.ASK:
             decision = _allowed(granted.about(call.keys), call, GRANT) or decision
@@ -194,25 +195,26 @@ class Policy:
         granted: FittedRules,
         hit: Decision | None,
         base: Decision,
+        containment: Containment,
     ) -> Decision:
-        """Judges a shell's line by the commands in it."""
+        """Judges a shell's line by the commands in it, and by the files that it opens."""
         otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
         asks_to_delete = otherwise is base and self.profile in ASKING_TO_DELETE
-        if otherwise.verdict is Verdict.ALLOW and not (
-            fit.deny.commands or fit.ask.commands or asks_to_delete
-        ):
+        is_ruled = self.rules[Verdict.DENY] or self.rules[Verdict.ASK]
+        if otherwise.verdict is Verdict.ALLOW and not (is_ruled or asks_to_delete):
             return otherwise
-        command = ShellCommand.parse(call.subject or "")
-        deletions = Deletions.of(command, str(call.argument("cwd") or "."), self._look)
-        # What a command means may depend on the variables that are given with it.
-        is_plain = not call.arguments.get("env")
+        command, cwd = ShellCommand.parse(call.subject or ""), str(call.argument("cwd") or ".")
         rules = LineRules(
             deny=fit.deny.commands,
             ask=fit.ask.commands,
-            allow=fit.allow.commands if is_plain and hit is None else NO_COMMAND_RULES,
-            grants=granted.commands if is_plain else NO_COMMAND_RULES,
+            allow=fit.allow.commands if hit is None else NO_COMMAND_RULES,
+            grants=granted.commands,
             otherwise=otherwise,
-            deletion=deletions.say if asks_to_delete else lambda _found: "",
+            deletions=Deletions.of(command, cwd, self._look) if asks_to_delete else None,
+            files=LineFiles(cwd, self._roots, self._find, self.judge),
+            variables=tuple((call.argument("env") or {}).items()),
+            is_free=hit is None,
+            is_confined=containment is not Containment.NONE,
         )
         decision = rules.judge(command)
         if decision.verdict is not Verdict.ASK or not granted or decision.rule in fit.denying:

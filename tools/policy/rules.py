@@ -61,7 +61,8 @@ class Rule:
         specifier = specifier.strip()
         if not specifier:
             raise ValueError("its parentheses are empty; leave them out to cover every call")
-        if selector.place_effect is None and Arguments.begin(specifier):
+        is_line = LineForm.sets_variable(specifier)
+        if selector.place_effect is None and Arguments.begin(specifier) and not is_line:
             return cls(text, selector, specifier, Arguments.parse(specifier))
         if selector.place_effect is not None:
             PathForm.parse(specifier)

@@ -118,17 +118,26 @@ def _tested(
         "source": decision.source,
         "reason": decision.reason,
         "parts": list(decision.parts),
-        **(_answers(made, spec, checked, decision) if decision.verdict is Verdict.ASK else {}),
+        **(
+            _answers(made, spec, checked, decision, containment)
+            if decision.verdict is Verdict.ASK
+            else {}
+        ),
     }
 
 
 def _answers(
-    made: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
+    made: Policy,
+    spec: ToolSpec,
+    arguments: Mapping[str, Any],
+    decision: Decision,
+    containment: Containment,
 ) -> dict[str, Any]:
     """What a person could answer for more than one call."""
     from tools.policy.offers import grant_for, offers_for
 
-    grant, offers = grant_for(made, spec, arguments), offers_for(made, spec, arguments, decision)
+    grant = grant_for(made, spec, arguments)
+    offers = offers_for(made, spec, arguments, decision, containment)
     return {**({"grant": grant} if grant else {}), **({"offers": offers} if offers else {})}
 
 

@@ -131,8 +131,6 @@ NOT_ALLOWED = [
     ("git status *", "git status >| x"),
     ("git status *", "git status 2> x"),
     ("git status *", "git status < x"),
-    ("git status *", "git status <<< x"),
-    ("git status *", "git status << E\nx\nE"),
     ("git status *", "git status > /dev/null/../../x"),
     ("git status *", "> x git status"),
     # assignments
@@ -155,10 +153,6 @@ NOT_ALLOWED = [
     ("git status *", "command git status"),
     ("git status *", "time git status"),
     ("git status *", "bash -c 'git status'"),
-    ("git status *", "(git status)"),
-    ("git status *", "{ git status; }"),
-    ("git status *", "! git status"),
-    ("git status *", "if git status; then git status; fi"),
     ("git status *", "git status() { rm x; }"),
     ("git status *", "coproc git status"),
     # exact rules
@@ -325,12 +319,17 @@ def test_what_a_wrapper_runs_may_be_allowed_by_a_rule_of_its_own(
         assert judge("bash", {"command": command}, allow=fewer).verdict is Verdict.ASK
 
 
-def test_a_rule_about_commands_allows_nothing_that_is_given_variables(judge: Judge) -> None:
+def test_a_rule_about_commands_allows_no_variables_that_it_does_not_name(judge: Judge) -> None:
     call = {"command": "git status", "env": {"GIT_PAGER": "rm x"}}
     assert judge("bash", call, allow=["bash(git status)"]).verdict is Verdict.ASK
     assert judge("bash", call, grants=("bash(git status)",)).verdict is Verdict.ASK
     assert judge("bash", {**call, "env": {}}, allow=["bash(git status)"]).verdict is Verdict.ALLOW
     assert judge("bash", call, allow=["bash"]).verdict is Verdict.ALLOW
+    named = ["bash(GIT_PAGER='rm x' git status)"]
+    assert judge("bash", call, allow=named).verdict is Verdict.ALLOW
+    assert judge("bash", {**call, "command": "pwd"}, allow=named).verdict is Verdict.ASK
+    for env, verdict in (({"CI": "1"}, Verdict.ALLOW), ({"CI": "1", "X": "1"}, Verdict.ASK)):
+        assert judge("bash", {**call, "env": env}, allow=["bash(git *)"]).verdict is verdict
 
 
 def test_a_rule_without_a_command_allows_every_line(judge: Judge) -> None:
@@ -340,12 +339,12 @@ def test_a_rule_without_a_command_allows_every_line(judge: Judge) -> None:
 
 def test_each_command_of_a_line_is_told(judge: Judge) -> None:
     rules = {"allow": ["bash(git status)"], "ask": ["bash(ls *)"], "deny": ["bash(rm *)"]}
-    decision = judge("bash", {"command": "git status && ls | cat; rm x"}, **rules)
+    decision = judge("bash", {"command": "git status && ls | sort; rm x"}, **rules)
     assert decision.verdict is Verdict.DENY
     assert decision.parts == (
         "allow: git status (bash(git status), settings)",
         "ask: ls (bash(ls *), settings)",
-        "ask: cat (scope:system+effect:execute, profile standard)",
+        "ask: sort (scope:system+effect:execute, profile standard)",
         "deny: rm x (bash(rm *), settings)",
     )
     assert decision.reason == "The rule 'bash(rm *)' denies 'rm x'."

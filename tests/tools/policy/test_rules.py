@@ -155,7 +155,8 @@ def test_arguments_are_compared_by_name(
     ("rule", "tool", "why"),
     [
         ("forget(dryrun=false)", "forget", "no parameter dryrun"),
-        ("bash(FOO=1 ls)", "bash", "no parameter FOO"),
+        ("bash(FOO=1)", "bash", "no parameter FOO"),
+        ("bash(foo=1 ls)", "bash", "no parameter foo"),
         ("query(rm x)", "query", "arguments only"),
         ("http_request(api.example.com)", "http_request", "https://"),
         ("read_file(../x)", "read_file", ".."),

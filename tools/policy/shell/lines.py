@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
+from tools.policy.opened import LineFiles
 from tools.policy.shell.command_match import Match, match_command
-from tools.policy.shell.plain_line import PlainLine
+from tools.policy.shell.deletions import Deletions
+from tools.policy.shell.harmless import harmless_variables, is_harmless
+from tools.policy.shell.plain_line import Opened, PlainLine, Run
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
@@ -16,6 +19,9 @@ from tools.policy.verdict import Decision, Verdict
 __all__ = ["LineRules"]
 
 SETTINGS = "settings"
+BUILTIN = "shell"
+"""The source of decisions about what needs no rule."""
+
 DELETION = "deletes much"
 """What a decision about a deletion names in place of a rule."""
 
@@ -36,7 +42,12 @@ class LineRules:
         allow: Those that allow.
         grants: Those that were remembered of approvals.
         otherwise: What holds for a command that none fits.
-        deletion: Says what commands delete that a person is asked about where no rule fits them.
+        deletions: What commands delete that a person is asked about where no rule fits them; None
+            where nobody is.
+        files: What the rules say of the files that the line opens.
+        variables: Those that are given with the line, each as name and value.
+        is_free: Whether what changes nothing needs no rule: whether no rule asks about every line.
+        is_confined: Whether what the line opens is held beneath the root.
     """
 
     deny: CommandRules
@@ -44,7 +55,11 @@ class LineRules:
     allow: CommandRules
     grants: CommandRules
     otherwise: Decision
-    deletion: Callable[[Sequence[Found]], str]
+    deletions: Deletions | None
+    files: LineFiles
+    variables: tuple[tuple[str, str], ...] = ()
+    is_free: bool = True
+    is_confined: bool = False
 
     def judge(self, command: ShellCommand) -> Decision:
         """What the rules say of a line."""
@@ -53,20 +68,26 @@ class LineRules:
             each = [self._judge_unplain(command)]
             shown = [_shown(command.line)]
         else:
-            each = [self._judge_part(command, part) for part in range(len(command.found))]
-            shown = [
-                _shown(" ".join(word.text or "" for word in words))
-                for words in command.plain.commands
-            ]
-            uncovered = self._uncovered_of(command.plain, each)
-        parts = tuple(map(_part, shown, each))
+            judged = [self._judge_part(command, part) for part in range(len(command.found))]
+            uncovered = self._uncovered_of(command.plain, judged)
+            each, shown = [], []
+            for run, said in zip(command.plain.runs, judged, strict=True):
+                each += (said, *map(self._judge_opened, run.opened))
+                shown += (_shown(_line(run.shown)), *map(_opening, run.opened))
+        parts = tuple(dict.fromkeys(map(_part, shown, each)))
         order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
-        # Of several that ask, one that has more to say than that no rule fits.
-        first = min(each, key=lambda said: (order.index(said.verdict), said is self.otherwise))
+        # Of several alike, one that has more to say than that no rule fits, or that none is needed.
+        first = min(
+            each,
+            key=lambda said: (
+                order.index(said.verdict),
+                said is self.otherwise or said.source == BUILTIN,
+            ),
+        )
         if first.verdict is not Verdict.DENY:
             first = self._judge_whole(command) or first
         reason = first.reason
-        if uncovered and first is self.otherwise:
+        if uncovered and first.rule == self.otherwise.rule:
             reason = f"Not covered by a rule: {_named(uncovered)}. {reason}"
         return Decision(first.verdict, first.rule, first.source, reason, parts, uncovered)
 
@@ -76,8 +97,8 @@ class LineRules:
         """The commands that a profile asks about because no rule fits them."""
         asks = self.otherwise.verdict is Verdict.ASK and self.otherwise.source != SETTINGS
         return tuple(
-            words
-            for words, said in zip(line.commands, each, strict=True)
+            run.shown
+            for run, said in zip(line.runs, each, strict=True)
             if asks and said is self.otherwise
         )
 
@@ -123,6 +144,9 @@ class LineRules:
         permitted = self._permitted(command, part, self.allow)
         if permitted is not None:
             return _allowed(permitted, SETTINGS)
+        if self._needs_no_rule(command, part):
+            name = command.plain.commands[part][0].text if command.plain else ""
+            return Decision(Verdict.ALLOW, name or "", BUILTIN, f"{name} changes nothing else.")
         if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
             return self.otherwise
         together = granted or self._permitted(command, part, self.allow + self.grants)
@@ -130,10 +154,36 @@ class LineRules:
 
     def _uncovered(self, command: ShellCommand, part: int) -> Decision:
         """What holds for a part that no rule fits."""
-        deletes = self.deletion(command.found[part])
+        deletes = self.deletions.say(command.found[part]) if self.deletions else ""
         if not deletes or self.otherwise.verdict is Verdict.DENY:
             return self.otherwise
         return Decision(Verdict.ASK, DELETION, self.otherwise.source, deletes)
+
+    def _needs_no_rule(self, command: ShellCommand, part: int) -> bool:
+        """Whether a part of a plain line changes nothing, where other parts may be allowed."""
+        if command.plain is None or self.otherwise.verdict is Verdict.ALLOW or not self.is_free:
+            return False
+        if self.otherwise.verdict is Verdict.DENY and not self.allow:
+            return False
+        run = command.plain.runs[part]
+        assigned = (*self.variables, *run.assigned)
+        return len(harmless_variables(assigned)) == len(assigned) and is_harmless(
+            run, self.files.is_beneath
+        )
+
+    def _judge_opened(self, opened: Opened) -> Decision:
+        """What holds for a redirection: what holds for a file tool, as far as it is confined."""
+        said = self.files.decide(opened)
+        why = said if isinstance(said, str) else "which is not confined"
+        if isinstance(said, Decision):
+            is_ruled = said.source == SETTINGS and said.verdict is not Verdict.ALLOW
+            is_held = said.verdict is not Verdict.ALLOW or (self.is_free and self.is_confined)
+            if is_ruled or (is_held and self.otherwise.verdict is not Verdict.ALLOW):
+                return said
+        if self.otherwise.verdict is not Verdict.ASK:
+            return self.otherwise
+        reason = f"{self.otherwise.reason} It {_opening(opened)}, {why}."
+        return Decision(Verdict.ASK, self.otherwise.rule, self.otherwise.source, reason)
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
         """What the rules that deny or ask say of one part; None where none is about it."""
@@ -157,25 +207,34 @@ class LineRules:
         if command.unseen[part]:
             return _doubt(rule, command.unseen[part])
         name = wanted.words[0]
-        if command.plain is None and name is not None and command.mentions(name.text):
-            return _doubt(rule, f"{name.text} stands in it, and {command.reason}")
+        if name is not None and command.names[part] is None and command.mentions(name.text):
+            why = command.reason or "programs may run what it hands to them"
+            return _doubt(rule, f"{name.text} stands in it, and {why}")
         return None
 
     def _permitted(self, command: ShellCommand, part: int, rules: CommandRules) -> Fitted | None:
         """The rule that allows a part of a plain line; None where none does."""
         if command.plain is None or not rules:
             return None
-        words = command.plain.commands[part]
-        for rule, single in rules.single.about((base_name(words[0].text or ""),)):
-            if _permits(single, words, rules):
+        run = command.plain.runs[part]
+        for rule, single in rules.single.about((base_name(run.words[0].text or ""),)):
+            if self._fits(single, run, rules):
                 return rule
         for rule, pattern in rules.several:
             if pattern.operators == command.plain.operators and all(
-                _permits(each, given, rules)
-                for each, given in zip(pattern.commands, command.plain.commands, strict=True)
+                self._fits(each, given, rules)
+                for each, given in zip(pattern.commands, command.plain.runs, strict=True)
             ):
                 return rule
         return None
+
+    def _fits(self, pattern: CommandPattern, run: Run, rules: CommandRules) -> bool:
+        """Whether a rule allows a command with the variables that are set for it."""
+        assigned = (*self.variables, *run.assigned)
+        given = [f"{name}={value}" for name, value in assigned]
+        if not pattern.names(given, harmless_variables(assigned)):
+            return False
+        return _permits(pattern, run.words, rules)
 
 
 def _permits(pattern: CommandPattern, words: Sequence[Word], rules: CommandRules) -> bool:
@@ -200,7 +259,7 @@ def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRule
     commands: Sequence[Sequence[Word]] = [words]
     if script is not None:
         plain = ShellCommand.parse(script).plain
-        if plain is None:
+        if plain is None or not plain.only_runs:
             return False
         commands = plain.commands
     return all(
@@ -254,6 +313,11 @@ def _named(commands: Sequence[Sequence[Word]]) -> str:
 
 def _line(words: Sequence[Word]) -> str:
     return " ".join("…" if word.text is None else word.text for word in words)
+
+
+def _opening(opened: Opened) -> str:
+    path = "…" if opened.path is None else _shown(opened.path)
+    return f"{'writes' if opened.writes else 'reads'} {path}"
 
 
 def _shown(text: str) -> str:

@@ -1,213 +1,249 @@
-r"""Plain lines: the part of the shell's language that is read here exactly as bash reads it.
+r"""Plain lines: lines of which all is known that they run and open.
 
-Words of literal text, lists, pipelines, comments, and redirections from and to /dev/null or between
-standard output and error. Whatever else a shell knows is not plain. Read with a grammar of its own,
-beside the parser's, so that a line is plain only where both agree (POSIX.1-2024, 2.2 and 2.3).
+Commands whose words are literal, or variables of a loop over literal words; whatever else a shell
+knows is not plain.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import dropwhile, product
 
-from tools.policy.shell.words import Word
-
-__all__ = ["LONGEST", "NotPlainError", "PlainLine", "check_characters", "read_plain"]
-
-LONGEST = 5_000
-"""Characters of a line that are looked at."""
-
-MOST_WORDS = 400
-"""Words of a plain line, over all its commands."""
-
-RESERVED = frozenset(
-    {"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for"}
-    | {"function", "if", "in", "select", "then", "until", "while"}
+from tools.policy.shell.reading.reader import MOST_WORDS
+from tools.policy.shell.reading.script import (
+    Document,
+    Item,
+    Loop,
+    NotPlainError,
+    Redirect,
+    Simple,
+    Template,
 )
-INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Printable as Unicode has it, and yet nothing is seen of them."""
+from tools.policy.shell.words import OPERATORS, Word
+from tools.policy.shell.wrappers import is_activation
 
-PIECE = re.compile(
-    r"""(?P<blank>[ \t]+|\\\n(?!\#))|(?P<comment>(?<![^ \t\n;&|])\#[^\n]*)"""
-    r"""|(?P<redirect>(?:(?<![^ \t\n;&|])[0-9])?(?:(?:>>?|<)[ \t]*/dev/null(?![^ \t\n;&|])"""
-    r"""|>&[12](?![^ \t\n;&|]))|(?<![^ \t\n;&|])&>>?[ \t]*/dev/null(?![^ \t\n;&|]))"""
-    r"""|(?P<operator>&&|\|\||\|&|[|;](?![;&])|\n)"""
-    r"""|(?P<single>'[^']*')|(?P<double>"(?:[^"\\$`]|\\[^\n]|\\\n)*")"""
-    r"""|(?P<escape>\\[^\n])|(?P<bare>[^ \t\n;&|<>()$`'"\\]+)"""
+__all__ = ["Opened", "PlainLine", "Run"]
+
+MOST_DIRECTORIES = 16
+"""Directories in which a command may run, from one `cd` after the other."""
+
+SETTING = frozenset(
+    {".", "builtin", "command", "declare", "enable", "eval", "export", "getopts", "let", "local"}
+    | {"mapfile", "read", "readarray", "readonly", "source", "trap", "typeset", "unset", "wait"}
 )
-ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
-TILDE = re.compile(r"(^|[=:])~")
-GLOB = re.compile(r"[*?\[]")
-EXPANSIONS = (
-    ("$", "it expands something ($)"),
-    ("`", "it runs a command within a word (`)"),
-    ("(", "it has parentheses"),
-    (")", "it has parentheses"),
-    ("<", "it redirects"),
-    (">", "it redirects"),
-    ("&", "it runs something in the background, or redirects"),
-    (";", "it has ;; or ;&"),
-)
+"""Commands by which a variable may become another within a loop."""
+
+MOVING = frozenset({".", "builtin", "command", "enable", "eval", "popd", "pushd", "source", "trap"})
+"""Commands besides `cd` behind which it is not known where a line is."""
 
 
-class NotPlainError(ValueError):
-    """A line that is not plain; says what in it is not."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that a redirection opens.
+
+    Attributes:
+        path: Where; None where that is not known.
+        writes: Whether it is written, else read.
+        directories: From which directories this may be meant; None where that is not known.
+    """
+
+    path: str | None
+    writes: bool
+    directories: tuple[str, ...] | None
+
+    def paths(self, cwd: str) -> tuple[str, ...] | None:
+        """All that it may be, if the line begins in a directory; None where that is not known."""
+        if self.path is None:
+            return None
+        if self.path.startswith("/"):
+            return (self.path,)
+        if self.directories is None:
+            return None
+        return tuple(posixpath.join(cwd, each, self.path) for each in self.directories)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command of a plain line.
+
+    Attributes:
+        words: Its words.
+        assigned: Variables that are set for it, each as name and value.
+        opened: The files that its redirections open.
+        directories: Where it may run; None where that is not known.
+    """
+
+    words: tuple[Word, ...]
+    assigned: tuple[tuple[str, str], ...] = ()
+    opened: tuple[Opened, ...] = ()
+    directories: tuple[str, ...] | None = (".",)
+
+    @property
+    def shown(self) -> tuple[Word, ...]:
+        """Its words, behind its variables."""
+        return (*(Word(f"{name}={value}") for name, value in self.assigned), *self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """Commands and what joins them.
+    """What a line runs.
 
     Attributes:
-        commands: The words of each.
-        operators: What stands between them, one fewer; a line break is `;`.
+        runs: Its commands, in their order; those in a loop once for each value.
+        operators: What stands between them, one fewer, a line break as `;`; None where more than
+            that joins them.
+        texts: What its here-documents and here-strings hold.
     """
 
-    commands: tuple[tuple[Word, ...], ...]
-    operators: tuple[str, ...]
+    runs: tuple[Run, ...]
+    operators: tuple[str, ...] | None
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, script: Sequence[Item]) -> PlainLine:
+        """Follows a line.
+
+        Raises:
+            NotPlainError: If not all is known of what it runs.
+        """
+        walk = _Walk()
+        for item in script:
+            walk.take(item)
+        operators = None
+        if all(isinstance(item, Simple) or item in OPERATORS for item in script):
+            operators = tuple(item for item in script if isinstance(item, str))
+        if operators is not None and len(operators) != len(walk.runs) - 1:
+            operators = None
+        return cls(tuple(walk.followed()), operators, tuple(walk.texts))
+
+    @property
+    def commands(self) -> tuple[tuple[Word, ...], ...]:
+        """The words of each command."""
+        return tuple(run.words for run in self.runs)
+
+    @property
+    def only_runs(self) -> bool:
+        """Whether it neither sets variables nor opens files nor has texts."""
+        return not self.texts and not any(run.assigned or run.opened for run in self.runs)
 
 
-def read_plain(line: str) -> PlainLine:
-    """Reads a line.
+@dataclass(slots=True)
+class _Walk:
+    """What is known while a line is followed."""
 
-    Raises:
-        NotPlainError: If anything in it is not plain.
-    """
-    check_characters(line)
-    reader = _Reader()
-    position = 0
-    while position < len(line):
-        found = PIECE.match(line, position)
-        if found is None:
-            raise NotPlainError(_reason(line[position]))
-        position = found.end()
-        reader.take(str(found.lastgroup), found[0])
-    return reader.finished()
+    runs: list[Run] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    _loops: list[dict[str, tuple[Word, ...]]] = field(default_factory=list)
+    _head: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    _directories: tuple[str, ...] | None = (".",)
+    _moves_in_loop: bool = False
+    _count: int = 0
 
+    def followed(self) -> Iterator[Run]:
+        """The commands, where it is known of each from where a path is meant."""
+        for run in self.runs:
+            opened = run.opened
+            if self._moves_in_loop:
+                opened = tuple(replace(each, directories=None) for each in opened)
+            yield replace(run, opened=opened)
 
-class _Reader:
-    """What was read so far."""
+    def take(self, item: Item) -> None:
+        """Takes the next item."""
+        match item:
+            case Simple():
+                self._run(item)
+            case Loop(name, values):
+                if any(name in loop for loop in self._loops):
+                    raise NotPlainError(f"two loops set {name}")
+                self._head = {name: tuple(word for each in values for word in self._filled(each))}
+            case Redirect():
+                for known in self._values([item.target]):
+                    opened = (*self.runs[-1].opened, *self._opened([item], known))
+                    self.runs[-1] = replace(self.runs[-1], opened=opened)
+            case "do":
+                self._loops.append(self._head)
+                self._head = {}
+            case "done":
+                self._loops.pop()
 
-    def __init__(self) -> None:
-        self._commands: list[tuple[Word, ...]] = []
-        self._operators: list[str] = []
-        self._words: list[Word] = []
-        self._count = 0
-        self._text: list[str] | None = None
-        self._bare = ""
-        self._take: dict[str, Callable[[str], None]] = {
-            "operator": self._join,
-            "single": lambda piece: self._add(piece[1:-1]),
-            "double": lambda piece: self._add(_within_double(piece[1:-1])),
-            "escape": lambda piece: self._add(piece[1:]),
-            "bare": self._add_bare,
-        }
+    def _run(self, simple: Simple) -> None:
+        templates = (*simple.words, *(redirect.target for redirect in simple.redirects))
+        for template in templates:
+            if any(isinstance(piece, Document) for piece in template.pieces):
+                self.runs.append(Run((Word("cat"),), directories=self._directories))
+        for values in self._values(templates):
+            words = tuple(word.filled(values) for word in simple.words)
+            self._add(len(words))
+            assigned = tuple((name, value.literal or "") for name, value in simple.assigned)
+            opened = tuple(self._opened(simple.redirects, values))
+            self._check_loops(words)
+            self.runs.append(Run(words, assigned, opened, self._directories))
+            self._move(words)
 
-    def take(self, kind: str, piece: str) -> None:
-        """Takes a piece."""
-        if kind == "blank" and piece == "\\\n":
-            return
-        if kind in {"blank", "comment", "redirect"}:
-            if kind == "redirect" and self._text is not None:
-                raise NotPlainError("a redirection touches a word")
-            self._end_word()
-            return
-        self._take[kind](piece)
-
-    def finished(self) -> PlainLine:
-        """The line."""
-        self._end_word()
-        if self._words:
-            self._end_command()
-        elif self._operators and self._operators[-1] == ";":
-            self._operators.pop()  # a line may end so
-        if not self._commands or len(self._operators) != len(self._commands) - 1:
-            raise NotPlainError("a command is missing")
-        return PlainLine(tuple(self._commands), tuple(self._operators))
-
-    def _join(self, piece: str) -> None:
-        self._end_word()
-        if self._words:
-            self._end_command()
-        elif piece == "\n":  # an empty line, or one that goes on after && or |
-            return
-        else:
-            raise NotPlainError(f"a command is missing before {piece}")
-        self._operators.append(";" if piece == "\n" else piece)
-
-    def _add(self, text: str) -> None:
-        self._text = [*(self._text or ()), text]
-        self._bare += "\0"  # keeps what is quoted out of what the shell looks at
-
-    def _add_bare(self, piece: str) -> None:
-        self._text = [*(self._text or ()), piece]
-        self._bare += piece
-
-    def _end_word(self) -> None:
-        if self._text is None:
-            return
-        text, bare = "".join(self._text), self._bare
-        self._text, self._bare = None, ""
-        _check_word(text, bare, is_first=self._is_in_front())
-        self._count += 1
+    def _add(self, words: int) -> None:
+        self._count += words
         if self._count > MOST_WORDS:
             raise NotPlainError(f"it has more than {MOST_WORDS} words")
-        self._words.append(Word(text, GLOB.search(bare) is not None and bare != "["))
 
-    def _is_in_front(self) -> bool:
-        """Whether the next word may still begin more than a simple command, also after `time`."""
-        texts = [word.text for word in self._words]
-        return not texts or (texts[0] == "time" and set(texts) <= {"time", "-p", "--"})
+    def _filled(self, template: Template) -> Iterator[Word]:
+        for values in self._values([template]):
+            self._add(1)
+            yield template.filled(values)
 
-    def _end_command(self) -> None:
-        self._commands.append(tuple(self._words))
-        self._words = []
+    def _values(self, templates: Iterable[Template]) -> Iterator[Mapping[str, Word]]:
+        """All that the variables in some words may be, together."""
+        known = {name: words for loop in self._loops for name, words in loop.items()}
+        known["?"] = (Word("0", is_glob=True),)  # a number, which only `*` stands for
+        names = sorted({name for template in templates for name in template.variables})
+        if any(name not in known for name in names):
+            raise NotPlainError("it expands something ($)")
+        for values in product(*(known[name] for name in names)):
+            yield dict(zip(names, values, strict=True))
+
+    def _opened(
+        self, redirects: Iterable[Redirect], values: Mapping[str, Word]
+    ) -> Iterator[Opened]:
+        for redirect in redirects:
+            word = redirect.target.filled(values)
+            if redirect.operator.startswith("<<"):
+                self.texts.append(word.text or "")
+            elif redirect.operator != ">&" and word.text != "/dev/null":
+                path = None if word.is_glob else word.text
+                yield Opened(path, redirect.operator != "<", self._directories)
+
+    def _check_loops(self, words: Sequence[Word]) -> None:
+        """Refuses what may change a loop's variable."""
+        name, *rest = _without_time(words)
+        changes = name in SETTING or (name == "printf" and any(map(_names_variable, rest)))
+        if changes and any(self._loops):
+            raise NotPlainError(f"{name} may set the variable of a loop")
+
+    def _move(self, words: Sequence[Word]) -> None:
+        """Follows `cd`, which may also fail, or hold for a part of the line alone."""
+        name, *rest = _without_time(words)
+        if name in MOVING and not is_activation(words):
+            self._directories = None
+        if name != "cd":
+            return
+        self._moves_in_loop = self._moves_in_loop or bool(self._loops)
+        is_known = len(rest) == 1 and rest[0][:1] not in {"", "-"} and not words[-1].is_glob
+        if self._directories is None or not is_known:
+            self._directories = None
+            return
+        moved = (posixpath.join(each, rest[0]) for each in self._directories)
+        found = tuple(dict.fromkeys((*self._directories, *moved)))
+        self._directories = found if len(found) <= MOST_DIRECTORIES else None
 
 
-def check_characters(line: str) -> None:
-    """Refuses what cannot be seen, and what is too long to be looked at.
-
-    Raises:
-        NotPlainError: If the line has it.
-    """
-    if len(line) > LONGEST:
-        raise NotPlainError(f"it has more than {LONGEST} characters")
-    odd = INVISIBLE.search(line)
-    found = odd[0] if odd else next((one for one in line if not _is_seen(one)), None)
-    if found is not None:
-        raise NotPlainError(f"it has an invisible character (U+{ord(found):04X})")
+def _without_time(words: Sequence[Word]) -> list[str]:
+    """The words of a command, behind the `time` that a shell takes for itself."""
+    texts = [word.text or "" for word in words]
+    if texts[0] == "time":
+        return list(dropwhile({"time", "-p", "--"}.__contains__, texts)) or texts
+    return texts
 
 
-def _is_seen(character: str) -> bool:
-    return character.isprintable() or character in "\n\t"
-
-
-def _check_word(text: str, bare: str, *, is_first: bool) -> None:
-    """Refuses words that the shell changes, or takes for more than a word."""
-    if TILDE.search(bare):
-        raise NotPlainError(f"{text!r} stands for a home directory (~)")
-    if "{" in bare and ("," in text or ".." in text):
-        raise NotPlainError(f"{text!r} stands for several words (braces)")
-    if not is_first:
-        return
-    if bare in RESERVED:
-        raise NotPlainError(f"{text!r} begins more than a simple command")
-    if ASSIGNMENT.match(text):
-        raise NotPlainError(f"{text!r} sets a variable")
-    if GLOB.search(bare) and bare != "[":
-        raise NotPlainError(f"the name of the command is a glob ({text!r})")
-
-
-def _within_double(text: str) -> str:
-    r"""What a double-quoted text without expansions stands for: `\` escapes few characters."""
-    return re.sub(r'\\(\n|[$`"\\])', lambda found: found[1].strip("\n"), text)
-
-
-def _reason(character: str) -> str:
-    for wanted, reason in EXPANSIONS:
-        if character == wanted:
-            return reason
-    return f"it cannot be read at {character!r}"
+def _names_variable(word: str) -> bool:
+    return word.startswith("-v")

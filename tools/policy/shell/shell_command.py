@@ -1,7 +1,7 @@
 """A line of a shell, judged by what it runs.
 
-A line is plain where the parser's tree has nothing but simple commands of literal words, and a
-grammar of our own reads the same in it; only plain lines can be allowed by rules about commands.
+A line is plain where all is known that it runs and opens: a grammar of our own reads in it what the
+parser's tree has. Only plain lines can be allowed by rules about commands.
 For rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that
 are handed to shells, or behind a wrapper.
 """
@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tools.policy.shell.plain_line import (
-    LONGEST,
-    NotPlainError,
-    PlainLine,
-    check_characters,
-    read_plain,
-)
-from tools.policy.shell.shell_tree import commands_in, parsed, plain_line_of, scripts_in
+from tools.policy.shell.harmless import may_hide
+from tools.policy.shell.plain_line import PlainLine
+from tools.policy.shell.reading.pieces import LONGEST, check_characters
+from tools.policy.shell.reading.reader import read_script
+from tools.policy.shell.reading.script import NotPlainError
+from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in
+from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrappers import SHELLS, inner_commands
 
@@ -76,7 +75,8 @@ class ShellCommand:
         found: What each command of a plain line runs, itself first; of any other line, all that it
             runs in one.
         unseen: What cannot be seen of each of these; empty where all is.
-        names: The base names of all commands in each of these; None where not all can be seen.
+        names: The base names of all commands in each of these; None where not all can be seen, or
+            others may stand in texts and variables.
         bare: The line without its quotes.
     """
 
@@ -111,22 +111,26 @@ def _parse(line: str) -> ShellCommand:
     for words in plain.commands:
         looks.append(_Look())
         looks[-1].into_command(words, 0)
+    if any(look.runs_shell for look in looks):
+        for text in plain.texts:
+            looks[-1].into_line(text, 1)
     found = tuple(tuple(look.found) for look in looks)
     unseen = tuple(look.unseen for look in looks)
-    return ShellCommand(line, plain, "", found, unseen, tuple(map(_names, looks)), bare)
+    names = (None,) * len(looks) if may_hide(plain) else tuple(map(_names, looks))
+    return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
 def _plain(line: str) -> tuple[PlainLine | None, str]:
     try:
-        read = read_plain(line)
+        read = read_script(line)
+        root = parsed(line)
+        if root.has_error:
+            return None, "it cannot be parsed"
+        if script_of(root) != read:
+            return None, "it can be read in more than one way"
+        return PlainLine.of(read), ""
     except NotPlainError as error:
         return None, str(error)
-    root = parsed(line)
-    if root.has_error:
-        return None, "it cannot be parsed"
-    if plain_line_of(root) != read:
-        return None, "it can be read in more than one way"
-    return read, ""
 
 
 def _names(look: _Look) -> frozenset[str] | None:
@@ -146,6 +150,11 @@ class _Look:
         self._words = 0
         self._characters = 0
 
+    @property
+    def runs_shell(self) -> bool:
+        """Whether a shell is among what was found."""
+        return any(base_name(found.words[0].text or "") in SHELLS for found in self.found)
+
     def into_line(self, line: str, depth: int) -> None:
         """Looks at a line, and at whatever its commands run."""
         self._characters += len(line)
@@ -162,7 +171,7 @@ class _Look:
         except NotPlainError as error:
             self._miss(str(error))
         with contextlib.suppress(NotPlainError):
-            for words in read_plain(line).commands:
+            for words in PlainLine.of(read_script(line)).commands:
                 self.into_command(words, depth)
         forms = dict.fromkeys((line, CONTINUATION.sub("", line)))
         for form in forms:
@@ -200,7 +209,7 @@ class _Look:
             return
         if root.has_error:
             self._miss("it cannot be parsed")
-        if any(base_name(found.words[0].text or "") in SHELLS for found in self.found):
+        if self.runs_shell:
             for script in scripts_in(root):
                 self.into_line(script, depth + 1)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from tools.policy.wildcards import Wildcard
 
@@ -22,6 +23,7 @@ PIECE = re.compile(
     re.DOTALL,
 )
 ACTIVE = re.compile(r"[*?\[]")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL | re.ASCII)
 PLAIN_TEXT = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 
@@ -73,9 +75,18 @@ class CommandPattern:
 
     Attributes:
         words: Its words; None stands for any number of them.
+        assigned: The variables that are set before it.
     """
 
     words: tuple[WordPattern | None, ...]
+    assigned: tuple[WordPattern, ...] = ()
+
+    @classmethod
+    def of(cls, words: Sequence[WordPattern | None]) -> CommandPattern:
+        """Tells assignments from the words behind them."""
+        assigned = takewhile(lambda word: word is not None and _assigns(word), words)
+        found = tuple(word for word in assigned if word is not None)
+        return cls(tuple(words[len(found) :]), found)
 
     @property
     def name(self) -> str | None:
@@ -94,6 +105,14 @@ class CommandPattern:
         """How many words at the beginning are said without any wildcard."""
         vague = (at for at, word in enumerate(self.words) if not word or not word.is_literal)
         return next(vague, len(self.words))
+
+    def names(self, assigned: Sequence[str], harmless: Sequence[str]) -> bool:
+        """Whether these are the variables that it sets, and others only that change nothing."""
+        is_set = all(any(each.wildcard.matches(one) for one in assigned) for each in self.assigned)
+        return is_set and all(
+            one in harmless or any(each.wildcard.matches(one) for each in self.assigned)
+            for one in assigned
+        )
 
     def matches(self, words: Sequence[Word]) -> bool:
         """Whether it stands for these words; what is not seen of them only a lone `*` does."""
@@ -170,9 +189,10 @@ class LinePattern:
                     pattern, shown = pattern + _escaped(literal), shown + literal
             begun = True
         end_word()
-        if not all(commands):
+        patterns = tuple(map(CommandPattern.of, commands))
+        if not all(pattern.words for pattern in patterns):
             raise ValueError(f"{text!r} lacks a command, such as 'git status *'")
-        return cls(tuple(CommandPattern(tuple(words)) for words in commands), tuple(operators))
+        return cls(patterns, tuple(operators))
 
 
 def base_name(name: str) -> str:
@@ -193,6 +213,10 @@ def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> s
     for operator, line in zip(operators, lines[1:], strict=True):
         joined += f" {operator} {line}"
     return joined
+
+
+def _assigns(word: WordPattern) -> bool:
+    return ASSIGNMENT.fullmatch(word.text) is not None
 
 
 def _unquoted(piece: str, kind: str) -> str:

@@ -13,7 +13,7 @@ from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["SHELLS", "inner_commands"]
+__all__ = ["SHELLS", "inner_commands", "is_activation"]
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = re.compile(
@@ -54,10 +54,13 @@ INVISIBLE = (
         "compgen",
     ),
     *("complete", "fc", "jobs", "let", "mapfile", "readarray", "enable", "hash", "shopt", "bind"),
-    *("source", ".", "coproc", "rsync", "scp", "socat", "nc", "ncat", "entr", "watchexec", "rr"),
+    *("coproc", "rsync", "scp", "socat", "nc", "ncat", "entr", "watchexec", "rr"),
     *("hyperfine", "proxychains", "torsocks", "start-stop-daemon"),
 )
 """Commands that can run others in ways that are not looked into."""
+
+ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
+"""Scripts that say of themselves to set variables alone."""
 
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.DOTALL)
 STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
@@ -79,6 +82,19 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
     if look is None and INTERPRETERS.fullmatch(name):
         look = _of_interpreter
     return [] if look is None else list(look(words, name))
+
+
+def is_activation(words: Sequence[Word]) -> bool:
+    """Whether a command reads the script that activates a virtual environment."""
+    name, *rest = (word.text or "" for word in words)
+    reads_script = name in {"source", "."} and len(rest) == 1 and not words[-1].is_glob
+    return reads_script and ACTIVATE.fullmatch(rest[0]) is not None
+
+
+def _of_source(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Whatever the script says; one that activates an environment is as any other program is."""
+    if not is_activation(words):
+        yield from _of_any(words, name)
 
 
 def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -302,6 +318,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     "xargs": _of_xargs,
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
     **dict.fromkeys(("eval", "trap"), _of_eval),
+    **dict.fromkeys(("source", "."), _of_source),
     **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),
 }
 """How the words of each are looked at."""
