@@ -52,7 +52,7 @@ _INSTALLS = {
 }
 """What installs bubblewrap, by the names of os-release(5)."""
 
-_NO_NAMESPACE = re.compile(r"uid map|new namespace|namespace failed", re.IGNORECASE)
+_NO_NAMESPACE = re.compile(r"uid map|new namespace|namespace failed|RTM_NEWADDR", re.IGNORECASE)
 """What bubblewrap says where it may not make namespaces, or not use what they allow."""
 
 

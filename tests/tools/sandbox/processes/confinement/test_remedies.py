@@ -18,6 +18,7 @@ NO_NAMESPACE = (
     "A program could not be run: bwrap: No permissions to create new namespace, likely because the"
     " kernel does not allow non-privileged user namespaces."
 )
+NO_LOOPBACK = "A program could not be run: bwrap: loopback: Failed RTM_NEWADDR: Not permitted"
 NO_PROC = "A program could not be run: bwrap: Can't mount proc on /newroot/proc: Not permitted"
 
 PROFILE = """\
@@ -47,7 +48,7 @@ def commands(problem: str, facts: Facts) -> list[str]:
     return [each.commands for each in find_remedies(problem, facts, "/usr/bin/bwrap")]
 
 
-@pytest.mark.parametrize("problem", [NO_MAP, NO_NAMESPACE])
+@pytest.mark.parametrize("problem", [NO_MAP, NO_NAMESPACE, NO_LOOPBACK])
 def test_a_restriction_by_apparmor_is_lifted_by_a_profile(tmp_path: Path, problem: str) -> None:
     facts = machine(tmp_path, proc__sys__kernel__apparmor_restrict_unprivileged_userns="1\n")
     assert commands(problem, facts) == [PROFILE]
