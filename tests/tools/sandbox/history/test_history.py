@@ -183,6 +183,28 @@ def test_a_file_that_changes_after_the_question_is_left_alone(root: Path, change
 
 
 @pytest.mark.boundary
+@pytest.mark.parametrize("target", ["inside", "../outside"])
+def test_nothing_is_put_back_through_a_directory_that_became_a_link(
+    root: Path, changes: Changes, target: str
+) -> None:
+    history = history_of(root, changes)
+    sandbox = Sandbox(root).recorded(history.of(caller("tool")))
+    (root / "d").mkdir()
+    (root / "d/a.txt").write_text("one")
+    history.begin(caller("program"))
+    (root / "d/a.txt").unlink()
+    history.end(caller("program"))
+    steps = plan(changes.own(ANN), sandbox, found(root, changes))
+    assert steps[0].action == "put back"
+    (root / target).mkdir()
+    (root / "d").rmdir()
+    (root / "d").symlink_to(target)
+    (step,) = take_back(sandbox, steps)
+    assert step.action == "none"
+    assert list((root / target).iterdir()) == []
+
+
+@pytest.mark.boundary
 def test_nothing_is_put_back_where_it_is_closed_to_writes(root: Path, changes: Changes) -> None:
     history = history_of(root, changes)
     history.begin(caller("program"))
