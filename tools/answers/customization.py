@@ -1,4 +1,4 @@
-"""Customization: tools fitted to the sources and directories that the settings name."""
+"""Customization: tools fitted to the sources, directories and secrets that the settings name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.conversion.schema import resolve
 from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 
-__all__ = ["LONGEST_DESCRIPTION", "customized", "with_enum"]
+__all__ = ["LONGEST_DESCRIPTION", "customized", "with_enum", "without"]
 
 LONGEST_DESCRIPTION = 1_200
 """Characters that a description listing sources may have; describe_tool tells what is cut."""
@@ -73,6 +73,14 @@ def with_enum(
     return replace(
         spec, input_schema=_with_definitions({**spec.input_schema, "properties": properties})
     )
+
+
+def without(spec: ToolSpec, parameter: str) -> ToolSpec:
+    """A tool of which a parameter is not listed, because there is nothing to choose."""
+    properties = {
+        name: each for name, each in spec.input_schema["properties"].items() if name != parameter
+    }
+    return replace(spec, input_schema={**spec.input_schema, "properties": properties})
 
 
 def _texts(schema: Mapping[str, Any]) -> dict[str, Any]:

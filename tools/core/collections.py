@@ -1,9 +1,9 @@
-"""Collections: which sources and directories the settings name."""
+"""Collections: which sources, directories and secrets the settings name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from storage.directory.models import RESEARCHERS, Directory
@@ -19,15 +19,17 @@ NamedT = TypeVar("NamedT", Source, Directory)
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """What the settings name of what is stored.
+    """What the settings name.
 
     Attributes:
         sources: Named parts that a question can be put to, in the order of the settings.
         directories: Directories of people or things; that of researchers is always the first.
+        secrets: The hosts of each secret that requests may use.
     """
 
     sources: tuple[Source, ...] = ()
     directories: tuple[Directory, ...] = (RESEARCHERS,)
+    secrets: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:
         """The source of that name.

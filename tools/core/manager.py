@@ -27,6 +27,7 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
 from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:  # loaded on first use
     from tools.sandbox.history.history import CallHistory, History
@@ -51,6 +52,7 @@ class SandboxToolManager:
         find_more: Awaited with a name that no tool has, for those that came to be just now.
         catalogue: Finds tools, and learns from calls; by default one of the registry alone.
         command: How the user types the command `toolcrib`, which failures tell them to run.
+        redaction: Takes the values of secrets out of what is answered and written down.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class SandboxToolManager:
         find_more: Callable[[str], Awaitable[None]] | None = None,
         catalogue: Catalogue | None = None,
         command: str = "toolcrib",
+        redaction: Redaction | None = None,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
@@ -84,6 +87,7 @@ class SandboxToolManager:
         self._turns = Turns()
         self._catalogue = catalogue or Catalogue(registry)
         self._command = command
+        self._redaction = redaction or Redaction()
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -110,7 +114,8 @@ class SandboxToolManager:
             result = await self._take_path(call, arguments, permission)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
-            result = ToolResult.failure(as_tool_error(error, name), command=self._command)
+            failure = ToolResult.failure(as_tool_error(error, name), command=self._command)
+            result = self._redaction.result(failure)
         finally:  # a cancelled call is written down too
             await self._close(call, permission, result, is_final=is_final)
         return result, is_final
@@ -144,7 +149,7 @@ class SandboxToolManager:
         turn = self._turns.of(spec)
         granted = self._grant(spec, call, turn, permission)
         async with turn:
-            result = await _run(spec, checked, granted)
+            result = self._redaction.result(await _run(spec, checked, granted))
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:
@@ -168,7 +173,12 @@ class SandboxToolManager:
         """Uses the approval up and writes the call down, unless it will come again."""
         if self._permissions is not None:
             await self._permissions.close(permission, is_final=is_final)
-        finished = call.finished(self._registry.get(call.name), result)
+        shown = replace(
+            call,
+            name=self._redaction.text(call.name),
+            arguments=self._redaction.value(call.arguments),
+        )
+        finished = shown.finished(self._registry.get(call.name), result)
         if self._audit is not None:
             self._audit.keep(finished, permission, is_final=is_final)
         if self._recording is not None and is_final:

@@ -83,10 +83,13 @@ class Subject(NamedTuple):
     Attributes:
         kind: How rules compare it.
         parameter: Its name.
+        secret: The parameter that names a secret of the settings, which only a rule that names it
+            allows; empty for none.
     """
 
     kind: SubjectKind
     parameter: str
+    secret: str = ""
 
 
 class Alias:
@@ -143,7 +146,7 @@ class ToolSpec(ToolOffer):
         timeout: Seconds that a call may take.
         details: The whole description, for describe_tool, where the listed one is cut short.
         describe: Makes the description of a tool whose use depends on which others there are.
-        customize: Fits a tool to the sources and directories that the settings name.
+        customize: Fits a tool to the sources, directories and secrets that the settings name.
         subject: What a call is about, for the rules of the policy.
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
@@ -187,6 +190,12 @@ class ToolSpec(ToolOffer):
     def open_world(self) -> bool:
         """Whether a call reaches beyond this machine."""
         return Effect.EXTERNAL in self.effects
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The secrets that a call may name: their names may be shown."""
+        schema = self.input_schema.get("properties", {}).get(self.subject and self.subject.secret)
+        return tuple(schema["enum"]) if schema and "enum" in schema else ()
 
     def function_calling(self) -> dict[str, Any]:
         """The definition in the function-calling form that model APIs take."""

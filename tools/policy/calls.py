@@ -80,6 +80,17 @@ class Call:
                 return ()
 
     @property
+    def secret_parameter(self) -> str:
+        """The parameter that names a secret; empty where the tool has none."""
+        return self.spec.subject.secret if self.spec.subject else ""
+
+    @property
+    def secret(self) -> str | None:
+        """The name of the secret that it uses; None where it uses none."""
+        given = self.arguments.get(self.secret_parameter)
+        return None if given is None else str(given)
+
+    @property
     def method(self) -> str:
         """The method of its request."""
         return str(self.argument("method") or "GET").upper()

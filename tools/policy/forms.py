@@ -218,6 +218,7 @@ class UrlForm:
 
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
+_SECRET_NAME = re.compile(r"[a-z0-9_-]+")
 _URL_LIKE = re.compile(r"([A-Z]+(,[A-Z]+)*\s+)?[A-Za-z][A-Za-z0-9+.-]*://")
 
 FORMS: Mapping[SubjectKind, type[SubjectForm]] = {
@@ -237,7 +238,18 @@ def narrowest_rule(call: Call) -> str:
     if call.kind is None or (call.kind is SubjectKind.PATH and call.subject is None):
         return spec.name if _may_be_granted_whole(spec) else ""
     specifier = FORMS[call.kind].narrowest(call)
+    if call.secret is not None:
+        specifier = _with_secret(call, specifier)
     return f"{spec.name}({specifier})" if specifier else ""
+
+
+def _with_secret(call: Call, url_pattern: str) -> str:
+    """The conditions that stand for a secret, a method and the whole of the origin."""
+    method, _, origin = url_pattern.removesuffix("**").partition(" ")
+    about = call.spec.subject and call.spec.subject.parameter
+    if not origin or not _SECRET_NAME.fullmatch(call.secret or ""):
+        return ""
+    return f"{call.secret_parameter}={call.secret}, method={method}, {about}={origin}*"
 
 
 def _may_be_granted_whole(spec: ToolSpec) -> bool:

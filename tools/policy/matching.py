@@ -49,7 +49,9 @@ class Fitted:
         return self.form.forbids(call)
 
     def permits(self, call: Call) -> bool:
-        """Returns whether a call is one that this rule allows."""
+        """Returns whether a call is one that this rule allows; its secret it has to name."""
+        if call.secret is not None and not self.rule.names(call.secret_parameter):
+            return False
         return not self.problem and self.form.permits(call)
 
 

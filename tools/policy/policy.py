@@ -25,7 +25,7 @@ from tools.policy.matching import (
 from tools.policy.opened import LineFiles
 from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
-from tools.policy.profiles import ASKING_TO_DELETE, PROFILES
+from tools.policy.profiles import ASKING_TO_DELETE, PROFILES, using_secret
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.deletions import Deletions, LookAt
@@ -240,6 +240,8 @@ class Policy:
     def _base(self, fit: _Fit, call: Call, containment: Containment) -> Decision:
         """What holds where no rule of the settings fits."""
         said, confirmation = fit.base[containment]
+        if call.secret is not None and said.verdict is not Verdict.DENY:
+            return using_secret(call)
         if confirmation is None:
             return said
         if fit.confirm_if is not None and not fit.confirm_if.match(call.argument):

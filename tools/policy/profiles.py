@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.policy.calls import Call
 from tools.policy.rules import Rule
-from tools.policy.verdict import Containment, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
-__all__ = ["ASKING_TO_DELETE", "PROFILES", "ProfileRule"]
+__all__ = ["ASKING_TO_DELETE", "PROFILES", "ProfileRule", "using_secret"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,10 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
 
 ASKING_TO_DELETE = frozenset({"cautious", "standard"})
 """The profiles in which a line that deletes much asks, whatever else is allowed."""
+
+
+def using_secret(call: Call) -> Decision:
+    """What every profile says of a call that uses a secret."""
+    rule = f"{call.spec.name}({call.secret_parameter}={call.secret})"
+    reason = f"It uses the secret {call.secret!r}, and no rule such as {rule!r} allows that."
+    return Decision(Verdict.ASK, f"secret:{call.secret}", "tool", reason)

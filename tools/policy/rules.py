@@ -70,6 +70,10 @@ class Rule:
             form.parse(specifier)
         return cls(text, selector, specifier, None)
 
+    def names(self, parameter: str) -> bool:
+        """Whether it says something of an argument by its name."""
+        return self.arguments is not None and parameter in self.arguments.wanted
+
     def problem(self, spec: ToolSpec) -> str:
         """Why it can match no call of a tool that it names; empty where it can."""
         if not self.specifier:

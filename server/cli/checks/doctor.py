@@ -46,6 +46,7 @@ def doctor(
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.cli.checks.data import check_data, data_directory
     from server.cli.checks.installation import chroma, confinement, embedder, functions
+    from server.cli.checks.secrets import check_secrets
     from server.cli.checks.servers import check_servers
     from server.clients.locations import CLIENTS, command_path
     from server.settings.index import EmbedderSettings
@@ -67,6 +68,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield judged("Function files", lambda: functions(settings))
         yield judged("Confinement", lambda: confinement(settings))
         yield from check_servers(settings)
+        yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
     yield judged("Embedder", lambda: embedder(embedder_settings))
     yield judged("Chroma", chroma)

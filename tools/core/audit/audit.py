@@ -154,7 +154,7 @@ def _arguments(given: Mapping[str, Any], spec: ToolSpec | None) -> dict[str, Any
     others = {name: value for name, value in given.items() if name != about}
     runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
     budget = WHOLE_CHARACTERS if runs else ARGUMENT_CHARACTERS
-    return {**redacted(told, WHOLE_CHARACTERS), **redacted(others, budget)}
+    return {**redacted(told, WHOLE_CHARACTERS), **redacted(others, budget, spec.secret_names)}
 
 
 def _untold(value: object, choices: Sequence[object] = ()) -> object:

@@ -202,6 +202,7 @@ def _identity(call: FinishedCall) -> Identity:
 
 def _entry(call: FinishedCall) -> NewEntry:
     arguments, context = call.arguments, call.call.context
+    names = () if call.spec is None else call.spec.secret_names
     entry = NewEntry(
         session_id=context.session_id,
         client=context.client,
@@ -209,7 +210,7 @@ def _entry(call: FinishedCall) -> NewEntry:
         time=call.call.began,
         action=clipped(call.call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
         target=_target(arguments),
-        arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS),
+        arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS, names),
         outcome=call.outcome,
         said="" if call.result is None else redacted_text(call.result.text, SAID_CHARACTERS),
         milliseconds=round(call.seconds * 1000, 3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -142,14 +142,19 @@ _RULES = tuple(
 _HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in _RULES)))
 
 
-def redacted(value: Mapping[str, Any], budget: int) -> dict[str, Any]:
+def redacted(value: Mapping[str, Any], budget: int, names: Collection[str] = ()) -> dict[str, Any]:
     """Returns an object as it may be recorded: JSON without secrets, of about `budget` characters.
 
     What a key calls a secret is replaced whole, whatever its type and depth; in texts what looks
     like one is. What is nested too deeply, or comes after the budget is spent, is left out, and an
     ellipsis stands in its place.
+
+    Args:
+        value: The object.
+        budget: Characters.
+        names: Names of secrets, which are none themselves.
     """
-    return _Budget(budget).mapping(value, LEVELS)
+    return _Budget(budget, names).mapping(value, LEVELS)
 
 
 def redacted_text(text: str, limit: int) -> str:
@@ -187,8 +192,9 @@ def clipped(text: str, limit: int) -> str:
 class _Budget:
     """Copies values while there are characters left to pay with."""
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, names: Collection[str]) -> None:
         self._left = budget
+        self._names = names
 
     def mapping(self, value: Mapping[str, Any], levels: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -200,7 +206,9 @@ class _Budget:
             is_short = len(given) <= KEY_CHARACTERS
             name = _redacted_key(given) if is_short else redacted_text(given, KEY_CHARACTERS)
             self._left -= len(name) + WORTH
-            kept[name] = REDACTED if _is_secret(given, inner) else self._value(inner, levels - 1)
+            is_name = isinstance(inner, str) and inner in self._names
+            is_secret = _is_secret(given, inner) and not is_name
+            kept[name] = REDACTED if is_secret else self._value(inner, levels - 1)
         return kept
 
     def _value(self, value: object, levels: int) -> Any:  # noqa: ANN401  # any JSON value

@@ -20,6 +20,7 @@ from tools.sandbox.processes.output import RecentOutput
 if TYPE_CHECKING:
     from tools.sandbox.processes.launching.program import Program
     from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.secrets.redaction import Redaction
 
 __all__ = ["MOST_RUNNING", "Job", "Jobs"]
 
@@ -43,6 +44,7 @@ class Job:
         user_id: Its owner.
         program: The program.
         explain: Says why it failed, by its exit code and the end of its output.
+        redaction: Takes the values of secrets out of what it writes.
 
     Attributes:
         id: Its identifier, which cannot be guessed.
@@ -52,7 +54,11 @@ class Job:
     """
 
     def __init__(
-        self, user_id: str, program: Program, explain: Callable[[int, str], tuple[str, ...]]
+        self,
+        user_id: str,
+        program: Program,
+        explain: Callable[[int, str], tuple[str, ...]],
+        redaction: Redaction,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.user_id = user_id
@@ -61,6 +67,7 @@ class Job:
         self._program = program
         self._explain = explain
         self._explained: tuple[str, ...] = ()
+        self._redaction = redaction
         self._completed: Completed | None = None
         self._ended = anyio.Event()
 
@@ -96,9 +103,13 @@ class Job:
 
     async def run(self) -> None:
         """Reads what it writes until it has ended."""
-        sink = self.output.feed
+        out, err = (self._redaction.sink(self.output.feed) for _ in range(2))
         try:
-            self._completed = await communicate(self._program, sink, sink, seconds=MOST_SECONDS)
+            self._completed = await communicate(
+                self._program, out.feed, err.feed, seconds=MOST_SECONDS
+            )
+            out.flush()
+            err.flush()
             if not self._completed.timed_out:
                 end = self.output.part(-LOOKED_AT, LOOKED_AT, is_complete=True).text
                 self._explained = self._explain(self._completed.exit_code, end)
@@ -135,7 +146,8 @@ class Jobs:
         self._starting[user_id] += 1
         try:
             program = await self._processes.start(command)
-            job = Job(user_id, program, partial(self._processes.explain, program))
+            explain = partial(self._processes.explain, program)
+            job = Job(user_id, program, explain, self._processes.secrets.redaction)
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tools.sandbox.secrets.secret import Secret
 
 __all__ = ["Command", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode", "Watch"]
 
@@ -66,6 +69,7 @@ class Command:
         writes: Whether it may write beneath the root.
         network: Whether it may reach the hosts that the settings allow.
         watch: Sees what it does, where it may write; None where nobody does.
+        secrets: What it is given besides; nothing outside has their values.
     """
 
     argv: tuple[str, ...]
@@ -75,6 +79,7 @@ class Command:
     writes: bool = True
     network: bool = True
     watch: Watch | None = None
+    secrets: tuple[Secret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

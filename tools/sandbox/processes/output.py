@@ -245,8 +245,11 @@ async def run_to_completion(
     running = await processes.start(command)
     async with anyio.create_task_group() as group:
         group.start_soon(_report, report, lambda: out.size + err.size)
-        completed = await communicate(running, out.feed, err.feed, seconds=seconds)
+        sinks = [processes.secrets.redaction.sink(each.feed) for each in (out, err)]
+        completed = await communicate(running, *(each.feed for each in sinks), seconds=seconds)
         group.cancel_scope.cancel()
+    for each in sinks:
+        each.flush()
     out_share, err_share = shares(SHOWN_BYTES, out.size, err.size)
     stdout, stderr = out.excerpt(out_share), err.excerpt(err_share)
     notes = list(running.notes)

@@ -39,6 +39,7 @@ from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.sandbox.processes.protection.protection import Protection, WriteProtected
 from tools.sandbox.processes.temporary import PrivateDirectory
+from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
@@ -64,6 +65,10 @@ class Processes:
         git_config: Makes the settings of git in each private home, at the first program.
         data_dir: Its `quarantine` is where write-protected paths go that they make.
         guard: Makes the guard that checks the addresses of those hosts.
+        secrets: What programs may be given; by default there is nothing.
+
+    Attributes:
+        secrets: The same.
     """
 
     def __init__(
@@ -81,7 +86,9 @@ class Processes:
         git_config: Callable[[], bytes],
         data_dir: Path,
         guard: Callable[[], AddressGuard],
+        secrets: Secrets | None = None,
     ) -> None:
+        self.secrets = secrets or Secrets()
         self._root = os.path.realpath(root)
         self._limits = limits
         self._environment = dict(environment)
@@ -149,7 +156,10 @@ class Processes:
         """
         confinement = await self._levels.choose()
         proxy, notes = await self._proxy(command, confinement)
-        prepared, home = await anyio.to_thread.run_sync(self._prepare, command, confinement, proxy)
+        values, given = await self.secrets.variables(command.secrets, confinement.level)
+        prepared, home = await anyio.to_thread.run_sync(
+            self._prepare, command, confinement, proxy, values
+        )
         try:
             process = await self._launcher.start(prepared)
         except BaseException:
@@ -157,7 +167,7 @@ class Processes:
                 await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
             raise
         finish = partial(self._finish, command, home)
-        program = Program(process, confinement.level, notes, finish)
+        program = Program(process, confinement.level, given + notes, finish)
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -183,7 +193,11 @@ class Processes:
             await anyio.to_thread.run_sync(self._scratches.close)
 
     def _prepare(
-        self, command: Command, confinement: Confinement, proxy: str
+        self,
+        command: Command,
+        confinement: Confinement,
+        proxy: str,
+        secrets: Mapping[str, str],
     ) -> tuple[Prepared, PrivateHome]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
         with ExitStack() as undoing:
@@ -197,8 +211,8 @@ class Processes:
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
             home = PrivateHome(self._scratches.path, self._git_config())
             undoing.callback(home.remove)
-            own = {"scratch": scratch, "home": home.path}
-            plan = self._plan(command, confinement, write_protected, **own, proxy=proxy)
+            own = {"scratch": scratch, "home": home.path, "proxy": proxy}
+            plan = self._plan(command, confinement, write_protected, secrets, **own)
             prepared = confinement.prepare(plan)
             undoing.pop_all()
         return prepared, home
@@ -218,6 +232,7 @@ class Processes:
         command: Command,
         confinement: Confinement,
         write_protected: WriteProtected,
+        secrets: Mapping[str, str],
         *,
         scratch: str,
         home: str,
@@ -233,10 +248,12 @@ class Processes:
             "HOME": confinement.home(home),
             "TMPDIR": confinement.temporary(scratch),
         }
+        if secrets:
+            own["PATH"] = self._path_outside(own["PATH"])
         return Plan(
             argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
             cwd=cwd,
-            environment={**own, **command.environment},
+            environment={**own, **command.environment, **secrets},
             stdin=command.stdin,
             root=self._root,
             writes=command.writes,
@@ -337,6 +354,13 @@ class Processes:
             folders = [each for each in self._folders() if self._is_visible(each, confinement)]
             path = self._path_variables[confinement.level] = ":".join(dict.fromkeys(folders))
         return path
+
+    def _path_outside(self, path: str) -> str:
+        """Returns a PATH without the root: what was written there must not pass for a program."""
+        folders = path.split(":")
+        return ":".join(
+            each for each in folders if not is_beneath(os.path.realpath(each), self._root)
+        )
 
     def _folders(self) -> list[str]:
         """Returns the directories where programs are searched by name."""

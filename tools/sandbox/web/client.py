@@ -20,6 +20,8 @@ from tools.core.errors import (
     UnavailableError,
     UpstreamError,
 )
+from tools.sandbox.secrets.secret import Secret
+from tools.sandbox.secrets.secrets import Secrets
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.headers import (
     RequestHeaders,
@@ -55,6 +57,7 @@ class _Request:
     url: Url
     headers: RequestHeaders
     body: bytes | None
+    secret: Secret | None
 
 
 class WebClient:
@@ -68,6 +71,7 @@ class WebClient:
             for none. What the guard allows to be private is asked directly.
         timeout: Seconds that a request may take, from the look-up to the last byte.
         max_bytes: Bytes of a body that are kept, packed and unpacked.
+        secrets: What requests may name to be sent with them; by default there are none.
 
     Raises:
         InvalidArgumentsError: If the proxy's URL is none.
@@ -80,11 +84,13 @@ class WebClient:
         proxy: str = "",
         timeout: float = 30.0,
         max_bytes: int = 10_000_000,
+        secrets: Secrets | None = None,
     ) -> None:
         self._guard = guard
         self._proxy = ForwardProxy.parse(proxy)
         self._timeout = timeout
         self._max_bytes = max_bytes
+        self._secrets = secrets or Secrets()
         self._transports: dict[tuple[ForwardProxy | None, bool], Transport] = {}
         self._making = anyio.Lock()
 
@@ -95,29 +101,33 @@ class WebClient:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        secret: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109  # the error says how long it was
         max_redirects: int = 5,
         follows: Callable[[Url, Url], bool] | None = None,
     ) -> WebResponse:
         """Asks, and follows redirects, each judged as the first address was.
 
-        Another origin is given no credentials, and no request that may change something: such a
-        redirect is the answer, as is one that `follows` refuses.
+        Another origin is given no credentials, and no request that may change something or that is
+        sent with a secret: such a redirect is the answer, as is one that `follows` refuses.
 
         Args:
             method: DELETE, GET, HEAD, OPTIONS, PATCH, POST or PUT.
             url: http or https.
             headers: What is sent besides what every request has.
             body: What is sent as its content.
+            secret: Name of a secret that is sent too, to its own hosts and to no other origin.
             timeout: Seconds that it may take, redirects included; by default the client's.
             max_redirects: Redirects that are followed at most.
             follows: Whether a redirect from one URL to another is followed; all are by default.
 
         Raises:
             DeadlineError: If it is not there in time.
-            InvalidArgumentsError: If the method, the URL or a header is invalid.
+            InvalidArgumentsError: If the method, the URL, a header or the secret is invalid.
+            PermissionDeniedError: If the secret is not for this URL.
             RefusedAddressError: If it leads to an address that may not be asked.
-            UnavailableError: If too many look-ups hang, or no certificates can be loaded.
+            UnavailableError: If too many look-ups hang, no certificates can be loaded, or the
+                secret cannot be read.
             UpstreamError: If nobody answers, or not in HTTP.
         """
         if method not in METHODS:
@@ -125,7 +135,8 @@ class WebClient:
                 f"The method {method[:50]!r} is not known.",
                 next_actions=[f"Use one of {', '.join(sorted(METHODS))}."],
             )
-        request = _Request(method, Url.parse(url), checked_headers(headers), body)
+        named = None if secret is None else self._secrets.named(secret)
+        request = _Request(method, Url.parse(url), checked_headers(headers), body, named)
         seconds = self._timeout if timeout is None else timeout
         begun = time.monotonic()
         with anyio.move_on_after(seconds):
@@ -179,21 +190,25 @@ class WebClient:
 
         try:
             async with transport.send(
-                request.method, url, _headers_of(request), request.body
+                request.method, url, _headers_of(request), request.body, request.secret
             ) as answer:
                 yield answer
         except ToolError:
             raise
         except ssl.SSLError as error:
-            raise _failed(url, f"offers no TLS that can be trusted: {error}") from error
+            raise self._failed(url, f"offers no TLS that can be trusted: {error}") from error
         except OSError as error:
-            raise _failed(url, f"cannot be reached: {error}") from error
+            raise self._failed(url, f"cannot be reached: {error}") from error
         except httpcore2.ProxyError as error:
-            raise _failed(url, f"is not reached by the proxy: {error}") from error
+            raise self._failed(url, f"is not reached by the proxy: {error}") from error
         except httpcore2.ProtocolError as error:
-            raise _failed(url, f"does not answer with HTTP: {error}") from error
+            raise self._failed(url, f"does not answer with HTTP: {error}") from error
         except httpcore2.NetworkError as error:
-            raise _failed(url, f"broke off: {error}") from error
+            raise self._failed(url, f"broke off: {error}") from error
+
+    def _failed(self, url: Url, how: str) -> UpstreamError:
+        said = self._secrets.redaction.text(how)[:MAX_REASON]
+        return UpstreamError(f"{url} {said}.", next_actions=["Check the URL, or try again later."])
 
     async def _transport(self, url: Url) -> Transport:
         """The way to a URL, after its host was judged where somebody else connects to it."""
@@ -210,7 +225,7 @@ class WebClient:
         from tools.sandbox.web.transport import Transport
 
         try:
-            return Transport(self._guard, proxy, tls=tls)
+            return Transport(self._guard, self._secrets, proxy, tls=tls)
         except OSError as error:
             raise UnavailableError(
                 f"The certificates that this machine trusts cannot be loaded: {error}.",
@@ -225,21 +240,23 @@ class WebClient:
             return  # only the proxy knows the name
 
     async def _read(self, request: _Request, answer: httpcore2.Response) -> tuple[bytes, bool]:
-        """The body, unpacked, and whether it goes on."""
+        """The body, unpacked and without secrets, and whether it goes on."""
         encoding = "" if request.method == "HEAD" else _value(answer, b"content-encoding").lower()
         inflater = Inflater(encoding)
         content = bytearray()
+        unsecret = self._secrets.redaction.sink(content.extend)
         received = 0
         async with aclosing(answer.aiter_stream()) as parts:
             async for part in parts:
                 received += len(part)
                 for piece in inflater.feed(part):
-                    content += piece
+                    unsecret.feed(piece)
                     await anyio.lowlevel.checkpoint()
                     if len(content) > self._max_bytes:
                         break
                 if max(len(content), received) > self._max_bytes:
                     return bytes(content[: self._max_bytes]), True
+        unsecret.flush()
         return bytes(content), inflater.is_cut
 
 
@@ -279,7 +296,7 @@ def _onward(request: _Request, status: int, target: Url) -> _Request | None:
         onward = replace(onward, method="GET", body=None, headers=without_body(request.headers))
     if target.origin == request.url.origin:
         return onward
-    if onward.method not in SAFE or onward.body is not None:
+    if onward.method not in SAFE or onward.body is not None or onward.secret is not None:
         return None
     return replace(onward, headers=for_another_origin(onward.headers))
 
@@ -294,12 +311,6 @@ def _value(answer: httpcore2.Response, name: bytes) -> str:
     """The value of a header of an answer; several are joined by commas."""
     values = [value for key, value in answer.headers if key.lower() == name]
     return b", ".join(values).strip().decode("utf-8", "replace")
-
-
-def _failed(url: Url, how: str) -> UpstreamError:
-    return UpstreamError(
-        f"{url} {how[:MAX_REASON]}.", next_actions=["Check the URL, or try again later."]
-    )
 
 
 def _endless(url: str, how: str) -> UpstreamError:

@@ -15,6 +15,8 @@ import httpcore2
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSAttribute, TLSStream
 
+from tools.sandbox.secrets.secret import Secret
+from tools.sandbox.secrets.secrets import Secrets
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 from tools.sandbox.web.url import Url
@@ -40,19 +42,28 @@ class Transport:
 
     Args:
         guard: Judges where connections lead.
+        secrets: Reads the values of secrets, and takes them out of the heads of answers.
         proxy: Asks instead of us; then connections lead to it alone.
         tls: Whether it is for https; without, there are no certificates to trust.
     """
 
-    def __init__(self, guard: AddressGuard, proxy: ForwardProxy | None, *, tls: bool) -> None:
+    def __init__(
+        self, guard: AddressGuard, secrets: Secrets, proxy: ForwardProxy | None, *, tls: bool
+    ) -> None:
         self._guard = proxy.guard if proxy else guard
+        self._secrets = secrets
         self._proxy = proxy
         self._tls = _context() if tls else None
         self._proxy_tls = _context() if proxy and proxy.url.scheme == "https" else None
 
     @asynccontextmanager
     async def send(
-        self, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None
+        self,
+        method: str,
+        url: Url,
+        headers: list[tuple[str, str]],
+        body: bytes | None,
+        secret: Secret | None,
     ) -> AsyncIterator[httpcore2.Response]:
         """The beginning of an answer; its body can be read within the block.
 
@@ -61,15 +72,24 @@ class Transport:
             url: What is asked; over a proxy, its host was judged before.
             headers: Every header but those that are meant for a proxy.
             body: The content.
+            secret: What is put in; nothing outside has its value.
 
         Raises:
+            InvalidArgumentsError: If the secret is for a header or a parameter that is given.
             OSError: If nobody answers, or TLS cannot be agreed on.
+            PermissionDeniedError: If the secret is not for this URL.
             RefusedAddressError: If an address may not be asked.
+            UnavailableError: If the value of the secret cannot be had.
             httpcore2.NetworkError: If the connection breaks.
             httpcore2.ProtocolError: If the answer is no HTTP, or its head is too large.
             httpcore2.ProxyError: If the proxy refuses.
         """
         target = url.target
+        if secret is not None:
+            is_private = self._proxy is None and self._guard.allows(url.host, url.port)
+            secret.check(url, is_private=is_private)
+            value = await self._secrets.value(secret)
+            target, headers = secret.put_into(target, headers, value)
         if self._proxy and url.scheme == "http":
             headers, target = [*headers, *self._proxy.headers], str(url)
         stream = await self._open(url)
@@ -77,6 +97,8 @@ class Transport:
             answer = await _ask(stream, _request(method, url, target, headers, body))
             if answer.status == 101:  # noqa: PLR2004  # RFC 9110, 15.2.2
                 raise httpcore2.RemoteProtocolError("it switches protocols unasked")
+            clean = self._secrets.redaction.data
+            answer.headers = [(clean(name), clean(given)) for name, given in answer.headers]
             yield answer
         finally:
             await stream.aclose()

@@ -1,0 +1,115 @@
+"""What can be set of secrets: `[secrets.NAME]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from server.settings.group import SettingsGroup, expand, split_commas
+
+if TYPE_CHECKING:
+    from tools.sandbox.secrets.origin import Origin
+    from tools.sandbox.secrets.secret import Secret
+
+__all__ = ["SecretSettings", "secret_hosts"]
+
+AUTHORIZATION = "Authorization"
+PLAIN_FORM = "{secret}"
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_Variable = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$")]
+
+
+class SecretSettings(SettingsGroup):
+    """A secret that calls name, and whose value no call, result or record has.
+
+    Attributes:
+        env: The variable of the server's environment that holds it.
+        file: The file that holds it, which its owner alone can read.
+        keyring: Its entry in the keyring, as service/username.
+        hosts: Hosts whose requests may be sent with it, each as host, host:port or *.host.
+        header: The header that it is sent in, Authorization by default.
+        query: The parameter of the query that it is sent in, instead of a header.
+        format: What is sent, {secret} or {base64} standing for the value: "Bearer {secret}" by
+            default in Authorization, else "{secret}".
+        programs: Commands that are given it, as rules have them, such as npm publish *.
+        variable: The variable that those programs are given it in.
+    """
+
+    env: _Variable = ""
+    file: Annotated[Path, AfterValidator(expand)] | None = None
+    keyring: Annotated[str, Field(pattern=r"^([^/]+/.+)?$")] = ""
+    hosts: Annotated[tuple[str, ...], BeforeValidator(split_commas)] = ()
+    header: Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]*$")] = ""
+    query: Annotated[str, Field(max_length=128)] = ""
+    format: Annotated[
+        str, Field(pattern=r"^([\x20-\x7a|~]*\{(secret|base64)\}[\x20-\x7a|~]*)?$", max_length=256)
+    ] = ""
+    programs: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    variable: _Variable = ""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> SecretSettings:
+        if sum(map(bool, (self.env, self.file, self.keyring))) != 1:
+            raise ValueError("needs one of env, file and keyring")
+        if not (self.hosts or self.programs):
+            raise ValueError("needs hosts or programs, which it is for")
+        if self.header and self.query:
+            raise ValueError("needs either header or query")
+        if (self.header or self.query or self.format) and not self.hosts:
+            raise ValueError("has header, query or format, but no hosts")
+        if bool(self.programs) != bool(self.variable):
+            raise ValueError("needs both programs and variable, or neither")
+        self.to_secret("")
+        return self
+
+    def to_secret(self, name: str) -> Secret:
+        """The secret of these settings.
+
+        Raises:
+            ValueError: If a host, a header or a program is none.
+        """
+        from tools.core.errors import InvalidArgumentsError  # only where there are secrets
+        from tools.sandbox.secrets.secret import HostPattern, ProgramPattern, Secret
+        from tools.sandbox.web.headers import checked_headers
+
+        header = "" if self.query else self.header or AUTHORIZATION
+        default = f"Bearer {PLAIN_FORM}" if header.lower() == AUTHORIZATION.lower() else PLAIN_FORM
+        try:
+            checked_headers({header: ""} if header else None)
+        except InvalidArgumentsError as error:
+            raise ValueError(f"names a header that no secret is sent in: {error.message}") from None
+        try:
+            hosts = tuple(map(HostPattern.parse, self.hosts))
+        except InvalidArgumentsError as error:
+            raise ValueError(f"{error.message} Write hosts as host, host:port or *.host") from None
+        return Secret(
+            name=name,
+            origin=self._origin(),
+            hosts=hosts,
+            header=header,
+            query=self.query,
+            form=self.format or default,
+            programs=tuple(map(ProgramPattern.parse, self.programs)),
+            variable=self.variable,
+        )
+
+    def _origin(self) -> Origin:
+        from tools.sandbox.secrets.origin import File, KeyringEntry, Variable
+
+        if self.file is not None:
+            return File(self.file)
+        service, _, username = self.keyring.partition("/")
+        return KeyringEntry(service, username) if service else Variable(self.env)
+
+
+def secret_hosts(secrets: Mapping[str, SecretSettings]) -> dict[str, tuple[str, ...]]:
+    """The hosts of each secret that requests may use."""
+    return {name: each.hosts for name, each in secrets.items() if each.hosts}

@@ -1,0 +1,156 @@
+"""Values of secrets, taken out of what is answered, recorded and shown."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from tools.core.result import ToolResult
+
+__all__ = ["RedactingSink", "Redaction", "marker"]
+
+Sink = Callable[[bytes], object]
+
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
+
+
+def marker(name: str) -> str:
+    """What stands in the place of a secret; without a blank, so that it can stand in a URL."""
+    return f"[secret:{name}]"
+
+
+class Redaction:
+    """Knows the values of the secrets that were used, also those that have changed since."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+        self._forms: tuple[tuple[bytes, bytes], ...] = ()
+        self._texts: tuple[tuple[str, str], ...] = ()
+
+    def learn(self, name: str, value: str) -> None:
+        """Takes a value out from now on."""
+        if (name, value) in self._known:
+            return
+        self._known.add((name, value))
+        texts = dict(self._texts) | dict.fromkeys(_texts(value), marker(name))
+        encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
+        forms = dict(self._forms) | encoded | dict.fromkeys(_wide(value), marker(name).encode())
+        # The longer first: one form may begin like another.
+        self._texts = tuple(sorted(texts.items(), key=lambda each: -len(each[0])))
+        self._forms = tuple(sorted(forms.items(), key=lambda each: -len(each[0])))
+
+    def text(self, text: str) -> str:
+        """A text without the values."""
+        for form, shown in self._texts:
+            text = text.replace(form, shown)
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        """Bytes without the values."""
+        for form, shown in self._forms:
+            data = data.replace(form, shown)
+        return data
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401  # any JSON value
+        """A JSON value without the values, in keys too."""
+        if not self._texts:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.value(key): self.value(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(inner) for inner in value]
+        return value
+
+    def result(self, result: ToolResult) -> ToolResult:
+        """A result without the values; of one that had some, nothing is handed on as it was."""
+        text, added = self.text(result.text), self.text(result.added)
+        structured = self.value(result.structured)
+        if (text, added, structured) == (result.text, result.added, result.structured):
+            return result
+        return replace(result, structured=structured, text=text, added=added, verbatim=None)
+
+    def sink(self, sink: Sink) -> RedactingSink:
+        """Takes the values out of what goes to a sink piece by piece."""
+        return RedactingSink(self, sink)
+
+    def unfinished(self, data: bytes) -> int:
+        """How many bytes at the end of some may be the beginning of a value."""
+        held = 0
+        for form, _ in self._forms:
+            at = data.find(form[:1], max(len(data) - len(form) + 1, 0))
+            while at >= 0 and not form.startswith(data[at:]):
+                at = data.find(form[:1], at + 1)
+            held = max(held, len(data) - at if at >= 0 else 0)
+        return held
+
+
+class RedactingSink:
+    """Hands bytes on without values, those that stand across pieces too.
+
+    Args:
+        redaction: Knows the values.
+        sink: Takes the bytes.
+    """
+
+    def __init__(self, redaction: Redaction, sink: Sink) -> None:
+        self._redaction = redaction
+        self._sink = sink
+        self._held = b""
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes; an end that may begin a value is held back."""
+        shown = self._redaction.data(self._held + data)
+        held = self._redaction.unfinished(shown)
+        self._held = shown[len(shown) - held :]
+        self._sink(shown[: len(shown) - held])
+
+    def flush(self) -> None:
+        """Hands on what is held back: nothing more comes."""
+        self._sink(self._held)
+        self._held = b""
+
+
+def _texts(value: str) -> set[str]:
+    """How a text shows a value: as it is, or as URLs, JSON, HTML, Markdown or Base64 write it."""
+    utf8 = value.encode()
+    escaped = {
+        value,
+        *(json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)),
+        *(html.escape(value, quote=quotes) for quotes in (True, False)),
+        repr(value)[1:-1],
+        value.replace("_", r"\_"),
+        "".join(f"\\u{ord(character):04x}" for character in value),
+    }
+    percent = {
+        quote(value, safe=""),
+        quote(value),
+        quote_plus(value),
+        "".join(f"%{byte:02X}" for byte in utf8),
+    }
+    percent |= {_PERCENT.sub(lambda found: found[0].lower(), each) for each in percent}
+    slashed = {each.replace("/", r"\/") for each in escaped}
+    numbers = {utf8.hex(), utf8.hex().upper()}
+    return escaped | slashed | percent | numbers | set(_base64(utf8))
+
+
+def _base64(utf8: bytes) -> set[str]:
+    """What stands in the Base64 of any text that holds a value, wherever in it that begins."""
+    found = set()
+    for encode in (b64encode, urlsafe_b64encode):
+        for before in range(3):
+            # The characters at both ends hold bits of what is beside the value too.
+            start, end = -(-before * 8 // 6), (before + len(utf8)) * 8 // 6
+            found.add(encode(bytes(before) + utf8)[start:end].decode())
+    return found
+
+
+def _wide(value: str) -> set[bytes]:
+    return {value.encode("utf-16-le"), value.encode("utf-16-be")}

@@ -1,0 +1,217 @@
+"""A secret of the settings: where its value is, and what is given it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_plus
+
+from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, UnavailableError
+from tools.policy.shell.words import CommandPattern, LinePattern, Word
+from tools.policy.shell.wrappers import inner_commands
+from tools.sandbox.secrets.origin import Origin
+from tools.sandbox.secrets.redaction import marker
+from tools.sandbox.web.hosts import canonical_host, parse_port
+from tools.sandbox.web.url import DEFAULT_PORTS, Url
+
+__all__ = ["HostPattern", "ProgramPattern", "Secret"]
+
+SHORTEST = 8
+"""Characters; a shorter value would be taken out of texts that have nothing to do with it."""
+
+LONGEST = 8_000
+"""Characters, about as many as servers take in a header."""
+
+PLACE = re.compile(r"\{(secret|base64)\}")
+
+RequestTarget = tuple[str, list[tuple[str, str]]]
+"""Path and query of a request, and its headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPattern:
+    """Hosts that a secret is for.
+
+    Attributes:
+        host: A host, or after `*.` any host below it.
+        port: The port.
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> HostPattern:
+        """Reads `host`, `host:port` or `*.host`, as URLs name them.
+
+        Raises:
+            InvalidArgumentsError: If it is odd.
+            ValueError: If it stands for all hosts of a top-level domain.
+        """
+        named = text.removeprefix("*.")
+        host, colon, port = named.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = named, str(DEFAULT_PORTS["https"])
+        host = canonical_host(host)
+        if named == text:
+            return cls(host, parse_port(port))
+        if "." not in host:
+            raise ValueError(f"{text!r} stands for too many hosts; name a domain below *.{host}")
+        return cls(f"*.{host}", parse_port(port))
+
+    def matches(self, url: Url) -> bool:
+        """Whether a URL is on one of these hosts."""
+        if self.port != url.port:
+            return False
+        if self.host.startswith("*."):
+            return url.host.endswith(self.host[1:])
+        return url.host == self.host
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS["https"] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPattern:
+    """Commands that are given a secret.
+
+    Attributes:
+        text: As the settings have it, such as `npm publish *`.
+    """
+
+    text: str
+    _command: CommandPattern
+
+    @classmethod
+    def parse(cls, text: str) -> ProgramPattern:
+        """Reads one command, as rules of the policy name them.
+
+        Raises:
+            ValueError: If it is none, or names no program.
+        """
+        pattern = LinePattern.parse(text)
+        if len(pattern.commands) != 1 or not pattern.commands[0].fixed:
+            raise ValueError(f"{text!r} has to name one program, such as 'npm publish *'")
+        return cls(text, pattern.commands[0])
+
+    def matches(self, words: Sequence[Word]) -> bool:
+        """Whether it stands for a command; what this runs besides, the pattern has to name."""
+        return self._command.matches(words) and all(
+            inner.at < self._command.fixed for inner in inner_commands(words)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """A secret.
+
+    Attributes:
+        name: What calls name it by.
+        origin: Where its value is.
+        hosts: Hosts whose requests are given it.
+        header: The header of a request that it is sent in; empty where it is in the query.
+        query: The parameter of the query that it is sent in; empty where it is in a header.
+        form: What is sent; `{secret}` or `{base64}` stands for the value.
+        programs: Commands that are given it.
+        variable: The variable that they are given it in.
+    """
+
+    name: str
+    origin: Origin
+    hosts: tuple[HostPattern, ...] = ()
+    header: str = ""
+    query: str = ""
+    form: str = "{secret}"
+    programs: tuple[ProgramPattern, ...] = ()
+    variable: str = ""
+
+    def check(self, url: Url, *, is_private: bool) -> None:
+        """Sees that it may be sent to a URL.
+
+        Args:
+            url: Where the request goes.
+            is_private: Whether it goes, without a proxy, to a host and port that the settings
+                allow to be private.
+
+        Raises:
+            PermissionDeniedError: If it may not.
+        """
+        if not any(each.matches(url) for each in self.hosts):
+            hosts = ", ".join(map(str, self.hosts)) or "no host"
+            raise PermissionDeniedError(
+                f"The secret {self.name!r} is for {hosts}, not for {url.host_port}.",
+                next_actions=[
+                    "Leave secret out, or ask for a URL on a host that it is for.",
+                    f"To allow it, the user adds the host to secrets.{self.name}.hosts.",
+                ],
+            )
+        if url.scheme != "https" and not is_private:
+            raise PermissionDeniedError(
+                f"The secret {self.name!r} is sent over https alone, not to {url}.",
+                next_actions=["Ask for the same URL with https."],
+            )
+
+    def put_into(self, target: str, headers: list[tuple[str, str]], value: str) -> RequestTarget:
+        """A request with the value.
+
+        Raises:
+            InvalidArgumentsError: If the caller gave the header or the parameter that it is for.
+            UnavailableError: If it cannot stand there.
+        """
+        sent = PLACE.sub(lambda found: self._said(found[1], value), self.form)
+        if self.query:
+            return self._with_query(target, sent), headers
+        if any(name.lower() == self.header.lower() for name, _ in headers):
+            raise InvalidArgumentsError(
+                f"The header {self.header!r} is what the secret {self.name!r} is sent in.",
+                next_actions=[f"Leave {self.header!r} out of headers."],
+            )
+        if not sent.isascii():
+            raise self.unusable("has characters that no header can have")
+        return target, [*headers, (self.header, sent)]
+
+    def unusable(self, how: str) -> UnavailableError:
+        """What to say of a value that cannot be used."""
+        return UnavailableError(
+            f"The secret {self.name!r} {how}.",
+            next_actions=["The user looks at it where the settings say that it is."],
+        )
+
+    def is_for(self, words: Sequence[Word]) -> bool:
+        """Whether a command is given it."""
+        return any(each.matches(words) for each in self.programs)
+
+    def check_value(self, value: str) -> None:
+        """Sees that a value can be used, and be taken out of answers.
+
+        Raises:
+            UnavailableError: If not.
+        """
+        if not SHORTEST <= len(value) <= LONGEST:
+            raise self.unusable(
+                f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out"
+                " of answers"
+            )
+        if not value.isprintable():
+            raise self.unusable("has line ends or characters that cannot be seen")
+
+    def _said(self, form: str, value: str) -> str:
+        return value if form == "secret" else b64encode(value.encode()).decode()
+
+    def _with_query(self, target: str, sent: str) -> str:
+        path, _, query = target.partition("?")
+        given = query.split("&") if query else []
+        # A redirect repeats what was sent, which is taken out of its address.
+        own = [each for each in given if unquote_plus(each.partition("=")[0]) == self.query]
+        if any(unquote_plus(each.partition("=")[2]) != marker(self.name) for each in own):
+            raise InvalidArgumentsError(
+                f"The parameter {self.query!r} is what the secret {self.name!r} is sent in.",
+                next_actions=[f"Leave {self.query!r} out of the URL."],
+            )
+        others = [each for each in given if each not in own]
+        return f"{path}?" + "&".join(
+            [*others, f"{quote(self.query, safe='')}={quote(sent, safe='')}"]
+        )
