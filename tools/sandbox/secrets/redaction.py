@@ -40,7 +40,7 @@ class Redaction:
         self._known.add((name, value))
         texts = dict(self._texts) | dict.fromkeys(_texts(value), marker(name))
         encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
-        forms = dict(self._forms) | encoded | dict.fromkeys(_wide(value), marker(name).encode())
+        forms = dict(self._forms) | encoded | _wide(value, marker(name))
         # The longer first: one form may begin like another.
         self._texts = tuple(sorted(texts.items(), key=lambda each: -len(each[0])))
         self._forms = tuple(sorted(forms.items(), key=lambda each: -len(each[0])))
@@ -152,5 +152,9 @@ def _base64(utf8: bytes) -> set[str]:
     return found
 
 
-def _wide(value: str) -> set[bytes]:
-    return {value.encode("utf-16-le"), value.encode("utf-16-be")}
+def _wide(value: str, shown: str) -> dict[bytes, bytes]:
+    """The same in UTF-16; of ASCII the bytes that both orders have, so that the rest is whole."""
+    if value.isascii():
+        value, shown = "\0".join(value), "\0".join(shown)
+        return {value.encode(): shown.encode()}
+    return {value.encode(codec): shown.encode(codec) for codec in ("utf-16-le", "utf-16-be")}

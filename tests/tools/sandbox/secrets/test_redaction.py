@@ -1,0 +1,130 @@
+"""Values of secrets are taken out however they are written and wherever they are cut."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from itertools import pairwise
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.core.result import ToolResult
+from tools.sandbox.secrets.redaction import Redaction, marker
+
+VALUE = 'gh_p/4=x&y"é<Z'
+SHOWN = marker("github")
+VALUES = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=8)
+
+
+def knowing(*values: str) -> Redaction:
+    redaction = Redaction()
+    for value in values:
+        redaction.learn("github", value)
+    return redaction
+
+
+def in_pieces(redaction: Redaction, pieces: list[bytes]) -> bytes:
+    shown = bytearray()
+    sink = redaction.sink(shown.extend)
+    for piece in pieces:
+        sink.feed(piece)
+    sink.flush()
+    return bytes(shown)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        VALUE,
+        f"Bearer {VALUE}",
+        quote(VALUE, safe=""),
+        re.sub("%..", lambda found: found[0].lower(), quote(VALUE, safe="")),
+        quote(VALUE),
+        quote_plus(VALUE),
+        "".join(f"%{byte:02x}" for byte in VALUE.encode()),
+        json.dumps(VALUE),
+        json.dumps(VALUE, ensure_ascii=False),
+        json.dumps(VALUE).replace("/", r"\/"),
+        "".join(f"\\u{ord(character):04x}" for character in VALUE),
+        html.escape(VALUE),
+        html.escape(VALUE, quote=False),
+        VALUE.encode().hex(),
+        VALUE.encode().hex().upper(),
+        repr(VALUE),
+        VALUE.replace("_", r"\_"),
+    ],
+)
+def test_a_value_is_taken_out_in_every_usual_spelling(form: str) -> None:
+    redaction = knowing(VALUE)
+    found = redaction.text(f"before {form} after")
+    assert found.startswith("before ")
+    assert found.endswith(" after")
+    assert SHOWN in found
+    assert len(found) <= len("before Bearer  after") + len(SHOWN) + 2
+    assert redaction.data(f"{form}".encode()) == redaction.text(form).encode()
+
+
+@given(value=VALUES, before=st.binary(max_size=7), after=st.binary(max_size=7))
+def test_base64_of_any_text_around_a_value_gives_it_away_nowhere(
+    value: str, before: bytes, after: bytes
+) -> None:
+    redaction = knowing(value)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        shown = redaction.text(encode(before + value.encode() + after).decode())
+        assert SHOWN in shown
+
+
+@given(value=VALUES, cuts=st.lists(st.integers(0, 400), max_size=8), data=st.data())
+def test_a_value_is_taken_out_across_pieces(
+    value: str, cuts: list[int], data: st.DataObject
+) -> None:
+    redaction = knowing(value)
+    forms = [form for form, _ in redaction._forms]
+    parts = data.draw(st.lists(st.sampled_from([*forms, b"x", value[:3].encode()]), max_size=6))
+    whole = b"\n".join(parts)
+    places = sorted({0, *(cut for cut in cuts if cut < len(whole)), len(whole)})
+    pieces = [whole[a:b] for a, b in pairwise(places)]
+    shown = in_pieces(redaction, pieces)
+    assert value.encode() not in shown
+    assert shown.count(SHOWN.encode()) >= sum(part == value.encode() for part in parts)
+
+
+def test_output_is_not_held_back_where_no_value_begins() -> None:
+    shown = bytearray()
+    sink = knowing("npm_0123456789").sink(shown.extend)
+    sink.feed(b"listening on 3000\n")
+    assert bytes(shown) == b"listening on 3000\n"
+    sink.feed(b"token npm_01")
+    assert bytes(shown).endswith(b"token ")
+    sink.feed(b"x\n")
+    assert bytes(shown).endswith(b"token npm_01x\n")
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("value", ["ghp_0123456789", VALUE])
+def test_a_wide_text_is_taken_out_of_bytes(value: str, codec: str) -> None:
+    shown = knowing(value).data(f"a {value} b".encode(codec))
+    assert shown.decode(codec) == f"a {SHOWN} b"
+
+
+def test_a_result_has_no_value_in_its_text_its_keys_or_its_values() -> None:
+    result = ToolResult({VALUE: [{"a": f"x{VALUE}"}, 1, None]}, f"[{VALUE}]", verbatim=object())
+    found = knowing(VALUE).result(result)
+    assert found.structured == {SHOWN: [{"a": f"x{SHOWN}"}, 1, None]}
+    assert found.text == f"[{SHOWN}]"
+    assert found.verbatim is None
+
+
+def test_a_result_without_a_value_stays_the_same() -> None:
+    result = ToolResult({"a": [1, "b"]}, "b", verbatim=object())
+    assert knowing(VALUE).result(result) is result
+
+
+def test_a_value_that_was_changed_is_taken_out_still() -> None:
+    redaction = knowing("old-value-1", "new-value-2")
+    assert redaction.text("old-value-1 new-value-2") == f"{SHOWN} {SHOWN}"

@@ -1,0 +1,168 @@
+"""Which hosts and which lines a secret is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tools.core.errors import InvalidArgumentsError, PermissionDeniedError
+from tools.sandbox.processes.models import Level
+from tools.sandbox.secrets.origin import Variable
+from tools.sandbox.secrets.secret import HostPattern, ProgramPattern, Secret
+from tools.sandbox.secrets.secrets import Secrets
+from tools.sandbox.web.url import Url
+
+
+def of_hosts(*hosts: str, **more: Any) -> Secret:
+    parsed = tuple(map(HostPattern.parse, hosts))
+    return Secret(name="api", origin=Variable("A"), hosts=parsed, **{"header": "X-Key", **more})
+
+
+def of_programs(*programs: str) -> Secrets:
+    parsed = tuple(map(ProgramPattern.parse, programs))
+    return Secrets([Secret(name="npm", origin=Variable("N"), programs=parsed, variable="NPM")])
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("api.a.com", "https://api.a.com/x"),
+        ("API.a.com", "https://api.A.com:443/x"),
+        ("api.a.com:8443", "https://api.a.com:8443/"),
+        ("*.a.com", "https://b.a.com/"),
+        ("*.a.com", "https://c.b.a.com/"),
+        ("[2606:4700::1111]:8443", "https://[2606:4700::1111]:8443/"),
+    ],
+)
+def test_a_secret_is_for_its_hosts(host: str, url: str) -> None:
+    of_hosts(host).check(Url.parse(url), is_private=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("api.a.com", "https://api.a.com.evil.com/"),
+        ("api.a.com", "https://xapi.a.com/"),
+        ("api.a.com", "https://a.com/"),
+        ("api.a.com", "https://b.api.a.com/"),
+        ("api.a.com", "https://api.a.com:8443/"),
+        ("api.a.com:8443", "https://api.a.com/"),
+        ("api.a.com", "http://api.a.com:443/"),
+        ("api.a.com", "http://api.a.com/"),
+        ("*.a.com", "https://a.com/"),
+        ("*.a.com", "https://evila.com/"),
+        ("*.a.com", "https://b.a.com.evil.com/"),
+        ("*.a.com", "https://b.a.com:8443/"),
+    ],
+)
+def test_a_secret_is_for_no_other_host_port_or_scheme(host: str, url: str) -> None:
+    with pytest.raises(PermissionDeniedError):
+        of_hosts(host).check(Url.parse(url), is_private=False)
+
+
+@pytest.mark.parametrize("host", ["*.com", "*", "a.com.", "a.com/x", "http://a.com", "a@b.com", ""])
+def test_what_is_no_host_is_refused(host: str) -> None:
+    with pytest.raises((InvalidArgumentsError, ValueError)):
+        HostPattern.parse(host)
+
+
+def test_a_header_or_a_parameter_of_the_same_name_is_refused() -> None:
+    with pytest.raises(InvalidArgumentsError, match="X-Key"):
+        of_hosts("a.com").put_into("/", [("x-key", "mine")], "value-of-it")
+    query = of_hosts("a.com", header="", query="api_key")
+    for target in ("/?api_key=mine", "/?b=1&api%5Fkey=", "/?api_key"):
+        with pytest.raises(InvalidArgumentsError, match="api_key"):
+            query.put_into(target, [], "value-of-it")
+
+
+def test_a_value_stands_in_the_query_once() -> None:
+    query = of_hosts("a.com", header="", query="api_key")
+    assert query.put_into("/b", [], "v&=é-of-it") == ("/b?api_key=v%26%3D%C3%A9-of-it", [])
+    again = "/b?c=1&api_key=[secret:api]&&d"
+    assert query.put_into(again, [], "value") == ("/b?c=1&&d&api_key=value", [])
+
+
+def test_base64_is_made_for_basic_authorization() -> None:
+    basic = of_hosts("a.com", header="Authorization", form="Basic {base64}")
+    assert basic.put_into("/", [], "user:pass")[1] == [("Authorization", "Basic dXNlcjpwYXNz")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["npm publish", "npm publish --tag next", "npm  publish 'a b'", 'npm publish "--tag=x"'],
+)
+def test_the_one_command_of_a_line_is_given_the_secret_that_names_it(line: str) -> None:
+    assert [each.name for each in of_programs("npm publish *").of_line(line)] == ["npm"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "npm publish; env",
+        "npm publish && env",
+        "npm publish | cat",
+        "npm publish &",
+        "npm publish\nenv",
+        "npm publish > out",
+        "npm publish >/dev/null",
+        "npm publish < in",
+        "npm publish <<< x",
+        "PATH=. npm publish",
+        "BASH_ENV=x npm publish",
+        "npm publish $(env)",
+        "npm publish `env`",
+        "npm publish $HOME",
+        "npm publish *",
+        "npm publish ~",
+        "npm publish {a,b}",
+        "npm publish # and",
+        "(npm publish)",
+        "{ npm publish; }",
+        "! npm publish",
+        "if true; then npm publish; fi",
+        "env npm publish",
+        "./npm publish",
+        "/opt/npm publish",
+        "NPM publish",
+        "npm",
+        "npm publishx",
+        "npm run publish",
+        "npm\u00a0publish",
+        "npm pub\\\nlish",
+        "npm 'publish",
+        "",
+    ],
+)
+def test_no_other_line_is_given_it(line: str) -> None:
+    assert of_programs("npm publish *").of_line(line) == ()
+
+
+def test_what_a_named_program_runs_has_to_be_named_too() -> None:
+    assert of_programs("env *").of_line("env npm publish") == ()
+    assert of_programs("git *").of_line("git -c core.pager=evil log") == ()
+    assert of_programs("env npm publish *").of_line("env npm publish") != ()
+
+
+@pytest.mark.parametrize("text", ["", "*", "* publish", "n*m publish", "a && b", "a | b", "'a"])
+def test_a_pattern_names_one_program(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        ProgramPattern.parse(text)
+
+
+@pytest.mark.anyio
+async def test_an_unconfined_program_is_given_nothing() -> None:
+    secrets = Secrets([], environ={"N": "npm-value-of-it"})
+    npm = Secret(name="npm", origin=Variable("N"), variable="NPM")
+    assert (await secrets.variables([npm], Level.LANDLOCK))[0] == {"NPM": "npm-value-of-it"}
+    values, notes = await secrets.variables([npm], Level.NONE)
+    assert values == {}
+    assert "not given the secret npm" in notes[0]
+
+
+def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(InvalidArgumentsError, match="there are: api") as error:
+        Secrets([of_hosts("a.com")]).named("apii")
+    assert error.value.suggestions == ("api",)
+    with pytest.raises(InvalidArgumentsError, match="the settings name none"):
+        of_programs("npm publish *").named("npm")
