@@ -64,9 +64,10 @@ async def test_the_value_is_sent_and_is_in_no_answer_record_or_file(
                     assert SHOWN.encode() in data.replace(b"\0", b"")  # UTF-16 too
                 else:
                     assert told.count(SHOWN) > 1, told
-        memory = await crib.text("browse_memory", layer=1)
+        memory = await crib.text("browse_memory", action="list", layer="l1")
     assert {each[2]["Authorization"] for each in site.asked} == {f"Bearer {VALUE}"}
-    assert "secret" in memory
+    assert "http_request" in memory
+    assert VALUE not in memory
     everything = kept(tmp_path / "data")
     assert VALUE.encode() not in everything
     assert base64.b64encode(VALUE.encode()) not in everything
