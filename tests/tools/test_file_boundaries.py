@@ -116,3 +116,60 @@ async def test_a_cancelled_write_is_done_or_not_done(open_crib: OpenCrib) -> Non
             await crib.call("write_file", file_path="other", content="x")  # after it: one at a time
             assert (crib.root / "file").read_text() in {"old", "new" * 300_000}
         assert sorted(path.name for path in crib.root.iterdir()) == ["file", "other"]
+
+
+@pytest.mark.anyio
+@pytest.mark.boundary
+async def test_what_programs_obey_is_written_after_a_question_and_what_is_closed_is_not(
+    open_crib: OpenCrib,
+) -> None:
+    async with open_crib() as crib:
+        path = crib.root / ".vscode" / "settings.json"
+        await crib.call("write_file", file_path=".vscode/settings.json", content="{}\n")
+        await crib.call("Edit", path=".vscode/settings.json", old_string="{}", new_string="[]")
+        assert path.read_text() == "[]\n"
+        (crib.root / ".envrc").symlink_to(".vscode/settings.json")
+        for closed in (".git/hooks/pre-commit", ".envrc", ".config/toolcrib/config.toml"):
+            kind, _ = await crib.failure("write_file", file_path=closed, content="evil")
+            assert kind == "permission_denied"
+        assert path.read_text() == "[]\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.boundary
+@pytest.mark.parametrize("profile", ["standard", "trusting"])
+async def test_nobody_to_ask_leaves_what_programs_obey_as_it_was(
+    open_crib: OpenCrib, profile: str
+) -> None:
+    async with (
+        open_crib(policy__profile=profile, approvals__wait_seconds=0) as crib,
+        Client(crib.app.server) as client,
+    ):
+        result = await client.call_tool("write_file", {"file_path": ".envrc", "content": "x"})
+        assert result.structured_content
+        assert result.structured_content["error_type"] == "approval_required"
+        assert "Shells and sessions run what stands in .envrc" in str(result.content)
+        assert not (crib.root / ".envrc").exists()
+
+
+@pytest.mark.anyio
+@pytest.mark.boundary
+async def test_a_rule_that_names_it_lets_what_programs_obey_be_written_beside_a_running_job(
+    open_crib: OpenCrib,
+) -> None:
+    rules = ["write_file(**/.vscode/*)", "write_file(.envrc)", "scope:system"]
+    async with open_crib(policy__allow=rules) as crib:
+        (crib.root / ".envrc").write_text("before")
+        line = "touch up; until [ -e go ]; do sleep 0.01; done; echo evil > .vscode/settings.json"
+        job = await crib.call("bash", command=line, run_in_background=True)
+        while not (crib.root / "up").exists():
+            await anyio.lowlevel.checkpoint()
+        for path in (".vscode/settings.json", "pkg/.vscode/tasks.json", ".envrc"):
+            await crib.call("write_file", file_path=path, content="approved")
+        (crib.root / "go").touch()
+        told = {"state": "running"}
+        with anyio.fail_after(30):
+            while told["state"] == "running":
+                told = await crib.call("bash_output", job_id=job["job_id"])
+        for path in (".vscode/settings.json", "pkg/.vscode/tasks.json", ".envrc"):
+            assert (crib.root / path).read_text() == "approved"

@@ -103,7 +103,7 @@ async def test_other_tools_are_called_as_other_agents_call_them(
     [
         ({"file_path": "a", "path": "b"}, "`path` stands for `file_path`, which is given too"),
         ({"path": "a", "filename": "b"}, "`file_path` is missing"),
-        ({"file_path": "a", "offset": "x"}, "`offset` is 'x', which says no `ranges`"),
+        ({"file_path": "a", "offset": "x"}, "`offset` is 'x', which settles no `ranges`"),
         ({"file_path": "a", "head": 1, "tail": 1}, "`tail` stands for `ranges`"),
     ],
 )

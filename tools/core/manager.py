@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -192,7 +193,7 @@ class SandboxToolManager:
     ) -> RequestContext:
         context, places, sandbox = call.context, permission.places, self._sandbox
         if places is not None:
-            sandbox = sandbox.ruled(places)
+            sandbox = sandbox.ruled(places, self._accepting)
         history: CallHistory | None = None
         if self._history is not None and (spec.scope is ToolScope.CONTEXT or not spec.read_only):
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
@@ -226,6 +227,12 @@ class SandboxToolManager:
                     reach=permission.reach,
                     history=history,
                 )
+
+    def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
+        """What is held while a file is written that programs obey: none that runs undoes it."""
+        if self._machine is None:
+            return nullcontext()
+        return self._machine.processes.accepting(path, content)
 
     async def _nested(
         self,

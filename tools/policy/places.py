@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tools.core.errors import PermissionDeniedError
+from tools.policy.calls import Call, reads_files, writes_files
 from tools.policy.matching import Index
 from tools.policy.paths import PathPattern, first_component
 from tools.policy.verdict import Decision, Verdict
+from tools.sandbox.files.protected_names import Name
 
 __all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules", "closed_index"]
 
@@ -36,6 +38,9 @@ class PlaceRules(Protocol):
 
     def hides(self, path: str) -> bool:
         """Whether a listing or a search leaves a place out, with all that is beneath it."""
+
+    def permits(self, path: str) -> Collection[Name]:
+        """The names closed to writes that are open to a write to this very place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,17 @@ class ClosedPlaces:
         """Whether a rule closes the place to reads."""
         return self.closing(path, reading=True, writing=False) is not None
 
+    def permits(self, _path: str) -> Collection[Name]:
+        """None."""
+        return ()
+
+    def about(self, call: Call) -> str | None:
+        """The rule that closes the place that a call is about to its tool; None where none does."""
+        if call.path is None:
+            return None
+        reading, writing = reads_files(call.spec), writes_files(call.spec)
+        return self.closing(call.path, reading=reading, writing=writing)
+
     def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
         """The rule that closes a place; None where none does."""
         keys = first_component(path)
@@ -87,6 +103,7 @@ class JudgedPlaces:
         was_asked: Tells whether a person had to be asked about it.
         judge: Judges the same call about another path.
         asking: The rules that ask about a path.
+        obeyed: What of that path is closed to writes, and was approved or is allowed by its name.
     """
 
     closed: ClosedPlaces
@@ -94,6 +111,7 @@ class JudgedPlaces:
     was_asked: Callable[[], bool]
     judge: Callable[[str], Decision]
     asking: Callable[[str], frozenset[str]]
+    obeyed: Collection[Name] = ()
 
     def check(self, path: str, *, writing: bool) -> None:
         """Raises if a rule denies the place, or asks about it and not about the path given."""
@@ -114,6 +132,10 @@ class JudgedPlaces:
     def hides(self, path: str) -> bool:
         """Whether a rule closes the place to reads."""
         return self.closed.hides(path)
+
+    def permits(self, path: str) -> Collection[Name]:
+        """Those of the path that was judged, where this is no other: no link leads there."""
+        return self.obeyed if path == self.spelled else ()
 
     def _was_meant(self, path: str, decision: Decision) -> bool:
         """Whether the person who was asked about the path given was asked about this place too."""

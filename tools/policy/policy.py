@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.calls import Call, reads_files, writes_files
+from tools.policy.calls import Call, writes_files
 from tools.policy.forms import PathForm
 from tools.policy.matching import (
     NO_COMMAND_RULES,
@@ -22,6 +22,7 @@ from tools.policy.matching import (
     fitted,
     fitted_grants,
 )
+from tools.policy.obeyed import names_them, obeyed_names, unless_denied
 from tools.policy.opened import LineFiles
 from tools.policy.paths import PathPattern
 from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
@@ -135,13 +136,20 @@ class Policy:
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
         base = self._base(fit, call, containment)
-        if not (fit.deny or fit.ask or fit.allow or grants or fit.closed) and not _has_line(spec):
+        obeyed = obeyed_names(call)
+        has_rules = fit.deny or fit.ask or fit.allow or grants or fit.closed
+        if not (has_rules or obeyed or _has_line(spec)):
             return base
         hit = self._hit(fit, call)
         if hit is not None and hit.verdict is Verdict.DENY:
             return hit
         if spec.passes_on:
             return base
+        if obeyed:
+            allow = fit.allow.about(call.keys)
+            named = [rule for rule in allow if hit is None and names_them(rule, obeyed)]
+            usual = hit or _allowed(allow, call, SETTINGS) or base
+            return _allowed(named, call, SETTINGS) or unless_denied(usual, obeyed)
         granted = NO_RULES
         if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
             granted = FittedRules(fitted_grants(grants, spec, self._roots))
@@ -177,8 +185,9 @@ class Policy:
     def places(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PlaceRules | None:
         """What the rules say of the files that a call may open; None where they say nothing."""
         fit = self._fit(spec)
-        call = Call(spec, arguments, self._roots) if fit.has_paths else None
-        if call is None or call.subject is None:
+        call = Call(spec, arguments, self._roots)
+        obeyed = obeyed_names(call)
+        if not obeyed and (not fit.has_paths or call.subject is None):
             return fit.closed
         return JudgedPlaces(
             closed=fit.closed or ClosedPlaces(closed_index(()), closed_index(()), spec.name),
@@ -186,6 +195,7 @@ class Policy:
             was_asked=lambda: self.judge(spec, arguments).verdict is Verdict.ASK,
             judge=partial(self._judge_at, spec, arguments),
             asking=partial(self._asking, fit, arguments),
+            obeyed=obeyed,
         )
 
     def _judge_line(
@@ -223,7 +233,7 @@ class Policy:
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
         """What rules say that deny or ask, commands of a shell aside."""
-        closing = _closing(fit.closed, call)
+        closing = fit.closed.about(call) if fit.closed else None
         if closing is not None:
             return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
         doubt: Decision | None = None
@@ -265,16 +275,7 @@ class Policy:
 
     def _made(self, spec: ToolSpec) -> _Fit:
         deny, ask, allow = (
-            list(
-                filter(
-                    None,
-                    (
-                        fitted(rule, spec, self._roots, self.name_in(rule, spec, verdict))
-                        for rule in self.rules[verdict]
-                    ),
-                )
-            )
-            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+            self._fitted(spec, verdict) for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         )
         return _Fit(
             spec=spec,
@@ -288,24 +289,13 @@ class Policy:
             denying=frozenset(rule.rule.text for rule in deny),
         )
 
-    def name_in(self, rule: Rule, spec: ToolSpec, verdict: Verdict) -> str:
-        """The name beside its own by which a rule means a tool; empty where there is none.
-
-        What a tool can be called by, it can be denied by. Another server's is allowed by its full
-        name alone, and one of ours by what really reaches it.
-        """
-        name = spec.bare or rule.selector.name
-        if verdict is Verdict.ALLOW and (spec.bare or self._reached(name) != spec.name):
-            return ""
-        if spec.bare:
-            ours = self._find(name)
-            return name if ours is None or ours.server else ""
-        return name if name and spec.goes_by(name) else ""
-
-    def _reached(self, name: str) -> str:
-        """The tool that a name reaches; empty where there is none."""
-        found = self._find(name) if name else None
-        return "" if found is None else found.name
+    def _fitted(self, spec: ToolSpec, verdict: Verdict) -> list[Fitted]:
+        allows = verdict is Verdict.ALLOW
+        found = (
+            fitted(rule, spec, self._roots, rule.selector.other_name(spec, self._find, allows))
+            for rule in self.rules[verdict]
+        )
+        return list(filter(None, found))
 
     def _said(self, spec: ToolSpec, containment: Containment) -> tuple[Decision, Decision | None]:
         """What the profile says of a tool, and the tool of itself where that is stricter."""
@@ -367,14 +357,6 @@ def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | Non
         if rule.permits(call):
             return _decision(Verdict.ALLOW, rule.rule.text, "allows it", source)
     return None
-
-
-def _closing(closed: ClosedPlaces | None, call: Call) -> str | None:
-    """The rule that closes the place that a call is about to the call's tool."""
-    if closed is None or call.kind is not SubjectKind.PATH or call.path is None:
-        return None
-    reading, writing = reads_files(call.spec), writes_files(call.spec)
-    return closed.closing(call.path, reading=reading, writing=writing)
 
 
 def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:

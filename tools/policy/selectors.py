@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.core.spec import Effect, ToolScope, ToolSpec
@@ -77,6 +78,28 @@ class Selector:
     def place_effect(self) -> Effect | None:
         """What is done to a place, of the selectors `read` and `write`, which need a path."""
         return PLACES.get(self.name)
+
+    def other_name(
+        self, spec: ToolSpec, find: Callable[[str], ToolSpec | None], allows: bool
+    ) -> str:
+        """The name beside its own by which it means a tool; empty where there is none.
+
+        What a tool can be called by, it can be denied by. Another server's is allowed by its full
+        name alone, and one of ours by what really reaches it.
+
+        Args:
+            spec: The tool.
+            find: Gives the tool that a name reaches.
+            allows: Whether the rule allows.
+        """
+        name = spec.bare or self.name
+        if not name or (spec.bare and allows) or not (spec.bare or spec.goes_by(name)):
+            return ""
+        found = find(name)
+        if spec.bare:
+            return name if found is None or found.server else ""
+        is_reached = found is not None and found.name == spec.name
+        return name if is_reached or not allows else ""
 
     def fits(self, spec: ToolSpec, bare: str = "") -> bool:
         """Whether a tool is one of those.

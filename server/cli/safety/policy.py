@@ -170,9 +170,9 @@ def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
         for rule in rules:
             if rule.selector.place_effect is not None:
                 continue
-            if not any(
-                rule.selector.fits(each, made.name_in(rule, each, verdict)) for each in specs
-            ):
+            allows = verdict is Verdict.ALLOW
+            named = (rule.selector.other_name(each, registry.get, allows) for each in specs)
+            if not any(map(rule.selector.fits, specs, named)):
                 yield f"the rule {rule.text!r} applies to no tool that there is now."
             elif rule.selector.name:
                 problem = rule.problem(registry.find(rule.selector.name))

@@ -271,6 +271,7 @@ def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> N
     [
         ({"source": "x", "count": 2}, "`source` is unknown; did you mean `text`?"),
         ({"source": 5, "count": 2}, "`source` is unknown; leave it out"),
+        ({"separator": 2, "text": "x"}, "`separator` is unknown; did you mean `count`?"),
         ({"source": "x", "number": 2}, "`number` is unknown; did you mean `count`?"),
         ({"source": "x", "title": "y", "count": 2}, "`title` is unknown; leave it out"),
     ],
@@ -278,8 +279,8 @@ def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> N
 def test_an_unknown_name_stands_for_the_one_argument_of_its_type_that_is_missing(
     given: dict[str, Any], line: str
 ) -> None:
-    def repeat(text: str, count: int, sep: str = "") -> str:
-        return sep.join([text] * count)
+    def repeat(text: str, count: int, separated: str = "") -> str:
+        return separated.join([text] * count)
 
     with pytest.raises(InvalidArgumentsError) as caught:
         FunctionToMCP.convert(repeat).validate(given)

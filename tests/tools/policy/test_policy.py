@@ -289,14 +289,9 @@ def test_a_name_that_is_ours_means_no_tool_of_a_server(crib: Crib) -> None:
 def test_a_tool_is_denied_by_any_name_that_reaches_it(rule: str, crib: Crib) -> None:
     bash = replace(crib["bash"], known_as=("shell",))
     policy = Policy("trusting", deny=[rule], find=crib.get)
-    assert (
-        policy.judge(bash, {"command": "rm -r x"}, containment=Containment.CONFINED).verdict
-        is Verdict.DENY
-    )
-    assert (
-        policy.judge(bash, {"command": "ls"}, containment=Containment.CONFINED).verdict
-        is Verdict.ALLOW
-    )
+    for line, verdict in (("rm -r x", Verdict.DENY), ("ls", Verdict.ALLOW)):
+        said = policy.judge(bash, {"command": line}, containment=Containment.CONFINED)
+        assert said.verdict is verdict
 
 
 def test_a_tool_is_allowed_by_a_name_where_that_reaches_it_and_no_pattern_means_it(
@@ -370,3 +365,62 @@ def test_a_rule_among_many_means_what_it_means_alone(data: st.DataObject, judge:
         )
         decisive = max if verdict is Verdict.ALLOW else min
         assert together is decisive([nothing, *alone], key=strictness.index)
+
+
+OBEYED = ".vscode/settings.json"
+
+
+@pytest.mark.parametrize("path", [OBEYED, "a/.VSCode/x", "./b/../.husky/pre-commit", ".envrc"])
+def test_a_write_to_what_programs_obey_asks_in_every_profile_that_writes(
+    path: str, judge: Judge
+) -> None:
+    for profile in ("cautious", "standard", "trusting"):
+        for tool in ("write_file", "edit_file"):
+            said = judge(tool, {"file_path": path}, profile=profile, grants=(f"{tool}({path})",))
+            assert said.verdict is Verdict.ASK
+        assert judge("read_file", {"file_path": path}, profile=profile).verdict is Verdict.ALLOW
+    assert judge("write_file", {"file_path": path}, profile="read-only").verdict is Verdict.DENY
+
+
+def test_the_question_says_what_obeys_the_file_and_offers_no_rule(crib: Crib) -> None:
+    policy, spec = Policy(), crib["write_file"]
+    said = policy.judge(spec, {"file_path": OBEYED})
+    assert said.reason == "Editors run what stands in .vscode, and nothing confines that."
+    assert grant_for(policy, spec, {"file_path": OBEYED}) == ""
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict"),
+    [
+        ({"allow": ["write_file(.vscode/settings.json)"]}, Verdict.ALLOW),
+        ({"allow": ["write_file(.vscode/**)"]}, Verdict.ALLOW),
+        ({"allow": ["write(**/.vscode/settings.json)"]}, Verdict.ALLOW),
+        ({"allow": ["write_file"]}, Verdict.ASK),
+        ({"allow": ["write_file(**)", "scope:sandboxed", "edit_file(.vscode/**)"]}, Verdict.ASK),
+        ({"allow": ["write_file(.vs*/settings.json)"]}, Verdict.ASK),
+        ({"allow": ["write_file(.vscode/other.json)"]}, Verdict.ASK),
+        ({"allow": ["write_file(.vscode/**)"], "ask": ["write_file"]}, Verdict.ASK),
+        ({"allow": ["write_file(.vscode/**)"], "deny": ["write(.vscode/**)"]}, Verdict.DENY),
+    ],
+)
+def test_only_a_rule_that_names_it_lets_what_programs_obey_be_written_unasked(
+    rules: dict[str, list[str]], verdict: Verdict, judge: Judge
+) -> None:
+    assert (
+        judge("write_file", {"file_path": OBEYED}, profile="trusting", **rules).verdict is verdict
+    )
+
+
+@pytest.mark.parametrize("path", [".git/config", ".vscode/.git/x", ".config/toolcrib/config.toml"])
+def test_nobody_is_asked_about_what_is_closed_for_good(path: str, crib: Crib) -> None:
+    policy, arguments = Policy(allow=[f"write_file({path})"]), {"file_path": path}
+    assert policy.judge(crib["write_file"], arguments).verdict is Verdict.ALLOW
+    places = policy.places(crib["write_file"], arguments)
+    assert not (places and places.permits(path))
+
+
+def test_a_permit_is_for_the_place_that_was_judged_alone(crib: Crib) -> None:
+    places = Policy().places(crib["write_file"], {"file_path": f"a/../{OBEYED}"})
+    assert places is not None
+    assert set(places.permits(OBEYED)) == {(".vscode",)}
+    assert not places.permits(".vscode/tasks.json")

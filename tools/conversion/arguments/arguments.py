@@ -161,20 +161,24 @@ class Arguments:
         return values
 
     def _meant(self, strangers: Sequence[str], raw: Mapping[str, Any]) -> dict[str, str]:
-        """Which argument each unknown name stands for: one like it, or the only one that lacks."""
-        near = {name: nearest(name, self._names) for name in strangers}
-        meant = {name: like for name, like in near.items() if like is not None}
+        """Which argument each unknown name stands for: one like it, or the only one that lacks.
+
+        Of both, one of the type of what was given goes first.
+        """
+        near = {name: like for name in strangers if (like := nearest(name, self._names))}
+        meant = {name: like for name, like in near.items() if self._takes(like, raw[name])}
         lacking = set(self.schema.get("required", ())) - raw.keys() - set(meant.values())
         for name in strangers:
             fit = [each for each in sorted(lacking) if self._takes(each, raw[name])]
             if name not in meant and len(fit) == 1:
                 meant[name] = fit[0]
                 lacking.remove(fit[0])
-        return meant
+        return {**near, **meant}
 
     def _takes(self, name: str, value: object) -> bool:
         """Whether a value is of a type that an argument has."""
-        return is_of_types(value, types(self.schema["properties"][name], self.schema))
+        kinds = types(self.schema["properties"][name], self.schema)
+        return not kinds or is_of_types(value, kinds)
 
     def _unknown(self, name: str, raw: Mapping[str, Any], meant: str | None) -> str:
         """The line for a name that is none of the schema's."""
@@ -184,7 +188,7 @@ class Arguments:
         if other in raw:
             return f"`{name}` stands for `{other}`, which is given too and differs; send one."
         wanted = describe_schema(self.schema["properties"][other], self.schema)
-        return f"`{name}` is {show(raw[name])}, which says no `{other}`; send that: {wanted}."
+        return f"`{name}` is {show(raw[name])}, which settles no `{other}`; send that: {wanted}."
 
     def _check_aliases(self) -> None:
         names = [*self._names, *self._ignored, *(n for _, a in self._aliases for n in a.names)]

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from tools.sandbox.files.protect import Guard, ProtectedPathError, StrayDirector
 
 if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
+    from tools.sandbox.files.protected_names import Name
 
 __all__ = ["Place", "Resolver"]
 
@@ -191,6 +192,9 @@ class Resolver:
                 raises.
         """
         with self._found(path, create=create) as place:
+            spelled = os.path.normpath(path)
+            if self._permits(spelled) and self.real_path(place) != spelled:
+                raise ProtectedPathError(f"a link on the way to {spelled}")
             self.judge_write(place)
             yield place
 
@@ -231,8 +235,20 @@ class Resolver:
         """Raises if the place may not be written."""
         self._judge_write(place.directory, (place.name,))
 
+    def permitted(self, place: Place) -> str:
+        """Where a place really is, if it is closed to writes and open to this one; else empty."""
+        if self._rules is None:
+            return ""
+        path = self.real_path(place)
+        return path if self._permits(path) else ""
+
+    def _permits(self, path: str) -> Collection[Name]:
+        return () if self._rules is None else self._rules.permits(path)
+
     def _judge_write(self, directory: int, names: Sequence[str]) -> None:
-        self._guard.judge_write(self._root, directory, names)
+        # Where nothing is ruled, where it is need not be asked.
+        permitted = self._permits(self._spelled(directory, names)) if self._rules else ()
+        self._guard.judge_write(self._root, directory, names, permitted)
         self._check(directory, names, writing=True)
 
     def _check(self, directory: int, names: Sequence[str], *, writing: bool) -> None:
@@ -256,7 +272,8 @@ class Resolver:
             head, _, name = path.rpartition("/")
             self._refuse_directory(path, name)
             # As it is spelled too: a closed name may be a link to another place.
-            self._guard.judge_names(os.path.normpath(path).split("/"))
+            spelled = os.path.normpath(path)
+            self._guard.judge_names(spelled.split("/"), self._permits(spelled))
             with self._parent(head, name, create=create) as directory:
                 target = _link_target(directory, name)
                 if target is None:

@@ -12,14 +12,20 @@ import errno
 import functools
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.sandbox.files.openat import MAX_DEPTH, Root, identity, path_of
-from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
+from tools.sandbox.files.protected_names import (
+    CLOSED_TO_WRITES,
+    REPOSITORY_MARKS,
+    Name,
+    closed_names,
+    folded,
+)
 
-__all__ = ["CLOSED_TO_WRITES", "Guard", "ProtectedPathError", "StrayDirectoryError"]
+__all__ = ["Guard", "ProtectedPathError", "StrayDirectoryError"]
 
 Identity = tuple[int, int]
 
@@ -139,21 +145,14 @@ class Guard:
     Args:
         protected: Files and directories closed to reads and writes; they need not exist.
         read_only: Files and directories closed to writes.
-        closed_to_writes: Names closed to writes in every directory.
     """
 
-    def __init__(
-        self,
-        protected: Iterable[Path],
-        read_only: Iterable[Path] = (),
-        closed_to_writes: Sequence[tuple[str, ...]] = CLOSED_TO_WRITES,
-    ) -> None:
+    def __init__(self, protected: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
         self._protected = tuple(map(_Own.of, protected))
         self._read_only = tuple(map(_Own.of, read_only))
-        self._closed: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-        for rule in closed_to_writes:
-            self._closed[rule[0]].append(rule)
-        self._folded = tuple((tuple(map(folded, rule)), rule) for rule in closed_to_writes)
+        self._closed: dict[str, list[Name]] = defaultdict(list)
+        for name in CLOSED_TO_WRITES:
+            self._closed[name[0]].append(name)
 
     def judge_read(
         self, root: Root, directory: int, name: str = "", file: os.stat_result | None = None
@@ -177,43 +176,44 @@ class Guard:
             if opened and own.name == called and _identity_of(own.parent) == levels[0]:
                 raise ProtectedPathError(own.path)
 
-    def judge_write(self, root: Root, directory: int, names: Sequence[str]) -> None:
+    def judge_write(
+        self, root: Root, directory: int, names: Sequence[str], permitted: Collection[Name] = ()
+    ) -> None:
         """Raises if a place may not be written.
 
         Args:
             root: The root that the directory has to be in.
             directory: Descriptor of the deepest directory that exists.
             names: What follows below it, the file's own name last.
+            permitted: Names closed to writes that are open to this one.
         """
         levels = _levels(root, directory)
         # The file may be another name of a protected one.
         file = _identity_of(names[0], directory) if len(names) == 1 else None
         chain = frozenset(levels) | ({file} if file else frozenset())
-        self.judge_names(names)
+        self.judge_names(names, permitted)
         place = _Judged(directory, tuple(map(folded, names)), levels, chain)
         for level in range(len(levels)):
-            self._judge_level(place, level)
+            self._judge_level(place, level, permitted)
         for own in (*self._protected, *self._read_only):
             if place.is_at_or_below("/", own.parts):
                 raise ProtectedPathError(own.path)
 
-    def judge_names(self, names: Sequence[str]) -> None:
+    def judge_names(self, names: Sequence[str], permitted: Collection[Name] = ()) -> None:
         """Raises ProtectedPathError if names that follow each other are closed to writes."""
-        given = tuple(map(folded, names))
-        for wanted, rule in self._folded:
-            starts = range(len(given) - len(wanted) + 1)
-            if any(given[start : start + len(wanted)] == wanted for start in starts):
-                raise ProtectedPathError("/".join(rule))
+        for name in closed_names(names):
+            if name not in permitted:
+                raise ProtectedPathError("/".join(name))
 
-    def _judge_level(self, place: _Judged, level: int) -> None:
+    def _judge_level(self, place: _Judged, level: int, permitted: Collection[Name]) -> None:
         """Looks for closed names in one of the place's directories."""
         top = "../" * level
-        for first, rules in self._closed.items():
+        for first, closed in self._closed.items():
             if not place.exists(top + first):
                 continue
-            for rule in rules:
-                if place.is_at_or_below(top, rule):
-                    raise ProtectedPathError("/".join(rule))
+            for name in closed:
+                if name not in permitted and place.is_at_or_below(top, name):
+                    raise ProtectedPathError("/".join(name))
         if place.is_in_repository(level):
             raise ProtectedPathError("the inside of a Git repository")
 

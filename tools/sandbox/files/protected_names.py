@@ -6,6 +6,8 @@ machine, starting an agent. What the project's own build, tests and continuous i
 (makefiles, package.json, .npmrc, .github/workflows) stays open: who runs the project runs whatever
 stands there anyway, and writing it is ordinary work. So do texts for agents (AGENTS.md, CLAUDE.md,
 .cursor/rules), which no program executes.
+
+Most of these a person may let a file tool write: `OBEYED`. The others are closed for good.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
-__all__ = ["CLOSED_TO_WRITES", "REPOSITORY_MARKS", "folded"]
+__all__ = ["CLOSED_TO_WRITES", "OBEYED", "REPOSITORY_MARKS", "Name", "closed_names", "folded"]
 
-_REPOSITORIES = (
-    ".config/git .config/hg .config/jj .git .gitconfig .gitmodules .hg .hgrc .jj .repo .sl .svn"
-)
-"""Version control's own: hooks, and settings that name programs."""
+_FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
+"""The insides of repositories, which hold hooks and name programs, and our own settings."""
+
+_VERSION_CONTROL = ".config/git .config/hg .config/jj .gitconfig .gitmodules .hgrc"
+"""Version control's own settings, which name programs."""
 
 _COMMIT = (
     ".githooks .husky .lefthook .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml "
@@ -33,13 +38,13 @@ _COMMIT = (
 
 _AGENTS = (
     ".aider.conf.yml .amazonq .amp .augment .claude .claude.json .clinerules/hooks .codeium "
-    ".codex .config/amp .config/crush .config/goose .config/opencode .config/toolcrib .continue "
+    ".codex .config/amp .config/crush .config/goose .config/opencode .continue "
     ".continuerc.json .copilot .crush.json .cursor/cli.json .cursor/environment.json "
     ".cursor/hooks .cursor/hooks.json .cursor/mcp.json .cursor/permissions.json "
     ".cursor/sandbox.json .cursor/worktrees.json .factory .gemini .github/hooks .github/mcp.json "
     ".grok .junie/mcp .kilocode/mcp.json .kiro/hooks .kiro/settings .mcp.json .opencode "
     ".openhands .qwen .roo/mcp.json .trae/mcp.json .windsurf crush.json opencode.json "
-    "opencode.jsonc toolcrib/config.toml"
+    "opencode.jsonc"
 )
 """Servers that an agent starts, hooks that it runs, and what it may do unasked."""
 
@@ -73,14 +78,31 @@ _INTERPRETERS = (
 _CONNECTIONS = ".curlrc .gnupg .netrc .ripgreprc .ssh .wgetrc"
 """Whom programs trust, with which credentials, and what they start besides."""
 
-CLOSED_TO_WRITES: tuple[tuple[str, ...], ...] = tuple(
-    tuple(path.split("/"))
-    for group in (
-        *(_REPOSITORIES, _COMMIT, _AGENTS, _EDITORS),
-        *(_SHELLS, _SESSIONS, _INTERPRETERS, _CONNECTIONS),
+Name = tuple[str, ...]
+"""A path below any directory, by its components."""
+
+
+def _names(group: str) -> list[Name]:
+    return [tuple(path.split("/")) for path in group.split()]
+
+
+OBEYED: Mapping[Name, str] = {
+    name: obeys
+    for group, obeys in (
+        (_VERSION_CONTROL, "Version control obeys"),
+        (_COMMIT, "A commit runs"),
+        (_AGENTS, "Agents obey and run"),
+        (_EDITORS, "Editors run"),
+        (_SHELLS, "Shells and sessions run"),
+        (_SESSIONS, "The user's session runs"),
+        (_INTERPRETERS, "Debuggers and interpreters run"),
+        (_CONNECTIONS, "Programs that connect to others obey"),
     )
-    for path in group.split()
-)
+    for name in _names(group)
+}
+"""What a person may let a tool write, and what obeys it."""
+
+CLOSED_TO_WRITES: tuple[Name, ...] = (*_names(_FOR_GOOD), *OBEYED)
 """Paths, in any directory of the root, whose content makes other programs run or trust things."""
 
 REPOSITORY_MARKS = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
@@ -105,3 +127,17 @@ def folded(name: str) -> str:
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = (c for c in _UNSEEN.sub("", plain) if unicodedata.category(c) != "Cf")
     return "".join(seen).rstrip(". ")
+
+
+_BY_FIRST: dict[str, list[tuple[Name, Name]]] = defaultdict(list)
+for _name in CLOSED_TO_WRITES:
+    _BY_FIRST[folded(_name[0])].append((tuple(map(folded, _name)), _name))
+
+
+def closed_names(names: Sequence[str]) -> Iterator[Name]:
+    """Yields what of names that follow each other is closed to writes."""
+    given = tuple(map(folded, names))
+    for start, first in enumerate(given):
+        for wanted, name in _BY_FIRST.get(first, ()):
+            if given[start : start + len(wanted)] == wanted:
+                yield name

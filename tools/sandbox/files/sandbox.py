@@ -46,6 +46,13 @@ MAX_PATH_BYTES = 4096
 LIST_FIRST = "Call list_directory to see what is there."
 
 
+Accepting = Callable[[str, bytes], contextlib.AbstractContextManager[None]]
+
+
+def _accept_nothing(_path: str, _content: bytes) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
 class FileContent(NamedTuple):
     """What a bounded read found.
 
@@ -113,16 +120,22 @@ class Sandbox:
         self._locks = WriteLocks()
         self._rules: PlaceRules | None = None
         self._keeper: ChangeKeeper | None = None
+        self._accept: Accepting = _accept_nothing
 
     @property
     def root(self) -> Path:
         """The root as given, absolute."""
         return self._root
 
-    def ruled(self, rules: PlaceRules) -> Sandbox:
-        """Returns the same files, each of which is also judged by rules when it is opened."""
+    def ruled(self, rules: PlaceRules, accept: Accepting = _accept_nothing) -> Sandbox:
+        """Returns the same files, each of which is also judged by rules when it is opened.
+
+        Args:
+            rules: The rules.
+            accept: Held while a file is written that programs obey, with its path and content.
+        """
         ruled = copy(self)
-        ruled._rules = rules  # noqa: SLF001  # it is of this very class
+        ruled._rules, ruled._accept = rules, accept  # noqa: SLF001  # it is of this very class
         return ruled
 
     def recorded(self, keeper: ChangeKeeper) -> Sandbox:
@@ -303,7 +316,11 @@ class Sandbox:
             above = ".." in path.split("/")
             told = resolver.real_path(place) if above else self.relative(path)
             after = digest_of(data)
-            with kept(self._keeper, place, lambda: resolver.real_path(place), after) as lost:
+            obeyed = resolver.permitted(place)
+            with (
+                self._accept(obeyed, data) if obeyed else contextlib.nullcontext(),
+                kept(self._keeper, place, lambda: resolver.real_path(place), after) as lost,
+            ):
                 resolver.judge_write(place)  # Again: waiting and editing took time.
                 replace_file(place.directory, place.name, data, existing)
             return Written(told, len(data), after, existing is None, lost)

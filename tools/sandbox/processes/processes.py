@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,6 +180,10 @@ class Processes:
             output: The end of what it wrote.
         """
         return self._explanations.of(program.level, exit_code, output, program.notes)
+
+    def accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
+        """Returns what is held while a write-protected file is written by a person's approval."""
+        return self._protection.accepting(path, content)
 
     async def aclose(self) -> None:
         """Ends everything that it has started."""

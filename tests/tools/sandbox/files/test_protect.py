@@ -7,7 +7,7 @@ import pytest
 
 from tools.core.errors import PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
-from tools.sandbox.files.protect import CLOSED_TO_WRITES
+from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, Name, closed_names
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary
@@ -277,3 +277,71 @@ def test_protection_outside_the_root_takes_nothing_from_it(home: Path, tmp_path:
     sandbox = Sandbox(home, protected=[tmp_path / "elsewhere", Path("/nowhere/at/all")])
     assert sandbox.read("data/record.db", max_bytes=10).data == b"record"
     assert sandbox.write("elsewhere", b"x").created
+
+
+class Permitting:
+    """Rules that open one place to a write."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def check(self, path: str, *, writing: bool) -> None:
+        """Denies nothing."""
+
+    def hides(self, _path: str) -> bool:
+        return False
+
+    def permits(self, path: str) -> tuple[Name, ...]:
+        return tuple(closed_names(path.split("/"))) if path == self._path else ()
+
+
+@pytest.mark.parametrize("path", [".vscode/tasks.json", "new/.husky/pre-commit", "sub/.envrc"])
+def test_a_permit_opens_one_place_in_all_its_spellings_and_no_other(
+    root: Path, path: str, open_directory: DirectoryOpener
+) -> None:
+    sandbox = Sandbox(root, open_directory=open_directory).ruled(Permitting(path))
+    assert sandbox.write(f"sub/../{path}", b"1").created
+    assert not sandbox.write(f"{root}/{path}", b"2").created
+    assert (root / path).read_bytes() == b"2"
+    beside = str(Path(path).with_name("other"))
+    for other in (
+        (beside, ".mcp.json", f"{path}/.git/config")
+        if ".envrc" not in path
+        else (
+            ".envrc",
+            "sub/.mcp.json",
+        )
+    ):
+        with pytest.raises(PermissionDeniedError, match="protected"):
+            sandbox.write(other, b"evil")
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "path"),
+    [
+        (".zed", ".vscode", ".zed/tasks.json"),
+        (".zed", "sub", ".zed/.mcp.json"),
+        (".pdbrc", ".mcp.json", ".pdbrc"),
+        (".pdbrc", ".git/config", ".pdbrc"),
+        (".pdbrc", ".vscode/tasks.json", ".vscode/tasks.json"),
+    ],
+)
+def test_a_permit_opens_nothing_that_a_link_makes_another_protected_place(
+    root: Path, link: str, target: str, path: str, open_directory: DirectoryOpener
+) -> None:
+    (root / ".vscode" / "tasks.json").write_bytes(b"before")
+    (root / ".mcp.json").write_bytes(b"before")
+    (root / link).symlink_to(target)
+    sandbox = Sandbox(root, open_directory=open_directory).ruled(Permitting(path))
+    with pytest.raises(PermissionDeniedError, match="protected"):
+        sandbox.write(path, b"evil")
+    assert not (root / path).exists() or (root / path).read_bytes() != b"evil"
+
+
+def test_a_permit_opens_no_file_of_the_programs_own(home: Path) -> None:
+    own = home / ".vscode" / "mine.py"
+    own.parent.mkdir()
+    own.write_bytes(b"mine")
+    sandbox = Sandbox(home, read_only=[own]).ruled(Permitting(".vscode/mine.py"))
+    with pytest.raises(PermissionDeniedError, match="protected"):
+        sandbox.write(".vscode/mine.py", b"evil")

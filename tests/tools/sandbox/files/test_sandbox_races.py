@@ -17,6 +17,7 @@ import pytest
 
 from tools.core.errors import InvalidArgumentsError, PermissionDeniedError, ToolError
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
+from tools.sandbox.files.protected_names import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.skipif(
@@ -303,6 +304,9 @@ class DeniedDirectory:
 
     def hides(self, path: str) -> bool:
         return f"{path}/".startswith("denied/")
+
+    def permits(self, _path: str) -> tuple[Name, ...]:
+        return ()
 
 
 def naive_rule_is_passed(home: Path, path: str) -> bool:

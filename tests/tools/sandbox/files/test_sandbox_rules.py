@@ -12,6 +12,7 @@ import pytest
 
 from tools.core.errors import OutsideSandboxError, PermissionDeniedError
 from tools.sandbox.files.openat import DirectoryOpener
+from tools.sandbox.files.protected_names import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.boundary
@@ -31,6 +32,9 @@ class Denying:
 
     def hides(self, path: str) -> bool:
         return any(fnmatchcase(path, pattern) for pattern in self._patterns)
+
+    def permits(self, _path: str) -> tuple[Name, ...]:
+        return ()
 
 
 SECRET = ("secret", "secret/*", ".env", "*/.env")
@@ -204,6 +208,9 @@ class Unreadable:
 
     def hides(self, _path: str) -> bool:
         return True
+
+    def permits(self, _path: str) -> tuple[Name, ...]:
+        return ()
 
 
 def test_a_write_tells_no_digest_of_what_may_not_be_read(

@@ -23,6 +23,7 @@ from tools.core.errors import (
     OutsideSandboxError,
     PermissionDeniedError,
 )
+from tools.sandbox.files.protected_names import Name
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.search.content import MAX_FILE_BYTES
 from tools.sandbox.search.search import FileSearch, Scope
@@ -186,6 +187,9 @@ class Denied:
     def hides(self, path: str) -> bool:
         return path.partition("/")[0] == "denied"
 
+    def permits(self, _path: str) -> tuple[Name, ...]:
+        return ()
+
 
 def test_what_a_rule_denies_is_left_out(searcher: Any, root: Path) -> None:
     fill(root, {"denied/a": "needle", "b": "needle"})
@@ -335,6 +339,8 @@ import anyio, os, signal
 from pathlib import Path
 from tools.sandbox.search.search import Scope
 from tools.sandbox.search.search import FileSearch
+from tools.sandbox.files.protected_names import Name
+from tools.sandbox.files.protected_names import Name
 from tools.sandbox.files.sandbox import Sandbox
 
 async def main():

@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import OPEN_DIRECTORY
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
 from tools.sandbox.processes.protection.scan import READABLE, Folder, Scan, open_folder, scan
-from tools.sandbox.processes.protection.snapshot import Entry, take_snapshot
+from tools.sandbox.processes.protection.snapshot import (
+    MOST_BYTES,
+    Entry,
+    accepted,
+    take_snapshot,
+)
 
 __all__ = ["Protection", "WriteProtected"]
 
@@ -99,6 +105,30 @@ class Protection:
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
         return tuple(notes)
+
+    @contextlib.contextmanager
+    def accepting(self, path: str, content: bytes) -> Iterator[None]:
+        """Has what is written in the block count as right when programs end; blocks like `begin`.
+
+        Args:
+            path: A write-protected file, relative to the root.
+            content: What it holds after the block; what a program makes of it then is undone.
+
+        Raises:
+            UnavailableError: It is too large to be put back, and programs run.
+        """
+        with self._lock:
+            if self._running and len(content) > MOST_BYTES:
+                raise UnavailableError(
+                    f"{path!r} is not written while programs run: {len(content)} bytes are too "
+                    "many to be protected from them.",
+                    next_actions=["End what runs in the background first, with bash_kill."],
+                )
+            yield
+            if self._running:
+                with self._opened() as root, contextlib.suppress(OSError):
+                    self._entries |= accepted(root, path, content, self._entries)
+                self._failed.pop(path, None)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:

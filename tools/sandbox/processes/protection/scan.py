@@ -13,7 +13,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -28,6 +28,7 @@ __all__ = [
     "grant_owner",
     "is_settled",
     "open_folder",
+    "outermost_protected",
     "scan",
 ]
 
@@ -293,6 +294,19 @@ def _is_protected(above: tuple[str, ...], name: str, *, is_link: bool) -> bool:
         return True
     place = (*above, name)
     return is_link and any(place[start:] in _PARENTS for start in range(len(place)))
+
+
+def outermost_protected(names: Sequence[str]) -> int | None:
+    """Returns which of the names of a path is the first that is write-protected, if any is."""
+    if not _PACKAGES.isdisjoint(names):
+        return None
+    given = tuple(map(folded, names))
+    found = (
+        at
+        for at, name in enumerate(given)
+        if _is_protected(given[max(0, at - 2) : at], name, is_link=False)
+    )
+    return next(found, None)
 
 
 def is_settled(status: os.stat_result) -> bool:

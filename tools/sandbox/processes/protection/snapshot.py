@@ -15,9 +15,10 @@ from tools.sandbox.processes.protection.scan import (
     Scan,
     is_settled,
     open_folder,
+    outermost_protected,
 )
 
-__all__ = ["Entry", "take_snapshot"]
+__all__ = ["MOST_BYTES", "Entry", "accepted", "take_snapshot"]
 
 MOST_BYTES = 262_144
 """Bytes of the longest file whose content is remembered."""
@@ -79,6 +80,39 @@ def take_snapshot(
             is_hooks = name == "hooks" and found.folders[folder].is_git
             reading.add(fd, folder, f"{folder}/" if folder else "", name, is_hooks=is_hooks)
     return reading.entries
+
+
+def accepted(root: int, path: str, content: bytes, known: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Returns the entries of a file that was written rightly, and of directories made for it.
+
+    Args:
+        root: Descriptor of the root.
+        path: The file, relative to it.
+        content: What was written; a program may have changed it since.
+        known: The last snapshot.
+
+    Raises:
+        OSError: It is not there.
+    """
+    parts = path.split("/")
+    top = outermost_protected(parts)
+    entries: dict[str, Entry] = {}
+    if top is None:
+        return entries
+    for count in range(top + 1, len(parts) + 1):
+        each, is_file = "/".join(parts[:count]), count == len(parts)
+        if not is_file and each in known:
+            continue
+        with open_folder(root, "/".join(parts[: count - 1])) as fd:
+            status = os.stat(parts[count - 1], dir_fd=fd, follow_symlinks=False)
+        entries[each] = Entry(
+            folder="/".join(parts[:top]),
+            mode=status.st_mode,
+            signature=_signature(status),
+            is_settled=False,
+            content=content if is_file else b"",
+        )
+    return entries
 
 
 class _Snapshot:

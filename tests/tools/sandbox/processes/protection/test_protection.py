@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.core.errors import UnavailableError
 from tools.sandbox.processes.protection.protection import Protection
+from tools.sandbox.processes.protection.snapshot import MOST_BYTES
 
 pytestmark = pytest.mark.boundary
 
@@ -404,3 +406,47 @@ def test_a_second_change_within_one_tick_of_the_clock_is_seen(
         change(root / ".mcp.json")
         assert protection.end()
         assert (root / ".mcp.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("path", [".claude/settings.json", "new/.vscode/tasks.json", ".envrc"])
+def test_what_a_person_approved_while_programs_run_stays_and_is_protected(
+    root: Path, protection: Protection, path: str
+) -> None:
+    protection.begin()
+    run(root, f"mkdir -p $(dirname {path}); echo evil > {path}; echo evil > .bashrc")
+    with protection.accepting(path, b"approved"):
+        (root / path).write_bytes(b"approved")
+    run(root, "mkdir -p new/.vscode; echo evil > new/.vscode/evil.json")
+    protection.begin()
+    assert (root / path).read_bytes() == b"approved"
+    run(root, f"echo evil > {path}")
+    notes = [*protection.end(), *protection.end()]
+    assert (root / path).read_bytes() == b"approved"
+    assert not (root / ".bashrc").exists()
+    assert not (root / "new" / ".vscode" / "evil.json").exists()
+    assert any(path in note for note in notes)
+
+
+def test_what_a_program_makes_of_an_approved_file_at_once_does_not_count_as_approved(
+    root: Path, protection: Protection
+) -> None:
+    protection.begin()
+    with protection.accepting(".envrc", b"approved"):
+        run(root, "echo evil > .envrc")
+    protection.end()
+    assert (root / ".envrc").read_bytes() == b"approved"
+
+
+def test_an_approved_file_that_could_not_be_put_back_is_not_written_while_programs_run(
+    root: Path, protection: Protection
+) -> None:
+    content = bytes(MOST_BYTES + 1)
+    with protection.accepting(".envrc", content):
+        (root / ".envrc").write_bytes(content)
+    protection.begin()
+    with (
+        pytest.raises(UnavailableError, match="while programs run"),
+        protection.accepting(".envrc", content),
+    ):
+        pytest.fail("the write must not begin")
+    assert protection.end() == ()
