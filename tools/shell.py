@@ -200,6 +200,7 @@ async def bash(
         cwd=cwd,
         environment=env or {},
         watch=context.watch(in_background=run_in_background),
+        session=_session(context),
         secrets=() if env else processes.secrets.of_line(command),  # env may change what is run
     )
     notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
@@ -282,6 +283,10 @@ async def bash_kill(context: RequestContext, job_id: JobId) -> JobEnded:
     )
 
 
+def _session(context: RequestContext) -> tuple[str, str]:
+    return context.identity.user_id, context.session_id
+
+
 def _state(job: Job) -> State:
     if job.is_running:
         return "running"
@@ -350,6 +355,7 @@ async def execute_python_code(
             argv=(sys.executable, "-I", "-u", "-X", "utf8", "-c", BOOT),
             stdin=code.encode(),
             watch=context.watch(),
+            session=_session(context),
         ),
         seconds=timeout_seconds,
         report=context.report_progress,

@@ -60,7 +60,8 @@ def _check_host_port(text: str) -> str:
 
 
 def _check_hosts_port(text: str) -> str:
-    _check_host_port(text.removeprefix("*."))
+    if text != "packages":
+        _check_host_port(text.removeprefix("*."))
     return text
 
 
@@ -98,7 +99,8 @@ class SystemSettings(SettingsGroup):
     network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),
         description="Hosts that programs may reach, each as host:port (*.host:port for all its "
-        "subdomains); none by default.",
+        "subdomains), or packages for the registries of packages; none by default. A host of the "
+        "server's own loopback or network is needed in requests.private too.",
     )
     environment: Names = Field(
         (), description="More variables of the server's environment that are passed to programs."

@@ -67,7 +67,8 @@ class Command:
         environment: Variables beside those that every process gets.
         stdin: The content of its standard input.
         writes: Whether it may write beneath the root.
-        network: Whether it may reach the hosts that the settings allow.
+        session: Whose network it is in, with all programs of the same session: the user and the
+            conversation. Empty for a network of its own, from which nothing is reached.
         watch: Sees what it does, where it may write; None where nobody does.
         secrets: What it is given besides; nothing outside has their values.
     """
@@ -77,7 +78,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     writes: bool = True
-    network: bool = True
+    session: tuple[str, ...] = ()
     watch: Watch | None = None
     secrets: tuple[Secret, ...] = ()
 
@@ -109,6 +110,7 @@ class Prepared:
             program that is free, or that its own command line confines.
         limits: What it may use.
         scratch: A directory of its own that is removed when it has ended; empty for none.
+        namespaces: Descriptors of namespaces that it joins, in this order; open until it runs.
     """
 
     argv: tuple[str, ...]
@@ -119,3 +121,4 @@ class Prepared:
     landlock: LandlockRules | None = None
     limits: Limits = Limits()
     scratch: str = ""
+    namespaces: tuple[int, ...] = ()

@@ -20,7 +20,7 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.landlock import Landlock
 from tools.sandbox.processes.confinement.levels import LevelFinding, Levels
-from tools.sandbox.processes.confinement.network import Network
+from tools.sandbox.processes.confinement.network import Networks, Visit
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
     Plan,
@@ -60,7 +60,7 @@ class Processes:
         limits: What each program may use.
         environment: Variables of the server that they inherit, as of `inherited_variables`.
         readable: What they may read and run beside the root and the system.
-        network: Hosts that they may reach, as patterns of `AllowedHosts`.
+        network: Hosts that they may reach, as of `AllowedHosts`.
         sandbox: Resolves where they start.
         git_config: Makes the settings of git in each private home, at the first program.
         data_dir: Its `quarantine` is where write-protected paths go that they make.
@@ -96,15 +96,15 @@ class Processes:
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._protection = Protection(self._root, data_dir / "quarantine")
-        self._network = Network(network, guard) if network else None
         self._reaches_hosts = bool(network)
         self._launcher = Launcher()
+        self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
         self._levels = Levels(
             [SandboxExec()]
             if sys.platform == "darwin"
             else [Bubblewrap(search_path, self._root, self._visible), Landlock()],
-            Probe(self._launcher, self._visible),
+            Probe(self._launcher, self._visible, self._networks),
             self._protected,
             mode,
         )
@@ -155,18 +155,22 @@ class Processes:
             ToolError: The directory that it starts in cannot be used.
         """
         confinement = await self._levels.choose()
-        proxy, notes = await self._proxy(command, confinement)
-        values, given = await self.secrets.variables(command.secrets, confinement.level)
-        prepared, home = await anyio.to_thread.run_sync(
-            self._prepare, command, confinement, proxy, values
-        )
-        try:
-            process = await self._launcher.start(prepared)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
-            raise
-        finish = partial(self._finish, command, home)
+        visit, notes = await self._enter(command, confinement)
+        with ExitStack() as abandoned:
+            if visit is not None:
+                abandoned.callback(visit.leave)
+            values, given = await self.secrets.variables(command.secrets, confinement.level)
+            prepared, home = await anyio.to_thread.run_sync(
+                self._prepare, command, confinement, visit, values
+            )
+            try:
+                process = await self._launcher.start(prepared)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
+                raise
+            abandoned.pop_all()
+        finish = partial(self._finish, command, home, visit)
         program = Program(process, confinement.level, given + notes, finish)
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
@@ -191,8 +195,7 @@ class Processes:
             await self._launcher.aclose()
             for program in tuple(self._programs):
                 await program.wait()
-            if self._network is not None:
-                await self._network.aclose()
+            await self._networks.aclose()
             await self._levels.aclose()
             await anyio.to_thread.run_sync(self._scratches.close)
 
@@ -200,7 +203,7 @@ class Processes:
         self,
         command: Command,
         confinement: Confinement,
-        proxy: str,
+        visit: Visit | None,
         secrets: Mapping[str, str],
     ) -> tuple[Prepared, PrivateHome]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
@@ -215,8 +218,8 @@ class Processes:
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
             home = PrivateHome(self._scratches.path, self._git_config())
             undoing.callback(home.remove)
-            own = {"scratch": scratch, "home": home.path, "proxy": proxy}
-            plan = self._plan(command, confinement, write_protected, secrets, **own)
+            own = {"scratch": scratch, "home": home.path}
+            plan = self._plan(command, confinement, write_protected, secrets, **own, visit=visit)
             prepared = confinement.prepare(plan)
             undoing.pop_all()
         return prepared, home
@@ -240,7 +243,7 @@ class Processes:
         *,
         scratch: str,
         home: str,
-        proxy: str,
+        visit: Visit | None,
     ) -> Plan:
         protected = ProtectedPaths()
         if confinement.level is not Level.NONE:
@@ -251,6 +254,7 @@ class Processes:
             **self._variables(cwd, confinement),
             "HOME": confinement.home(home),
             "TMPDIR": confinement.temporary(scratch),
+            **({} if visit is None else visit.variables),
         }
         if secrets:
             own["PATH"] = self._path_outside(own["PATH"])
@@ -267,34 +271,34 @@ class Processes:
             protected=protected,
             write_protected=write_protected.paths,
             pinned=write_protected.pinned,
-            proxy=proxy,
+            namespaces=() if visit is None else visit.namespaces,
             limits=self._limits,
         )
 
-    async def _proxy(
+    async def _enter(
         self, command: Command, confinement: Confinement
-    ) -> tuple[str, tuple[str, ...]]:
-        """Returns the socket of the proxy, and a note where a program cannot be given it."""
-        if not command.network or self._network is None or confinement.level is Level.NONE:
-            return "", ()
-        if confinement.level is Level.BUBBLEWRAP:
-            return await self._network.socket(), ()
-        note = (
-            f"It ran without network: {confinement.level} cannot let single hosts through "
-            "(system.network needs bubblewrap)."
-        )
-        return "", (note,)
+    ) -> tuple[Visit | None, tuple[str, ...]]:
+        """Lets a program into its session's network; returns a note where that is missed."""
+        if not command.session or confinement.level is Level.NONE:
+            return None, ()
+        problem = f"{confinement.level} cannot let single hosts through."
+        if confinement.shares_networks:
+            try:
+                return await self._networks.enter(command.session), ()
+            except UnavailableError as error:
+                problem = error.message
+        return None, (f"It ran without network: {problem}",) if self._reaches_hosts else ()
 
     async def _finish(
-        self, command: Command, home: PrivateHome, reason: EndReason
+        self, command: Command, home: PrivateHome, visit: Visit | None, reason: EndReason
     ) -> tuple[str, ...]:
-        notes: tuple[str, ...] = ()
+        notes = visit.leave() if visit is not None else ()
         if reason is EndReason.MEMORY:
             most = self._limits.memory_bytes // 1_000_000
             text = f"used more than {most} MB of memory (system.memory_mb)."
-            notes = (f"It was ended: together with all that it had started it {text}",)
+            notes += (f"It was ended: together with all that it had started it {text}",)
         elif reason is EndReason.MACHINE_MEMORY:
-            notes = ("It was ended: the machine had hardly any memory left.",)
+            notes += ("It was ended: the machine had hardly any memory left.",)
         with anyio.CancelScope(shield=True):
             notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
         return notes

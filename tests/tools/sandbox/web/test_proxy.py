@@ -4,12 +4,10 @@ import base64
 import os
 import socket
 import ssl
-import stat
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import anyio
 import h11
@@ -20,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.proxy.proxy import GuardedProxy, ProxyAddress, ProxyLimits
+from tools.sandbox.web.proxy.proxy import GuardedProxy, ProxyAddress, ProxyLimits, Refusal
 from tools.sandbox.web.proxy.proxy_request import (
     MAX_HEAD,
     ProxyRequest,
@@ -101,8 +99,6 @@ def proxy_to(*private: str, limits: ProxyLimits | None = None) -> GuardedProxy:
 
 
 async def connected(address: ProxyAddress) -> SocketStream:
-    if address.path is not None:
-        return await anyio.connect_unix(address.path)
     return await anyio.connect_tcp(address.host, address.port)
 
 
@@ -562,26 +558,46 @@ async def test_nobody_is_told_the_token(target: Target) -> None:
     assert b"proxy-authorization" not in target.received[0].lower()
 
 
-async def test_a_unix_socket_needs_no_token_and_is_nobody_elses(
-    target: Target, tmp_path: Path
-) -> None:
-    tmp_path.chmod(0o700)  # noqa: ASYNC240  # nobody waits for it
-    path = tmp_path / "proxy"
-    async with proxy_to(target.where).serving(path) as address:
-        assert (address.path, address.token, address.port) == (path, "", 0)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+@asynccontextmanager
+async def at_a_listener(proxy: GuardedProxy, where: str = "") -> AsyncIterator[ProxyAddress]:
+    """The proxy at a listener of its caller's, whose connections may all lead to one place."""
+    host, _, port = where.partition(":")
+    (listener,) = (await anyio.create_tcp_listener(local_host="127.0.0.1")).listeners
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(proxy.serve, listener, (host, int(port)) if where else None)
+        yield ProxyAddress("127.0.0.1", listener.extra(SocketAttribute.local_port), "")  # noqa: S610  # this is no Django
+        group.cancel_scope.cancel()
+
+
+async def test_whoever_reaches_its_callers_listener_needs_no_token(target: Target) -> None:
+    async with at_a_listener(proxy_to(target.where)) as address:
         assert status(await asked(address, get(target.where))) == 200
         assert status(await asked(address, connect("10.0.0.1:80"))) == 403
-    assert not path.exists()
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o777, 0o720])
-async def test_a_unix_socket_needs_a_directory_of_its_own(tmp_path: Path, mode: int) -> None:
-    tmp_path.chmod(mode)  # noqa: ASYNC240  # nobody waits for it
-    with pytest.raises(ValueError, match="closed to everybody"):
-        async with proxy_to().serving(tmp_path / "proxy"):
-            pass
-    assert not os.listdir(tmp_path)  # noqa: PTH208  # nobody waits for it
+async def test_a_listener_that_leads_to_one_place_passes_on_what_is_said(target: Target) -> None:
+    async with at_a_listener(proxy_to(target.where), target.where) as address:
+        assert await asked(address, get("anywhere.example")) == HELLO
+    assert target.received == [get("anywhere.example")]
+    async with at_a_listener(proxy_to(), target.where) as address:
+        assert status(await asked(address, get("anywhere.example"))) == 403
+
+
+async def test_a_refusal_says_what_was_asked_for_and_at_which_address(target: Target) -> None:
+    refusals: list[Refusal] = []
+
+    def allowed(host: str, _port: int) -> bool:
+        return host != "other.example"
+
+    proxy = GuardedProxy(AddressGuard(), allowed=allowed, on_refusal=refusals.append)
+    async with at_a_listener(proxy) as address:
+        for where in ("OTHER.example:81", target.where):
+            assert status(await asked(address, connect(where))) == 403
+    asked_for = [(each.host, each.port, each.is_allowed, each.asked_at) for each in refusals]
+    assert asked_for == [
+        ("other.example", 81, False, "127.0.0.1"),
+        ("127.0.0.1", target.port, True, "127.0.0.1"),
+    ]
 
 
 # What it bears

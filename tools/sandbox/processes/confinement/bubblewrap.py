@@ -21,11 +21,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.confinement.network import (
-    FORWARDER_SOCKET,
-    forwarding,
-    proxy_variables,
-)
 from tools.sandbox.processes.confinement.plan import (
     Confinement,
     Plan,
@@ -70,6 +65,7 @@ class Bubblewrap(Confinement):
     """
 
     level = Level.BUBBLEWRAP
+    shares_networks = True
 
     def __init__(self, search_path: str, root: str, visible: VisiblePaths) -> None:
         self._search_path = search_path
@@ -127,14 +123,12 @@ class Bubblewrap(Confinement):
         view = list(_view(plan, self._etc))
         argv = list(plan.argv)
         files = [_filter()]
-        if plan.write_protected or plan.proxy:
+        if plan.write_protected:
             # To map itself once more, root needs one capability (user_namespaces(7)).
             view += ["--cap-drop", "ALL"]
             view += ["--cap-add", "CAP_SETFCAP"] if os.geteuid() == 0 else []
             view += ["--clearenv", "--setenv", "PATH", os.defpath]
             argv = [*self._run(_INNER), *argv]
-            if plan.proxy:
-                argv = [*forwarding(), *argv]
             files += [_packed(view), _packed([*_write_protecting(plan), *innermost])]
         else:
             files += [_packed([*view, *innermost])]
@@ -147,6 +141,7 @@ class Bubblewrap(Confinement):
             files=tuple(files),
             limits=plan.limits,
             scratch=plan.scratch,
+            namespaces=plan.namespaces,
         )
 
     def _run(self, descriptor: int) -> list[str]:
@@ -166,6 +161,8 @@ def _filter() -> bytes:
 def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     """Yields the options that build all that there is to see."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session")
+    if plan.namespaces:
+        yield "--share-net"
     mounts: list[tuple[str, tuple[str, ...]]] = []
     mounts += [(each, ("--ro-bind", each, each)) for each in etc.others.readable]
     mounts += [(link, ("--symlink", target, link)) for link, target in etc.others.links]
@@ -177,8 +174,6 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     if plan.home and plan.root not in {_HOME, _TEMPORARY}:
         mounts += [(_HOME, ("--bind", plan.home, _HOME))]
     mounts += [(plan.root, ("--bind" if plan.writes else "--ro-bind", plan.root, plan.root))]
-    if plan.proxy:
-        mounts += [(FORWARDER_SOCKET, ("--ro-bind", plan.proxy, FORWARDER_SOCKET))]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
     mounts += [(each, tuple(_hiding(each))) for each in plan.protected.hidden]
@@ -212,8 +207,7 @@ def _write_protecting(plan: Plan) -> Iterator[str]:
 
 def _environment(plan: Plan) -> Iterator[str]:
     yield "--clearenv"
-    variables = {**plan.environment, **(proxy_variables() if plan.proxy else {})}
-    for name, value in variables.items():
+    for name, value in plan.environment.items():
         yield from ("--setenv", name, value)
 
 

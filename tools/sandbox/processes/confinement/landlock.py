@@ -1,4 +1,4 @@
-"""Landlock and seccomp: rules about paths that a process puts on itself, and no namespaces.
+"""Landlock and seccomp: rules about paths that a process puts on itself.
 
 Landlock allows trees and cannot take a place out of one. Other processes' command lines stay
 visible, as they are to every user of the machine.
@@ -20,6 +20,7 @@ class Landlock(Confinement):
     """Confines by Landlock and seccomp."""
 
     level = Level.LANDLOCK
+    shares_networks = True
 
     def describe(self) -> str:
         """Returns its version.

@@ -1,115 +1,262 @@
-"""The hosts that confined programs may reach, all through a proxy of ours.
+"""The networks of sessions: loopback, where a session's programs reach each other, and a proxy.
 
-Their namespace has no network but its own loopback. There a forwarder listens, on the port that the
-usual variables name, and passes connections to the proxy's Unix socket; programs may not open such
-sockets themselves. The proxy accepts the allowed hosts only, each checked again by its addresses.
+A session's programs join one network namespace, which has no way out. What listens there for the
+proxy is a socket of the server's: the proxy accepts the allowed hosts only, each checked again by
+its addresses. A host on the server's own loopback that the settings allow is at the same port of
+the session's. No process holds a namespace but those that run in it; it ends with them and the
+server.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import itertools
+import logging
+import os
+import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.sandbox.processes.temporary import PrivateDirectory
-from tools.sandbox.web.hosts import host_and_port
+import anyio
+from anyio.abc import SocketListener
+
+from tools.core.errors import UnavailableError
+from tools.sandbox.processes.confinement.allowed_hosts import LOOPBACK, AllowedHosts
+from tools.sandbox.processes.confinement.refusals import Refusals
+from tools.sandbox.processes.launching.launcher import Launcher
+from tools.sandbox.processes.launching.messages import receive_descriptors
+from tools.sandbox.processes.models import Prepared
 
 if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
+    from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
 
-__all__ = ["FORWARDER_SOCKET", "AllowedHosts", "Network", "forwarding", "proxy_variables"]
+__all__ = ["Networks", "Visit"]
 
-FORWARDER_SOCKET = "/tmp/.toolcrib-proxy"  # noqa: S108  # the process's own /tmp
-"""Where a confined forwarder sees the socket of the proxy."""
+MOST = 16
+"""Networks at one time; of those that no program is in, the ones that were used last are kept."""
 
-_PORT = 3128
+SECONDS = 20.0
+"""How long making a namespace may take; it takes a fiftieth of a second."""
 
+Session = tuple[str, ...]
+Target = tuple[str, int]
+_PROBED: Session = ()
+"""Stands for the session that the network of the probe will be of."""
 
-class AllowedHosts:
-    """Hosts by pattern.
-
-    Args:
-        patterns: Each `host:port`, or `*.host:port` for all that lie below it.
-    """
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._exact: set[tuple[str, int]] = set()
-        self._below: set[tuple[str, int]] = set()
-        for pattern in patterns:
-            kind = self._below if pattern.startswith("*.") else self._exact
-            kind.add(host_and_port(pattern.removeprefix("*.")))
-
-    def __call__(self, host: str, port: int) -> bool:
-        """Returns whether a host, in its canonical form, may be reached on a port."""
-        labels = host.split(".")
-        above = (".".join(labels[count:]) for count in range(1, len(labels)))
-        return (host, port) in self._exact or any((name, port) in self._below for name in above)
+_logger = logging.getLogger("toolcrib")
 
 
-class Network:
-    """The proxy, started when a program first needs it.
+class Networks:
+    """Every session's network, made when its first program starts; close them with `aclose`.
 
     Args:
-        patterns: The hosts that it accepts.
-        guard: Makes the guard that checks addresses.
+        launcher: Starts what makes a namespace.
+        patterns: Hosts that programs may reach, as of `AllowedHosts`.
+        guard: Makes the guard that checks their addresses.
     """
 
-    def __init__(self, patterns: Sequence[str], guard: Callable[[], AddressGuard]) -> None:
-        self._patterns = tuple(patterns)
+    def __init__(
+        self, launcher: Launcher, patterns: Sequence[str], guard: Callable[[], AddressGuard]
+    ) -> None:
+        self._launcher = launcher
+        self._allowed = AllowedHosts(patterns)
+        self._targets = {_address(each): each for each in self._allowed.loopback}
         self._guard = guard
-        self._serving: asyncio.Task[None] | None = None
-        self._socket: asyncio.Future[str] | None = None
+        self._lock = anyio.Lock()
+        self._networks: OrderedDict[Session, _Network] = OrderedDict()
+        self._problem = ""
 
-    async def socket(self) -> str:
-        """Returns the path of the proxy's socket.
+    async def enter(self, session: Session = _PROBED) -> Visit:
+        """Lets a program into a session's network, until it leaves; the session of none is a probe.
 
         Raises:
-            OSError: It cannot be made.
+            UnavailableError: There is none, and the message says why.
         """
-        if self._socket is None:
-            self._socket = asyncio.get_running_loop().create_future()
-            self._serving = asyncio.create_task(self._serve(self._socket))
-        return await asyncio.shield(self._socket)
+        async with self._lock:
+            network = self._networks.pop(session, None) or self._networks.pop(_PROBED, None)
+            if network is None:
+                network = await self._open()
+            self._networks[session] = network  # behind those that were used before
+            return network.enter()
+
+    async def give_up(self, problem: str) -> None:
+        """Makes no more networks, because programs do not run in them here."""
+        async with self._lock:
+            self._problem = problem
+            await self._close_all()
 
     async def aclose(self) -> None:
-        """Ends the proxy and its connections."""
-        if self._serving is not None:
-            self._serving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._serving
+        """Ends all of them."""
+        async with self._lock:
+            await self._close_all()
 
-    async def _serve(self, ready: asyncio.Future[str]) -> None:
+    async def _close_all(self) -> None:
+        while self._networks:
+            await self._networks.popitem()[1].aclose()
+
+    async def _open(self) -> _Network:
+        if self._problem:
+            raise UnavailableError(self._problem)
+        if len(self._networks) >= MOST:
+            idle = [each for each, network in self._networks.items() if network.is_idle]
+            if not idle:
+                raise UnavailableError(f"{MOST} sessions have programs running.")
+            await self._networks.pop(idle[0]).aclose()
+        try:
+            return await self._make()
+        except UnavailableError as error:
+            self._problem = error.message
+            raise
+
+    async def _make(self) -> _Network:
+        text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")
+        # The proxy last, at any port that is left. All of 127.0.0.0/8 leads to it.
+        addresses = (*self._targets, "0.0.0.0:0")
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            argv = (sys.executable, "-I", "-S", "-c", text, *addresses)
+            await self._run(Prepared(argv=argv, cwd="/", environment={}), theirs)
+            theirs.close()
+            _, descriptors = receive_descriptors(ours, 1)
+        listeners = [socket.socket(fileno=each) for each in descriptors[: len(addresses)]]
+        served = list(zip(listeners, (*self._targets.values(), None), strict=True))
+        namespaces = tuple(descriptors[len(addresses) :])
+        return _Network(served, namespaces, self._allowed, self._guard)
+
+    async def _run(self, prepared: Prepared, channel: socket.socket) -> None:
+        running = await self._launcher.start(prepared, stdin=channel.fileno())
+        try:
+            with anyio.move_on_after(SECONDS):
+                code = await running.wait()
+                if not code:
+                    return
+                said = os.read(running.stderr, 1 << 16).decode(errors="replace").strip()
+                problem = said.rpartition("\n")[2]
+                raise UnavailableError(f"No network namespace can be made: {problem}.")
+            raise UnavailableError("No network namespace was made in time.")
+        finally:
+            await running.aclose()
+
+
+class Visit:
+    """A program's stay in a network.
+
+    Args:
+        network: The network.
+        address: Where the program finds the proxy, and nobody else does: tells who asked.
+        port: The port of the proxy there.
+    """
+
+    def __init__(self, network: _Network, address: str, port: int) -> None:
+        self.namespaces = network.namespaces
+        self._network = network
+        self._address = address
+        self._port = port
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables by which programs find the proxy, and ask nobody about loopback."""
+        names = ("http_proxy", "https_proxy", "all_proxy")
+        proxy = f"http://{self._address}:{self._port}"
+        direct = ",".join(LOOPBACK)
+        return {
+            **dict.fromkeys((*names, *map(str.upper, names)), proxy),
+            **dict.fromkeys(("no_proxy", "NO_PROXY"), direct),
+        }
+
+    def leave(self) -> tuple[str, ...]:
+        """Ends the stay; returns a note on each host that the program was refused."""
+        return self._network.leave(self._address)
+
+
+class _Network:
+    """One session's network.
+
+    Args:
+        served: What listens there, each with the host on loopback that it leads to; the proxy last.
+        namespaces: Descriptors of what programs join; closed with it.
+        allowed: Hosts that programs may reach.
+        guard: Makes the guard that checks their addresses.
+    """
+
+    def __init__(
+        self,
+        served: Sequence[tuple[socket.socket, Target | None]],
+        namespaces: tuple[int, ...],
+        allowed: AllowedHosts,
+        guard: Callable[[], AddressGuard],
+    ) -> None:
+        self.namespaces = namespaces
+        self._allowed = allowed
+        self._guard = guard
+        self._port: int = served[-1][0].getsockname()[1]
+        self._refusals: dict[str, Refusals] = {}
+        """Of each program that is in it, by the address where it finds the proxy."""
+        self._addresses = _loopback_addresses()
+        self._serving = asyncio.create_task(self._serve(served))
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._refusals
+
+    def enter(self) -> Visit:
+        address = next(each for each in self._addresses if each not in self._refusals)
+        self._refusals[address] = Refusals()
+        return Visit(self, address, self._port)
+
+    def leave(self, address: str) -> tuple[str, ...]:
+        return self._refusals.pop(address).notes()
+
+    async def aclose(self) -> None:
+        self._serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._serving
+        for namespace in self.namespaces:
+            os.close(namespace)
+
+    async def _serve(self, served: Sequence[tuple[socket.socket, Target | None]]) -> None:
         """Serves in a task of its own, which outlives the call that needs it first."""
+        with ExitStack() as stack:
+            for listener, _ in served:
+                stack.enter_context(listener)
+            try:
+                async with anyio.create_task_group() as group:
+                    for listener, target in served:
+                        group.start_soon(self._serve_at, listener, target)
+            except Exception:
+                _logger.exception("The proxy of programs ended")
+
+    async def _serve_at(self, listener: socket.socket, target: Target | None) -> None:
+        await anyio.wait_readable(listener)  # the proxy is loaded when somebody asks
+        async with await SocketListener.from_socket(listener) as accepting:
+            await self._proxy.serve(accepting, target)
+
+    @cached_property
+    def _proxy(self) -> GuardedProxy:
         from tools.sandbox.web.proxy.proxy import GuardedProxy
 
-        directory = PrivateDirectory()
-        try:
-            proxy = GuardedProxy(self._guard(), allowed=AllowedHosts(self._patterns))
-            path = Path(directory.path, "proxy")
-            async with proxy.serving(path):
-                ready.set_result(str(path))
-                await asyncio.Event().wait()
-        except Exception as error:  # noqa: BLE001  # raised where the socket is awaited
-            ready.set_exception(error)
-        finally:
-            directory.close()
+        return GuardedProxy(self._guard(), allowed=self._allowed, on_refusal=self._note)
+
+    def _note(self, refusal: Refusal) -> None:
+        """Tells the program that asked; at a common address, all that are in here."""
+        own = self._refusals.get(refusal.asked_at)
+        for each in self._refusals.values() if own is None else [own]:
+            each.add(refusal)
 
 
-def forwarding() -> tuple[str, ...]:
-    """Returns what is put before a command line, so that its network is the proxy."""
-    text = Path(__file__).with_name("forwarder.py").read_text(encoding="utf-8")
-    return (sys.executable, "-I", "-S", "-c", text, FORWARDER_SOCKET, str(_PORT))
+def _address(target: Target) -> str:
+    """Returns where it is listened for what is on loopback: there it has the same port."""
+    host, port = target
+    return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
 
 
-def proxy_variables() -> dict[str, str]:
-    """Returns the variables by which programs find the proxy."""
-    names = ("http_proxy", "https_proxy", "all_proxy")
-    address = f"http://127.0.0.1:{_PORT}"
-    return {
-        **dict.fromkeys((*names, *map(str.upper, names)), address),
-        "no_proxy": "",
-        "NO_PROXY": "",
-    }
+def _loopback_addresses() -> Iterator[str]:
+    """Yields loopback addresses one after the other, but the common one."""
+    for number in itertools.cycle(range(1 << 8, 1 << 23)):
+        yield f"127.{number >> 16}.{number >> 8 & 0xFF}.{number & 0xFF}"

@@ -103,7 +103,7 @@ class Plan:
         write_protected: Paths in the root that it may not write besides; a process may have
             replaced them by links since they were found.
         pinned: Directories that hold some of those, which must not be moved.
-        proxy: Socket of the proxy that it reaches hosts through; empty for no network.
+        namespaces: What it joins to be in its session's network; none for a network of its own.
         limits: What it may use.
     """
 
@@ -119,7 +119,7 @@ class Plan:
     protected: ProtectedPaths = field(default_factory=ProtectedPaths)
     write_protected: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
-    proxy: str = ""
+    namespaces: tuple[int, ...] = ()
     limits: Limits = field(default_factory=Limits)
 
     def prepared(self) -> Prepared:
@@ -131,13 +131,20 @@ class Plan:
             stdin=self.stdin,
             limits=self.limits,
             scratch=self.scratch,
+            namespaces=self.namespaces,
         )
 
 
 class Confinement:
-    """A way to confine processes: the base of all."""
+    """A way to confine processes: the base of all.
+
+    Attributes:
+        level: Its level.
+        shares_networks: Whether processes can be in a network namespace that others are in.
+    """
 
     level: Level
+    shares_networks = False
 
     def describe(self) -> str:
         """Returns its version here.

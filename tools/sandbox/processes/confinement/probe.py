@@ -6,12 +6,15 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
+from tools.sandbox.processes.confinement.network import Networks
 from tools.sandbox.processes.confinement.plan import Confinement, Plan, VisiblePaths
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Prepared
@@ -31,11 +34,13 @@ class Probe:
     Args:
         launcher: Starts it.
         visible: What it sees beside its root, as all programs do.
+        networks: The networks that programs share, where that is proved to work too.
     """
 
-    def __init__(self, launcher: Launcher, visible: VisiblePaths) -> None:
+    def __init__(self, launcher: Launcher, visible: VisiblePaths, networks: Networks) -> None:
         self._launcher = launcher
         self._visible = visible
+        self._networks = networks
 
     async def run(self, confinement: Confinement) -> None:
         """Proves that a confinement works.
@@ -43,14 +48,34 @@ class Probe:
         Raises:
             UnavailableError: It does not; the message says why.
         """
+        visit = None
+        if confinement.shares_networks:
+            with suppress(UnavailableError):
+                visit = await self._networks.enter()
+        if visit is not None:
+            try:
+                await self._try(confinement, visit.namespaces)
+            except UnavailableError as error:
+                problem = error.message
+            else:
+                return
+            finally:
+                visit.leave()
+        await self._try(confinement)
+        if visit is not None:
+            await self._networks.give_up(problem)
+
+    async def _try(self, confinement: Confinement, namespaces: tuple[int, ...] = ()) -> None:
         surroundings = await anyio.to_thread.run_sync(_Surroundings)
         try:
-            await self._try(confinement, surroundings)
+            await self._try_in(surroundings, confinement, namespaces)
         finally:
             await anyio.to_thread.run_sync(surroundings.close)
 
-    async def _try(self, confinement: Confinement, surroundings: _Surroundings) -> None:
-        plan = self._plan(confinement, surroundings)
+    async def _try_in(
+        self, surroundings: _Surroundings, confinement: Confinement, namespaces: tuple[int, ...]
+    ) -> None:
+        plan = replace(self._plan(confinement, surroundings), namespaces=namespaces)
         try:
             with anyio.fail_after(SECONDS):
                 code, worked, error = await self._output(confinement.prepare(plan))

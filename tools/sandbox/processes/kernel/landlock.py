@@ -1,8 +1,9 @@
 """Landlock: what a process may access, enforced by the kernel (Linux 5.13 and later).
 
 Everything that the kernel's ABI can restrict is restricted: access to files beneath the rules
-only, no TCP (ABI 4), no abstract Unix sockets and no signals to processes outside (ABI 6). What it
-does not cover (rights and times of files by path, UDP, sockets with a path) is for `seccomp`.
+only, no TCP but in a namespace that leads nowhere (ABI 4), no abstract Unix sockets and no signals
+to processes outside (ABI 6). What it does not cover (rights and times of files by path, UDP,
+sockets with a path) is for `seccomp`.
 Rights and structures are those of linux/landlock.h.
 """
 
@@ -64,27 +65,32 @@ class PathRules:
     Args:
         readable: Paths that may be read and executed, with what is beneath them; those that are
             missing are skipped.
+        networked: Whether TCP is left alone, in a namespace where it leads nowhere else.
 
     Raises:
         OSError: The kernel has no Landlock, or refuses.
     """
 
-    def __init__(self, readable: Iterable[bytes]) -> None:
+    def __init__(self, readable: Iterable[bytes], *, networked: bool = False) -> None:
         abi = landlock_abi()
         if not abi:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         self._rights = (1 << _RIGHTS_OF_ABI[min(abi, len(_RIGHTS_OF_ABI) - 1)]) - 1
         scopes = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= SCOPES_SIGNALS else 0
-        self._fd = _create(self._rights, _NET_RIGHTS if abi >= _NET_ABI else 0, scopes)
+        self._networked = networked
+        tcp = _NET_RIGHTS if abi >= _NET_ABI and not networked else 0
+        self._fd = _create(self._rights, tcp, scopes)
         self._readable = {
             path: _add_rule(self._fd, path, _READ_FILE | _READ_DIR | _EXECUTE) for path in readable
         }
         for path in _DEVICES:
             _add_rule(self._fd, path, _READ_FILE | _WRITE_FILE)
 
-    def are_of(self, readable: Iterable[bytes]) -> bool:
+    def are_of(self, readable: Iterable[bytes], *, networked: bool) -> bool:
         """Returns whether they are the rules for these paths still; one may have been replaced."""
-        return self._readable == {path: _identity(path) for path in readable}
+        return self._networked == networked and self._readable == {
+            path: _identity(path) for path in readable
+        }
 
     def move_above(self, lowest: int) -> None:
         """Moves its descriptor to a number that is free, the lowest or a higher one."""

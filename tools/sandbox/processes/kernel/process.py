@@ -65,18 +65,17 @@ def hide_memory() -> None:
 
 
 def drop_capabilities() -> None:
-    """Drops all capabilities of root but three; others have none to drop.
+    """Drops all capabilities, of root all but three; a user namespace gives them to others too.
 
     With no new privileges, executing a program does not bring them back (capabilities(7)).
 
     Raises:
         OSError: The kernel refuses, or the architecture is not known.
     """
-    if os.geteuid() != 0:
-        return
+    retained = _RETAINED if os.geteuid() == 0 else 0
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     # Twice 32 bits of effective, permitted and inheritable ones; the retained are below 32.
-    data = struct.pack("=6I", _RETAINED, _RETAINED, 0, 0, 0, 0)
+    data = struct.pack("=6I", retained, retained, 0, 0, 0, 0)
     number = _SYS_CAPSET.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))

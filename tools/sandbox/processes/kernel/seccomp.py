@@ -34,7 +34,7 @@ from tools.sandbox.processes.kernel.bpf import (
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS, syscall
 
-__all__ = ["filter_program", "install", "protecting"]
+__all__ = ["add", "filter_program", "install", "protecting", "sealing"]
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_* of linux/audit.h
 _SET_MODE_FILTER = 1
@@ -102,6 +102,8 @@ _CREATES = os.O_CREAT | 0o20000000  # __O_TMPFILE
 _SET_ID = 0o6000
 
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_OF_NETWORKS = (_AF_INET, _AF_INET6, _AF_NETLINK)
+"""Families of sockets that stay in the network namespace."""
 _SOCK_KINDS, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 
 _IOCTLS = (
@@ -124,7 +126,8 @@ def filter_program(*, landlocked: bool) -> bytes:
     """The filter as bytes, which `bwrap --seccomp` takes too.
 
     Args:
-        landlocked: Whether Landlock alone confines the program. Otherwise namespaces do: a network
+        landlocked: Whether Landlock confines the program; `sealing` completes the filter then, once
+            the network is joined. Otherwise namespaces do: a network
             of its own, with sockets of the internet and Unix in it; shared memory of its own; no
             file that is not its own to change.
 
@@ -158,6 +161,27 @@ def protecting(program: bytes, processes: Iterable[int]) -> bytes:
     return assembled(if_one_of(NUMBER, signalling, check, skip(check))) + program
 
 
+def sealing(*, networked: bool) -> bytes:
+    """A filter that completes one for Landlock: no namespace can be joined any more.
+
+    Args:
+        networked: Whether the program has joined a network that leads nowhere, where it may have
+            sockets; otherwise it has none.
+    """
+    numbers = NUMBERS[os.uname().machine]
+    refused = ["setns"] if networked else ["setns", "socket"]
+    return assembled(if_one_of(NUMBER, [numbers[each] for each in refused], _EPERM, _ALLOW))
+
+
+def add(program: bytes) -> None:
+    """Filters the system calls of this process further, as `install`; the strictest answer counts.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    _set_filter(program, 0)
+
+
 def install(program: bytes) -> int:
     """Filters the system calls of this process, and of all that it starts, for good.
 
@@ -173,16 +197,19 @@ def install(program: bytes) -> int:
     Raises:
         OSError: The kernel refuses.
     """
-    instructions = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
-    number = NUMBERS[os.uname().machine]["seccomp"]
     try:  # an asked call is not interrupted but by what ends the program (Linux 5.19)
-        flags = _NEW_LISTENER | _WAIT_KILLABLE
-        return syscall(number, _SET_MODE_FILTER, flags, described)
+        return _set_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return syscall(number, _SET_MODE_FILTER, _NEW_LISTENER, described)
+        return _set_filter(program, _NEW_LISTENER)
+
+
+def _set_filter(program: bytes, flags: int) -> int:
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(instructions))
+    number = NUMBERS[os.uname().machine]["seccomp"]
+    return syscall(number, _SET_MODE_FILTER, flags, described)
 
 
 def _everywhere() -> Mapping[str, Block]:
@@ -219,7 +246,8 @@ def _landlocked() -> Mapping[str, Block]:
             for name in _METADATA
         },
         "pidfd_send_signal": _ENOSYS,  # takes what is open of /proc, whose process no filter sees
-        "socket": _EPERM,
+        "setns": _ALLOW,  # until it is sealed
+        "socket": if_one_of(argument(0), _OF_NETWORKS, _ALLOW, _EPERM),
         "open": _unless_unasked(1, 2),
         "openat": _unless_unasked(2, 3),
         # Landlock covers it from ABI 3 on.
@@ -231,7 +259,7 @@ def _landlocked() -> Mapping[str, Block]:
 
 
 def _namespaced() -> Mapping[str, Block]:
-    families = [_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK]
+    families = [_AF_UNIX, *_OF_NETWORKS]
     block = if_one_of(argument(0), families, _ALLOW, _EPERM)
     return {"socket": block, "socketpair": _pairs()}
 

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from tools.sandbox.processes.kernel import process, seccomp
 from tools.sandbox.processes.kernel.landlock import PathRules
+from tools.sandbox.processes.kernel.namespaces import join
 from tools.sandbox.processes.launching.messages import (
     Order,
     Step,
@@ -24,27 +25,30 @@ from tools.sandbox.processes.launching.messages import (
     send_descriptors,
 )
 
-__all__ = ["FAILURE", "become_program"]
+__all__ = ["FAILURE", "NO_ORDER", "become_program"]
 
 FAILURE = struct.Struct("=ii")
 """The step that failed and its error number, as they are sent to the supervisor."""
 
+NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0), 0, b"", 0)
+"""What stands for the order before the first."""
+
 
 def become_program(
-    supervisor: socket.socket, filter_program: bytes | None, readable: Sequence[bytes]
+    supervisor: socket.socket, filter_program: bytes | None, last: Order
 ) -> NoReturn:
     """Becomes the program of an order, or exits.
 
     The supervisor receives one byte when it can send the order, with the listener of the filter, if
     there is one; then a `FAILURE`, or nothing more once the program runs. An order is one byte with
-    the descriptors of the order itself, standard output, error, input and the files; one byte more
-    lets the program be executed.
+    the descriptors of the order itself, standard output, error, input, files and namespaces; one
+    byte more lets the program be executed.
 
     Args:
         supervisor: The socket of the supervisor.
         filter_program: The filter of system calls beside Landlock; None where Landlock does not
             confine programs.
-        readable: What the last program could read, as the next one most likely can.
+        last: The order before, which that of this program most likely resembles.
     """
     step = Step.RECEIVE
     try:
@@ -52,17 +56,20 @@ def become_program(
         if hasattr(os, "O_PATH"):
             process.die_with_parent()
         _warm_up()
-        confinement = _Confinement(filter_program, readable) if filter_program is not None else None
+        confinement = _Confinement(filter_program, last) if filter_program is not None else None
         listener = [confinement.listener] if confinement and confinement.listener else []
         send_descriptors(supervisor, b"!", listener)
         data, received = receive_descriptors(supervisor, 1)
         if data:  # else the supervisor is gone
-            order_file, *standard = received
+            order_file, *passed = received
             order = Order.read(order_file)
+            standard = passed[: len(passed) - order.namespaces]
+            namespaces = passed[len(standard) :]
             supervisor = _moved(supervisor, len(standard))
             if confinement is not None:
                 confinement.move_above(len(standard))
-            for step, action in _steps(order, standard, supervisor, confinement):  # noqa: B007  # for failures
+            steps = _steps(order, standard, namespaces, supervisor, confinement)
+            for step, action in steps:  # noqa: B007  # for failures
                 action()
     except OSError as error:
         supervisor.send(FAILURE.pack(step, error.errno or errno.EIO))
@@ -73,11 +80,13 @@ def become_program(
 def _steps(
     order: Order,
     standard: Sequence[int],
+    namespaces: Sequence[int],
     supervisor: socket.socket,
     confinement: _Confinement | None,
 ) -> Sequence[tuple[Step, Callable[[], object]]]:
     """Returns all steps, in an order in which those before do not forbid those after."""
     steps: list[tuple[Step, Callable[[], object]]] = [
+        (Step.NAMESPACES, lambda: join(namespaces)),
         (Step.DESCRIPTORS, lambda: _place(standard)),
         (Step.DIRECTORY, lambda: os.chdir(order.cwd)),
         (Step.LIMITS, lambda: process.apply_limits(*order.limits)),
@@ -85,8 +94,8 @@ def _steps(
     if confinement is not None:
         steps += [
             (Step.PRIVILEGES, process.drop_capabilities),
-            (Step.LANDLOCK, lambda: confinement.restrict(order.readable, order.writable)),
-            (Step.FILTER, confinement.check),
+            (Step.LANDLOCK, lambda: confinement.restrict(order)),
+            (Step.FILTER, lambda: confinement.seal(order)),
         ]
     steps.append((Step.EXECUTE, lambda: _execute(order, supervisor)))
     return steps
@@ -120,9 +129,8 @@ def _place(standard: Sequence[int]) -> None:
 
 def _warm_up() -> None:
     """Runs the code of a start without effect: the memory that a fork shares is copied now."""
-    order = Order((b"/",), {}, b"/", (), (), (0, 0, 0), 0, b"")
-    Order.unpack(order.pack())
-    process.apply_limits(*order.limits)
+    Order.unpack(NO_ORDER.pack())
+    process.apply_limits(*NO_ORDER.limits)
 
 
 def _execute(order: Order, supervisor: socket.socket) -> None:
@@ -139,30 +147,39 @@ class _Confinement:
         listener: Where the filter's questions come in; None where it could not be installed.
     """
 
-    def __init__(self, filter_program: bytes, readable: Sequence[bytes]) -> None:
+    def __init__(self, filter_program: bytes, last: Order) -> None:
         self.listener: int | None = None
         self._failure: OSError | None = None
         self._rules: PathRules | None = None
         try:
-            self._rules = PathRules(readable)
+            self._rules = _rules(last)
             # Its result is not needed; this copies the memory that it uses ahead.
-            self._rules.are_of(readable)
+            self._fit(last)
             self.listener = seccomp.install(filter_program)
         except OSError as error:
             self._failure = error
 
-    def check(self) -> None:
-        """Raises the error of the filter, where it could not be installed."""
+    def seal(self, order: Order) -> None:
+        """Completes the filter, or raises its error."""
         if self._failure is not None:
             raise self._failure
+        seccomp.add(seccomp.sealing(networked=bool(order.namespaces)))
 
     def move_above(self, lowest: int) -> None:
         if self._rules is not None:
             self._rules.move_above(lowest)
 
-    def restrict(self, readable: Sequence[bytes], writable: Sequence[bytes]) -> None:
+    def restrict(self, order: Order) -> None:
         rules = self._rules
-        if rules is None or not rules.are_of(readable):
-            rules = PathRules(readable)
-        rules.allow_writes(writable)
+        if rules is None or not self._fit(order):
+            rules = _rules(order)
+        rules.allow_writes(order.writable)
         rules.enter()
+
+    def _fit(self, order: Order) -> bool:
+        networked = bool(order.namespaces)
+        return self._rules is not None and self._rules.are_of(order.readable, networked=networked)
+
+
+def _rules(order: Order) -> PathRules:
+    return PathRules(order.readable, networked=bool(order.namespaces))

@@ -141,7 +141,8 @@ class Launcher:
                 order_file, *inputs = files
                 if stdin is not None:
                     inputs[0] = stdin
-                await zygote.send_order([control, order_file, *outputs, *inputs])
+                passed = (*outputs, *inputs, *prepared.namespaces)
+                await zygote.send_order([control, order_file, *passed])
             report = await running.started()
             if report is None:
                 await anyio.to_thread.run_sync(self._discard, confines, zygote)
@@ -275,6 +276,7 @@ def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
             return NotFoundError(text)
         return PermissionDeniedError(text) if code in _FORBIDDEN else UnavailableError(text)
     doing = {
+        Step.NAMESPACES: "The program could not join its session's network",
         Step.LANDLOCK: "Landlock did not confine the program",
         Step.FILTER: "The program's system calls could not be filtered",
         Step.PRIVILEGES: "The program's privileges could not be dropped",

@@ -1,10 +1,10 @@
 """The messages between the launcher and the processes that start programs.
 
 A start is one byte with descriptors on the zygote's socket: a socket for this program alone, and
-its order, standard output, standard error, standard input and files. On the program's own socket
-its supervisor sends reports of a fixed size; the launcher sends nothing, and shuts its side down to
-have the program ended. Both ends are the same interpreter, so an order is `marshal` data. Zygotes
-load this module: it imports little.
+its order, standard output, standard error, standard input, files and namespaces. On the program's
+own socket its supervisor sends reports of a fixed size; the launcher sends nothing, and shuts its
+side down to have the program ended. Both ends are the same interpreter, so an order is `marshal`
+data. Zygotes load this module: it imports little.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 _MOST_DESCRIPTORS = 253
 """Descriptors in one message (SCM_MAX_FD, unix(7))."""
 
-_MOST_FILES = _MOST_DESCRIPTORS - 5
+_MOST_FILES = _MOST_DESCRIPTORS - 7
 
 
 class Order(NamedTuple):
@@ -54,6 +54,7 @@ class Order(NamedTuple):
         limits: CPU seconds, processes, bytes of a file; 0 sets none.
         memory: Bytes of memory of the program and all that it starts; 0 sets no limit.
         scratch: The directory that is removed in the end; empty for none.
+        namespaces: How many of its descriptors, the last ones, are namespaces that it joins.
     """
 
     argv: tuple[bytes, ...]
@@ -64,6 +65,7 @@ class Order(NamedTuple):
     limits: tuple[int, int, int]
     memory: int
     scratch: bytes
+    namespaces: int
 
     @classmethod
     def of(cls, prepared: Prepared) -> Order:
@@ -94,6 +96,7 @@ class Order(NamedTuple):
             limits=(limits.cpu_seconds, limits.processes, limits.file_bytes),
             memory=limits.memory_bytes,
             scratch=_encoded([prepared.scratch])[0],
+            namespaces=len(prepared.namespaces),
         )
 
     def pack(self) -> bytes:
@@ -115,13 +118,14 @@ class Step(IntEnum):
     """The steps of a start, in their order; a failed start names the step."""
 
     RECEIVE = 0
-    DESCRIPTORS = 1
-    DIRECTORY = 2
-    LIMITS = 3
-    PRIVILEGES = 4
-    LANDLOCK = 5
-    FILTER = 6
-    EXECUTE = 7
+    NAMESPACES = 1
+    DESCRIPTORS = 2
+    DIRECTORY = 3
+    LIMITS = 4
+    PRIVILEGES = 5
+    LANDLOCK = 6
+    FILTER = 7
+    EXECUTE = 8
 
 
 class ReportKind(IntEnum):

@@ -18,7 +18,7 @@ from contextlib import suppress
 from tools.sandbox.processes.kernel import process
 from tools.sandbox.processes.kernel.landlock import keep_signals_inside
 from tools.sandbox.processes.kernel.seccomp import protecting
-from tools.sandbox.processes.launching.child import FAILURE, become_program
+from tools.sandbox.processes.launching.child import FAILURE, NO_ORDER, become_program
 from tools.sandbox.processes.launching.memory import MemoryWatch
 from tools.sandbox.processes.launching.messages import (
     EndReason,
@@ -90,8 +90,8 @@ class _Supervisor:
         self._statuses = statuses
         self._filter = filter_program
         self._scoped = scoped
-        self._readable: Sequence[bytes] = ()
-        """What the last program could read, as the next one most likely can."""
+        self._last = NO_ORDER
+        """The last order, which the next one most likely resembles."""
         self._zygote = zygote
         signal.signal(signal.SIGCHLD, self._on_child_ended)
         self._wakeup = _wakeup()
@@ -106,7 +106,7 @@ class _Supervisor:
         pid = os.fork()
         if not pid:
             child.close()
-            become_program(supervisor, self._filter, self._readable)
+            become_program(supervisor, self._filter, self._last)
         supervisor.close()
         _, listener = receive_descriptors(child, 1)  # it is ready
         data, received = receive_descriptors(self._orders, 1)
@@ -120,7 +120,7 @@ class _Supervisor:
         order = Order.read(order_file)
         for fd in (order_file, *standard):
             os.close(fd)
-        self._readable = order.readable
+        self._last = order
         # Made before the program runs, which could make its paths lead elsewhere.
         changes = MetadataChanges(listener[0], resolved(order.writable)) if listener else None
         if _LINUX:

@@ -9,22 +9,22 @@ from __future__ import annotations
 import base64
 import logging
 import secrets
-import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 
 import anyio
-from anyio.abc import Listener, SocketAttribute, SocketStream, UNIXSocketStream
+from anyio.abc import Listener, SocketAttribute, SocketStream
 
 from tools.core.errors import PermissionDeniedError, ToolError
 from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.hosts import join_host_port
 from tools.sandbox.web.proxy.proxy_request import ProxyRequest, RefusedRequestError, read_request
 from tools.sandbox.web.proxy.relay import BROKEN, Exchange, Idle, tunnel
 
-__all__ = ["GuardedProxy", "ProxyAddress", "ProxyLimits"]
+__all__ = ["GuardedProxy", "ProxyAddress", "ProxyLimits", "Refusal"]
 
 LOOPBACK = "127.0.0.1"
 USER = "toolcrib"
@@ -55,24 +55,41 @@ class ProxyLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """Where a proxy serves: on loopback with a token, or on a Unix socket.
+    """Where a proxy serves on loopback.
 
     Attributes:
-        host: Loopback address; empty for a Unix socket.
-        port: TCP port; 0 for a Unix socket.
-        token: Password of the user "toolcrib"; empty for a Unix socket.
-        path: The Unix socket; None on loopback.
+        host: Loopback address.
+        port: TCP port.
+        token: Password of the user "toolcrib".
     """
 
-    host: str = ""
-    port: int = 0
-    token: str = field(default="", repr=False)
-    path: Path | None = None
+    host: str
+    port: int
+    token: str = field(repr=False)
 
     @property
     def url(self) -> str:
-        """The form that programs take, token included; of the form on loopback only."""
+        """The form that programs take, token included."""
         return f"http://{USER}:{self.token}@{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A target that may not be asked for.
+
+    Attributes:
+        host: Its host, in its canonical form.
+        port: Its port.
+        why: The reason, a sentence.
+        is_allowed: Whether its name is, and only an address is not.
+        asked_at: Our address that the client connected to.
+    """
+
+    host: str
+    port: int
+    why: str
+    is_allowed: bool
+    asked_at: str
 
 
 class GuardedProxy:
@@ -82,7 +99,7 @@ class GuardedProxy:
         guard: Opens every connection.
         allowed: Whether a host, in its canonical form, and a port may be asked for at all.
         limits: What it bears.
-        on_refusal: Is given the reason where a target may not be asked for.
+        on_refusal: Is given each target that may not be asked for.
     """
 
     def __init__(
@@ -91,7 +108,7 @@ class GuardedProxy:
         *,
         allowed: Callable[[str, int], bool],
         limits: ProxyLimits | None = None,
-        on_refusal: Callable[[str], None] = lambda _why: None,
+        on_refusal: Callable[[Refusal], object] = lambda _refusal: None,
     ) -> None:
         self._guard = guard
         self._allowed = allowed
@@ -102,42 +119,49 @@ class GuardedProxy:
         """What Proxy-Authorization has to be; empty where everybody may ask."""
 
     @asynccontextmanager
-    async def serving(self, path: Path | None = None) -> AsyncIterator[ProxyAddress]:
-        """Serves until the block ends, which closes every connection; one block at a time.
+    async def serving(self) -> AsyncIterator[ProxyAddress]:
+        """Serves on loopback until the block ends, which closes every connection.
 
-        Args:
-            path: A Unix socket to make, in a directory that only its owner may enter; else it is
-                served on loopback, and asks for a token that nobody else knows.
+        It asks for a token that nobody else knows. One block at a time.
 
         Raises:
-            ValueError: If others may enter the directory.
             OSError: If it cannot listen there.
         """
         failure: Exception | None = None
-        async with await _listener(path) as listener:
-            address = _address(listener, path)
+        listeners = await anyio.create_tcp_listener(local_host=LOOPBACK, local_port=0)
+        (listener,) = listeners.listeners
+        async with listener:
+            port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610  # this is no Django
+            address = ProxyAddress(LOOPBACK, port, secrets.token_urlsafe(24))
             pair = base64.b64encode(f"{USER}:{address.token}".encode())
-            self._credentials = b"Basic " + pair if address.token else b""
-            try:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(listener.serve, self._serve)
-                    try:
-                        yield address
-                    except Exception as error:  # noqa: BLE001  # a task group would wrap it
-                        failure = error
-                    group.cancel_scope.cancel()
-            finally:
-                if path is not None:
-                    path.unlink(missing_ok=True)  # noqa: ASYNC240  # one call of the system
+            self._credentials = b"Basic " + pair
+            async with anyio.create_task_group() as group:
+                group.start_soon(self.serve, listener)
+                try:
+                    yield address
+                except Exception as error:  # noqa: BLE001  # a task group would wrap it
+                    failure = error
+                group.cancel_scope.cancel()
         if failure is not None:
             raise failure
 
-    async def _serve(self, client: SocketStream) -> None:
+    async def serve(
+        self, listener: Listener[SocketStream], target: tuple[str, int] | None = None
+    ) -> None:
+        """Serves whoever reaches a listener until this is cancelled, which closes every connection.
+
+        Args:
+            listener: Where it is reached by none but those who may ask.
+            target: Host and port that every connection leads to; None where each says so itself.
+        """
+        await listener.serve(partial(self._serve, target))
+
+    async def _serve(self, target: tuple[str, int] | None, client: SocketStream) -> None:
         """Answers one connection; what goes wrong with it concerns no other."""
         self._connections += 1
         try:
-            async with await _cancellable(client) as stream:
-                await self._answer(stream)
+            async with client:
+                await self._answer(client, target)
         except (anyio.EndOfStream, *BROKEN):
             pass  # the client has left
         except Exception:
@@ -145,23 +169,33 @@ class GuardedProxy:
         finally:
             self._connections -= 1
 
-    async def _answer(self, client: SocketStream) -> None:
+    async def _answer(self, client: SocketStream, target: tuple[str, int] | None) -> None:
         try:
-            request = await self._request(client)
-            async with await self._connect(request) as upstream:
-                idle = Idle(self._limits.idle_seconds)
-                if request.is_tunnel:
-                    await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                    await tunnel(client, upstream, request.rest, idle)
-                else:
-                    await Exchange(request, client, idle).forward(upstream)
-                    await _linger(client)
+            self._check_room()
+            if target is None:
+                await self._do_as_asked(client)
+            else:
+                async with await self._connect(*target, client) as upstream:
+                    await tunnel(client, upstream, b"", Idle(self._limits.idle_seconds))
         except RefusedRequestError as refusal:
             await _refuse(client, refusal)
 
-    async def _request(self, client: SocketStream) -> ProxyRequest:
+    async def _do_as_asked(self, client: SocketStream) -> None:
+        request = await self._request(client)
+        async with await self._connect(request.host, request.port, client) as upstream:
+            idle = Idle(self._limits.idle_seconds)
+            if request.is_tunnel:
+                await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await tunnel(client, upstream, request.rest, idle)
+            else:
+                await Exchange(request, client, idle).forward(upstream)
+                await _linger(client)
+
+    def _check_room(self) -> None:
         if self._connections > self._limits.connections:
             raise RefusedRequestError(503, "Too many connections are open.")
+
+    async def _request(self, client: SocketStream) -> ProxyRequest:
         try:
             with anyio.fail_after(self._limits.head_seconds):
                 request = await read_request(client)
@@ -172,53 +206,28 @@ class GuardedProxy:
             raise RefusedRequestError(407, "The proxy requires its token.")
         return request
 
-    async def _connect(self, request: ProxyRequest) -> SocketStream:
+    async def _connect(self, host: str, port: int, client: SocketStream) -> SocketStream:
         """A judged connection to what is asked for."""
-        where = request.where
-        if not self._allowed(request.host, request.port):
-            raise self._forbidden(f"{where} is not among the hosts that are allowed.")
+        where = join_host_port(host, port)
+        refused = partial(self._forbidden, host, port, client)
+        if not self._allowed(host, port):
+            why = f"{where} is not among the hosts that are allowed."
+            raise refused(why, is_allowed=False)
         try:
-            return await self._guard.connect(
-                request.host, request.port, timeout=self._limits.connect_seconds
-            )
+            return await self._guard.connect(host, port, timeout=self._limits.connect_seconds)
         except TimeoutError:
             raise RefusedRequestError(504, f"{where} does not answer in time.") from None
         except PermissionDeniedError as error:
-            raise self._forbidden(error.message) from None
+            raise refused(error.message, is_allowed=True) from None
         except (ToolError, OSError) as error:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
 
-    def _forbidden(self, why: str) -> RefusedRequestError:
-        self._on_refusal(why)
+    def _forbidden(
+        self, host: str, port: int, client: SocketStream, why: str, *, is_allowed: bool
+    ) -> RefusedRequestError:
+        asked_at = client.extra(SocketAttribute.local_address)  # noqa: S610  # this is no Django
+        self._on_refusal(Refusal(host, port, why, is_allowed, str(asked_at[0])))
         return RefusedRequestError(403, why)
-
-
-async def _listener(path: Path | None) -> Listener[SocketStream]:
-    if path is None:
-        (listener,) = (await anyio.create_tcp_listener(local_host=LOOPBACK, local_port=0)).listeners
-        return listener
-    if stat.S_IMODE(path.parent.stat().st_mode) & 0o077:
-        raise ValueError(f"{path.parent} has to be closed to everybody but its owner.")
-    return await anyio.create_unix_listener(path, mode=0o600)
-
-
-def _address(listener: Listener[SocketStream], path: Path | None) -> ProxyAddress:
-    if path is not None:
-        return ProxyAddress(path=path)
-    port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610  # this is no Django
-    return ProxyAddress(LOOPBACK, port, secrets.token_urlsafe(24))
-
-
-async def _cancellable(stream: SocketStream) -> SocketStream:
-    """The same connection as a stream that can be given up while something arrives.
-
-    That of AnyIO 4.16 for Unix sockets then has the event loop report an InvalidStateError.
-    """
-    if not isinstance(stream, UNIXSocketStream):
-        return stream
-    connection = stream.extra(SocketAttribute.raw_socket).dup()  # noqa: S610  # this is no Django
-    await stream.aclose()
-    return await SocketStream.from_socket(connection)
 
 
 async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.core.errors import DeadlineError, PermissionDeniedError, ToolError, UnavailableError
 from tools.sandbox.web.guard import AddressGuard, in_daemon_thread
-from tools.sandbox.web.proxy.proxy import GuardedProxy
+from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
 from tools.sandbox.web.search.engine import (
     EngineLimitedError,
     SearchQuery,
@@ -77,7 +77,7 @@ class DdgsEngine:
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
         """Returns what the engine finds; see `SearchEngine`."""
-        refusals: list[str] = []
+        refusals: list[Refusal] = []
         proxy = GuardedProxy(
             self._guard, allowed=lambda _host, _port: True, on_refusal=refusals.append
         )
@@ -89,7 +89,7 @@ class DdgsEngine:
             if not refusals:
                 raise
             raise PermissionDeniedError(
-                f"{self.name} redirects to an address that may not be asked: {refusals[-1]}",
+                f"{self.name} redirects to an address that may not be asked: {refusals[-1].why}",
                 next_actions=["Have another engine asked: the setting web_search.engines."],
             ) from None
 

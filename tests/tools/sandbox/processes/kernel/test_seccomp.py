@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.processes.kernel.seccomp import filter_program, protecting
+from tools.sandbox.processes.kernel.seccomp import filter_program, protecting, sealing
 from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS
 from tools.sandbox.processes.models import Prepared
 
@@ -251,13 +251,28 @@ def test_calls_of_other_architectures_end_the_program(program: bytes, machine: i
     assert decide(program, 20, machine=machine) == KILL
 
 
-def test_only_beside_landlock_is_asked_and_are_sockets_closed() -> None:
+def test_only_beside_landlock_is_asked() -> None:
     beside, within = (filter_program(landlocked=landlocked) for landlocked in (True, False))
     assert decide(beside, X86["chmod"], 0, 0o755) == ASK
     assert decide(within, X86["chmod"], 0, 0o755) == ALLOW
-    assert decide(beside, X86["socket"], socket.AF_INET) == EPERM
-    assert decide(within, X86["socket"], socket.AF_INET) == ALLOW
     assert decide(within, X86["shmget"]) == ALLOW
+
+
+def test_beside_landlock_sockets_need_a_network_and_never_a_path() -> None:
+    beside, within = (filter_program(landlocked=landlocked) for landlocked in (True, False))
+    assert decide(within, X86["socket"], socket.AF_UNIX) == ALLOW
+    assert decide(beside, X86["socket"], socket.AF_UNIX) == EPERM
+    for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK):
+        assert decide(beside, X86["socket"], family) == ALLOW
+        assert decide(sealing(networked=True), X86["socket"], family) == ALLOW
+        assert decide(sealing(networked=False), X86["socket"], family) == EPERM
+
+
+@pytest.mark.parametrize("networked", [False, True])
+def test_a_sealed_program_joins_no_namespace(networked: bool) -> None:
+    assert decide(sealing(networked=networked), X86["setns"], 3, 0) == EPERM
+    assert decide(sealing(networked=networked), 0) == ALLOW
+    assert decide(filter_program(landlocked=False), X86["setns"], 3, 0) == EPERM
 
 
 def test_another_machine_has_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,70 @@
+"""Makes a network namespace with nothing but loopback, and hands it over.
+
+This file is run as text by an interpreter, where nothing of this project can be imported:
+`python -c TEXT ADDRESS:PORT ...`. Its standard input is a Unix socket, by which it sends sockets
+that listen inside, one for each address, and then what is to be joined: a user namespace, where the
+network's is in one, and the network namespace. They last as long as somebody holds them.
+"""
+
+import array
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEW* of linux/sched.h
+_SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS of linux/sockios.h, IFF_UP of linux/if.h
+
+
+def _unshare(kinds: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(kinds):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:  # noqa: PTH123  # as simple as can be
+        file.write(text)
+
+
+def _enter_new() -> list[str]:
+    """Enters a new network namespace; returns the paths of what others join to be in it."""
+    try:
+        _unshare(_NEW_NETWORK)
+    except PermissionError:  # who is not root needs a user namespace, and is the same user there
+        user, group = os.geteuid(), os.getegid()
+        _unshare(_NEW_USER | _NEW_NETWORK)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
+        return ["/proc/self/ns/user", "/proc/self/ns/net"]
+    return ["/proc/self/ns/net"]
+
+
+def _listener(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family, backlog=128)
+
+
+def main(addresses: Sequence[str]) -> None:
+    """Makes it and sends it."""
+    namespaces = _enter_new()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+    listeners = [_listener(each) for each in addresses]
+    descriptors = [each.fileno() for each in listeners]
+    descriptors += [os.open(each, os.O_RDONLY) for each in namespaces]
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+    with socket.socket(fileno=0) as channel:
+        channel.sendmsg([b"!"], rights)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
