@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History
+    from tools.sandbox.processes.confinement.registries import Registries
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
@@ -229,6 +230,7 @@ def make_processes(
     from tools.sandbox.processes.processes import Processes, inherited_variables
 
     wanted = settings.system
+    registries = _registries(settings, environ)
     half = machine_memory() // 2
     return Processes(
         root=settings.root,
@@ -241,15 +243,30 @@ def make_processes(
             processes=wanted.processes,
             file_bytes=wanted.file_mb * 1_000_000,
         ),
-        environment=inherited_variables(environ, wanted.environment),
+        environment={
+            **registries.variables,
+            **inherited_variables(environ, wanted.environment),
+        },
         readable=wanted.readable,
-        network=wanted.network,
+        network=(*wanted.network, *registries.hosts),
         sandbox=make_sandbox(settings, settings.root),
         git_config=partial(git_identity, environ, str(settings.root.resolve())),
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
         secrets=secrets(),
     )
+
+
+def _registries(settings: Settings, environ: Mapping[str, str]) -> Registries:
+    """The registries that programs may reach beside the usual ones."""
+    from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES
+    from tools.sandbox.processes.confinement.plan import find_visible_paths
+    from tools.sandbox.processes.confinement.registries import Registries, find_registries
+
+    if PACKAGES not in settings.system.network:
+        return Registries()
+    visible = find_visible_paths(settings.system.readable)
+    return find_registries(environ, Path.home(), visible.include)
 
 
 def _web(settings: Settings, secrets: Callable[[], Secrets]) -> WebClient:

@@ -391,6 +391,20 @@ async def test_a_call_is_audited_with_its_level_and_without_its_secrets(crib: An
     assert entry["verdict"] == "allow"
 
 
+async def test_a_server_in_the_background_is_asked_by_the_next_command(crib: Any) -> None:
+    (crib.root / "page.txt").write_text("the page")
+    command = "exec python3 -u -m http.server 8000 2>&1"
+    job = await crib.call("bash", command=command, run_in_background=True)
+    assert "port 8000" in (await _next_output(crib, job["job_id"]))["output"]
+    asked = "curl -sS http://127.0.0.1:8000/page.txt"
+    assert (await crib.call("bash", command=asked))["stdout"] == "the page"
+    code = "import urllib.request as u; u.urlopen('http://localhost:8000/page.txt').read().decode()"
+    assert (await crib.call("execute_python_code", code=code))["stdout"] == "'the page'\n"
+    for other in (RequestContext(), RequestContext(session_id="another")):
+        result = await crib.app.manager.execute("bash", {"command": asked}, other)
+        assert "Failed to connect" in result.structured["stderr"]
+
+
 async def test_a_job_runs_on_and_is_asked_about_and_ended(crib: Any, marker: str) -> None:
     command = (
         f"echo one; until [ -e go ]; do sleep 0.01; done; echo two; touch went; sleep {marker}"

@@ -135,10 +135,11 @@ class Processes:
     async def is_offline(self) -> bool:
         """Returns whether every program that runs is confined, and reaches no host."""
         try:
-            level = await self.level()
+            confinement = await self._levels.choose()
         except UnavailableError:
             return True
-        return level is not Level.NONE and not (self._reaches_hosts and level is Level.BUBBLEWRAP)
+        reaches_hosts = self._reaches_hosts and confinement.shares_networks
+        return confinement.level is not Level.NONE and not reaches_hosts
 
     async def findings(self) -> list[LevelFinding]:
         """Returns which levels work, and why the others do not; the best first."""

@@ -341,6 +341,7 @@ async def test_allowed_hosts_are_reached_and_no_others(
     here, other = (f"{FOREIGN}:{port}" for port in ports)
     known = AddressGuard([here, other], resolver=lambda _host, _port: ["127.0.0.1"])
     async with opened(tmp_path, level, [here]) as processes:
+        assert not await processes.is_offline()
         monkeypatch.setattr(processes._networks, "_guard", lambda: known)
         for reaching in (
             f"curl -s http://{here}/",

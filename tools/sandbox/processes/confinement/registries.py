@@ -1,0 +1,115 @@
+"""The registries of packages that this machine asks in place of the usual ones.
+
+Programs do not see the user's configuration. A mirror that it names is handed in by the variables
+that package managers read, and its host is allowed; not so where they hold a password.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tools.core.errors import InvalidArgumentsError
+from tools.sandbox.web.hosts import host_and_port, join_host_port
+
+__all__ = ["Registries", "find_registries"]
+
+_INDEXES = (
+    *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"),
+    *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"),
+    *("npm_config_registry", "NPM_CONFIG_REGISTRY", "GOPROXY"),
+)
+_BESIDE = (
+    *("PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
+    *("UV_FIND_LINKS", "UV_NO_INDEX", "GOSUMDB", "GONOSUMDB"),
+)
+"""What says how the indexes are asked."""
+
+_CERTIFICATES = (
+    *("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+    "CARGO_HTTP_CAINFO",
+)
+"""Files, which are named where programs see them."""
+
+_PIP_FILES = ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
+_PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert")
+_NPM_REGISTRY = re.compile(r"^\s*registry\s*=\s*(\S+)\s*$", re.MULTILINE)
+
+_URL = re.compile(r"https?://[^\s,|]+")
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """What programs are given to reach them.
+
+    Attributes:
+        variables: Variables that name them, and how they are asked.
+        hosts: Each `host:port` of theirs.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+
+
+def find_registries(
+    environ: Mapping[str, str], home: Path, is_visible: Callable[[str], bool]
+) -> Registries:
+    """Finds what the environment of the server and the user's files name.
+
+    Args:
+        environ: The environment.
+        home: The user's home directory.
+        is_visible: Whether programs see a file.
+    """
+    names = (*_INDEXES, *_BESIDE, *_CERTIFICATES)
+    named = {**_of_pip(home), **_of_npm(home)}
+    named |= {name: environ[name] for name in names if environ.get(name)}
+    variables = {
+        name: value
+        for name, value in named.items()
+        if "@" not in value and (name not in _CERTIFICATES or is_visible(value))
+    }
+    hosts = [host for name in _INDEXES for host in _hosts(variables.get(name, ""))]
+    return Registries(variables, tuple(dict.fromkeys(hosts)))
+
+
+def _hosts(value: str) -> Iterator[str]:
+    for url in _URL.findall(value):
+        with suppress(ValueError, InvalidArgumentsError):  # it is odd, and of no use to anybody
+            parts = urlsplit(url)
+            port = parts.port or _PORTS[parts.scheme]
+            host, port = host_and_port(f"{parts.netloc.removesuffix(f':{port}')}:{port}")
+            yield join_host_port(host, port)
+
+
+def _of_pip(home: Path) -> dict[str, str]:
+    parser = configparser.RawConfigParser(strict=False)
+    for name in _PIP_FILES:
+        try:
+            parser.read_string(_text(name, home))
+        except configparser.Error:
+            continue
+    options = dict(parser["global"]) if parser.has_section("global") else {}
+    return {
+        f"PIP_{option.replace('-', '_').upper()}": " ".join(options[option].split())
+        for option in _PIP_OPTIONS
+        if option in options
+    }
+
+
+def _of_npm(home: Path) -> dict[str, str]:
+    found = _NPM_REGISTRY.search(_text("~/.npmrc", home))
+    return {"npm_config_registry": found[1]} if found else {}
+
+
+def _text(name: str, home: Path) -> str:
+    try:
+        return Path(name.replace("~", str(home), 1)).read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return ""
