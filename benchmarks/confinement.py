@@ -127,7 +127,7 @@ def _processes(root: Path, search_path: str) -> Processes:
 
 
 async def _run_whole(processes: Processes) -> None:
-    program = await processes.start(Command(argv=ARGV))
+    program = await processes.start(Command(argv=ARGV, session=("benchmark",)))
     code = await program.wait()
     await program.aclose()
     assert code == 0

@@ -113,11 +113,13 @@ class Levels:
         try:
             detail = await anyio.to_thread.run_sync(confinement.describe)
             confinement.check(await anyio.to_thread.run_sync(self._protected.find))
-            await self._probe.run(confinement)
+            problem = await self._probe.run(confinement)
         except UnavailableError as error:
             return await anyio.to_thread.run_sync(_failing, confinement, error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the level does not work
             return LevelFinding(level, works=False, detail=f"{type(error).__name__}: {error}")
+        if problem:
+            detail += f", but the programs of a session share no network: {problem}"
         return LevelFinding(level, works=True, detail=detail)
 
     def _refusal(self) -> UnavailableError:

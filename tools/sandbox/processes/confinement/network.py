@@ -108,11 +108,7 @@ class Networks:
             if not idle:
                 raise UnavailableError(f"{MOST} sessions have programs running.")
             await self._networks.pop(idle[0]).aclose()
-        try:
-            return await self._make()
-        except UnavailableError as error:
-            self._problem = error.message
-            raise
+        return await self._make()
 
     async def _make(self) -> _Network:
         text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")

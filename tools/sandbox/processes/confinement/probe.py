@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,28 +41,32 @@ class Probe:
         self._visible = visible
         self._networks = networks
 
-    async def run(self, confinement: Confinement) -> None:
-        """Proves that a confinement works.
+    async def run(self, confinement: Confinement) -> str:
+        """Proves that a confinement works, and that programs can share a network in it.
+
+        Returns:
+            Why they cannot; empty where they can, or none has to.
 
         Raises:
-            UnavailableError: It does not; the message says why.
+            UnavailableError: The confinement does not work; the message says why.
         """
-        visit = None
-        if confinement.shares_networks:
-            with suppress(UnavailableError):
-                visit = await self._networks.enter()
-        if visit is not None:
-            try:
-                await self._try(confinement, visit.namespaces)
-            except UnavailableError as error:
-                problem = error.message
-            else:
-                return
-            finally:
-                visit.leave()
-        await self._try(confinement)
-        if visit is not None:
-            await self._networks.give_up(problem)
+        if not confinement.shares_networks:
+            await self._try(confinement)
+            return ""
+        try:
+            await self._try_within(confinement)
+        except UnavailableError as error:
+            await self._try(confinement)
+            await self._networks.give_up(error.message)
+            return error.message
+        return ""
+
+    async def _try_within(self, confinement: Confinement) -> None:
+        visit = await self._networks.enter()
+        try:
+            await self._try(confinement, visit.namespaces)
+        finally:
+            visit.leave()
 
     async def _try(self, confinement: Confinement, namespaces: tuple[int, ...] = ()) -> None:
         surroundings = await anyio.to_thread.run_sync(_Surroundings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 import secrets
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from functools import partial
 from http import HTTPStatus
 
 import anyio
-from anyio.abc import Listener, SocketAttribute, SocketStream
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from tools.core.errors import PermissionDeniedError, ToolError
 from tools.sandbox.web.guard import AddressGuard
@@ -33,6 +34,9 @@ LINGER_SECONDS = 2.0
 LINGER_BYTES = 1_000_000
 """What is still read of a request once it is answered."""
 
+ACCEPT_DELAY = 0.5
+"""Seconds until it is tried again to accept a client."""
+
 _logger = logging.getLogger("toolcrib")
 
 
@@ -41,13 +45,13 @@ class ProxyLimits:
     """What one proxy bears.
 
     Attributes:
-        connections: Clients at once; more are answered 503.
+        connections: Clients at once; more wait, where they cost no descriptor of ours.
         head_seconds: Until a request's head has to be there.
         connect_seconds: Over looking up and connecting to a target.
         idle_seconds: How long nothing may be passed on before a connection is closed.
     """
 
-    connections: int = 128
+    connections: int = 64
     head_seconds: float = 10.0
     connect_seconds: float = 15.0
     idle_seconds: float = 300.0
@@ -114,7 +118,7 @@ class GuardedProxy:
         self._allowed = allowed
         self._on_refusal = on_refusal
         self._limits = limits or ProxyLimits()
-        self._connections = 0
+        self._room = anyio.Semaphore(self._limits.connections)
         self._credentials = b""
         """What Proxy-Authorization has to be; empty where everybody may ask."""
 
@@ -128,10 +132,9 @@ class GuardedProxy:
             OSError: If it cannot listen there.
         """
         failure: Exception | None = None
-        listeners = await anyio.create_tcp_listener(local_host=LOOPBACK, local_port=0)
-        (listener,) = listeners.listeners
-        async with listener:
-            port: int = listener.extra(SocketAttribute.local_port)  # noqa: S610  # this is no Django
+        listening = socket.create_server((LOOPBACK, 0))
+        async with await SocketListener.from_socket(listening) as listener:
+            port: int = listening.getsockname()[1]
             address = ProxyAddress(LOOPBACK, port, secrets.token_urlsafe(24))
             pair = base64.b64encode(f"{USER}:{address.token}".encode())
             self._credentials = b"Basic " + pair
@@ -145,20 +148,26 @@ class GuardedProxy:
         if failure is not None:
             raise failure
 
-    async def serve(
-        self, listener: Listener[SocketStream], target: tuple[str, int] | None = None
-    ) -> None:
+    async def serve(self, listener: SocketListener, target: tuple[str, int] | None = None) -> None:
         """Serves whoever reaches a listener until this is cancelled, which closes every connection.
 
         Args:
             listener: Where it is reached by none but those who may ask.
             target: Host and port that every connection leads to; None where each says so itself.
         """
-        await listener.serve(partial(self._serve, target))
+        async with anyio.create_task_group() as group:
+            while True:
+                await self._room.acquire()
+                try:
+                    client = await listener.accept()
+                except OSError:  # the system has no descriptor left, or the client has gone again
+                    self._room.release()
+                    await anyio.sleep(ACCEPT_DELAY)
+                else:
+                    group.start_soon(self._serve, target, client)
 
     async def _serve(self, target: tuple[str, int] | None, client: SocketStream) -> None:
         """Answers one connection; what goes wrong with it concerns no other."""
-        self._connections += 1
         try:
             async with client:
                 await self._answer(client, target)
@@ -167,11 +176,10 @@ class GuardedProxy:
         except Exception:
             _logger.exception("A connection of the proxy broke")
         finally:
-            self._connections -= 1
+            self._room.release()
 
     async def _answer(self, client: SocketStream, target: tuple[str, int] | None) -> None:
         try:
-            self._check_room()
             if target is None:
                 await self._do_as_asked(client)
             else:
@@ -190,10 +198,6 @@ class GuardedProxy:
             else:
                 await Exchange(request, client, idle).forward(upstream)
                 await _linger(client)
-
-    def _check_room(self) -> None:
-        if self._connections > self._limits.connections:
-            raise RefusedRequestError(503, "Too many connections are open.")
 
     async def _request(self, client: SocketStream) -> ProxyRequest:
         try:

@@ -21,7 +21,7 @@ from tools.sandbox.processes.confinement import network
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
-from tools.sandbox.web.guard import AddressGuard
+from tools.sandbox.web.guard import AddressGuard, resolve_by_system
 
 pytestmark = [
     pytest.mark.boundary,
@@ -57,6 +57,14 @@ def ports() -> Iterator[tuple[int, int]]:
         server.server_close()
 
 
+FOREIGN = "elsewhere.example"
+"""A name of this machine that programs do not know as such."""
+
+
+def _resolve(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"] if host == FOREIGN else resolve_by_system(host, port)
+
+
 @asynccontextmanager
 async def opened(
     tmp_path: Path, level: Level, allowed: list[str] | None = None, private: list[str] | None = None
@@ -75,7 +83,7 @@ async def opened(
         sandbox=Sandbox(root),
         git_config=bytes,
         data_dir=tmp_path / "data",
-        guard=lambda: AddressGuard(private or []),
+        guard=lambda: AddressGuard(private or [], resolver=_resolve),
     )
     known = processes._levels._confinements
     processes._levels._confinements = {level: known[level]}
@@ -331,18 +339,15 @@ CONNECT = (
     "printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
 )
 URLLIB = "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://{}/\").read())'"
-FOREIGN = "testserver.example"
 
 
 @LEVELS
 async def test_allowed_hosts_are_reached_and_no_others(
-    tmp_path: Path, level: Level, ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, level: Level, ports: tuple[int, int]
 ) -> None:
     here, other = (f"{FOREIGN}:{port}" for port in ports)
-    known = AddressGuard([here, other], resolver=lambda _host, _port: ["127.0.0.1"])
-    async with opened(tmp_path, level, [here]) as processes:
+    async with opened(tmp_path, level, [here], [here, other]) as processes:
         assert not await processes.is_offline()
-        monkeypatch.setattr(processes._networks, "_guard", lambda: known)
         for reaching in (
             f"curl -s http://{here}/",
             f"curl -s --proxytunnel http://{here}/",
