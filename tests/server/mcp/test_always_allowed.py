@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 
 MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
-BEFORE = '[policy]\n# what may run\nprofile = "cautious"\nallow = ["bash(true *)"]\n'
-LINE = {"command": "true && echo hi"}
+BEFORE = '[policy]\n# what may run\nprofile = "cautious"\nallow = ["bash(seq 1)"]\n'
+LINE = {"command": "seq 1 && seq 2"}
 
 
 @dataclass
@@ -84,8 +84,8 @@ async def test_the_first_line_says_what_is_not_covered_and_a_choice_which_rule_w
     async with _visited(config, mode, person) as client:
         await client.call_tool("bash", LINE)
     (asked,) = person.asked
-    assert asked.message.splitlines()[0] == "Not covered by a rule: `echo hi`. It runs programs."
-    assert _choices(asked)["always"] == "Always allow bash(echo hi)"
+    assert asked.message.splitlines()[0] == "Not covered by a rule: `seq 2`. It runs programs."
+    assert _choices(asked)["always"] == "Always allow bash(seq 2)"
     assert _text(config) == BEFORE
 
 
@@ -97,13 +97,13 @@ async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere
     person = Person(["always"])
     async with _visited(config, mode, person) as client, _visited(config, mode, person) as other:
         result = await client.call_tool("bash", LINE)
-        assert result.structured_content["stdout"] == "hi\n"
-        assert _allowed(config) == ["bash(true *)", "bash(echo hi)"]
+        assert result.structured_content["stdout"] == "1\n1\n2\n"
+        assert _allowed(config) == ["bash(seq 1)", "bash(seq 2)"]
         assert _text(config).startswith("[policy]\n# what may run\n")
         for each in (client, other):
             assert not (await each.call_tool("bash", LINE)).is_error
     async with _visited(config, mode, person) as later:
-        assert not (await later.call_tool("bash", {"command": "echo hi"})).is_error
+        assert not (await later.call_tool("bash", {"command": "seq 2"})).is_error
     assert len(person.asked) == 1
 
 
@@ -114,7 +114,7 @@ async def test_the_wider_rule_is_written_where_it_is_chosen(config: Path, mode: 
         await client.call_tool("bash", {"command": "ls"})
         assert not (await client.call_tool("bash", {"command": "ls -l"})).is_error
     assert _choices(person.asked[0])["always_wider"] == "Always allow bash(ls *)"
-    assert _allowed(config) == ["bash(true *)", "bash(ls *)"]
+    assert _allowed(config) == ["bash(seq 1)", "bash(ls *)"]
 
 
 @MODES
@@ -124,7 +124,7 @@ async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
 ) -> None:
     person = Person([answer])
     async with _visited(config, mode, person) as client:
-        result = await client.call_tool("bash", {"command": "echo hi"})
+        result = await client.call_tool("bash", {"command": "seq 2"})
     assert "always_wider" not in _choices(person.asked[0])
     assert result.structured_content["error_type"] == "approval_required"
     assert _text(config) == BEFORE
@@ -135,7 +135,7 @@ async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
     ("tool", "arguments"),
     [
         ("execute_python_code", {"code": "print(1)"}),
-        ("bash", {"command": "echo $HOME"}),
+        ("bash", {"command": "seq $HOME"}),
         ("bash", {"command": "git clean -fd"}),
         ("bash", {"command": "printf hi"}),
     ],
@@ -154,7 +154,7 @@ async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settin
 @MODES
 async def test_nothing_is_offered_where_the_file_would_not_count(config: Path, mode: str) -> None:
     person = Person(["no"])
-    async with _visited(config, mode, person, **{"policy.allow": ("bash(true)",)}) as client:
+    async with _visited(config, mode, person, **{"policy.allow": ("bash(seq 1)",)}) as client:
         await client.call_tool("bash", LINE)
     assert "always" not in _choices(person.asked[0])
 
@@ -168,7 +168,7 @@ async def test_a_call_runs_once_where_its_rule_cannot_be_written(
         _write(config, "[policy\n")
         assert not (await client.call_tool("bash", LINE)).is_error
         assert (await client.call_tool("bash", LINE)).is_error
-    assert "bash(echo hi) is not in the settings" in caplog.text
+    assert "bash(seq 2) is not in the settings" in caplog.text
     assert _text(config) == "[policy\n"
 
 
@@ -178,7 +178,7 @@ async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_
     async with _visited(config, "2026-07-28", Person([])) as client:
         first = await client.session.call_tool("bash", LINE, allow_input_required=True)
         assert isinstance(first, InputRequiredResult)
-        _write(config, BEFORE.replace('"bash(true *)"', ""))
+        _write(config, BEFORE.replace('"bash(seq 1)"', ""))
         always = ElicitResult(action="accept", content={"answer": "always"})
         second = await client.session.call_tool(
             "bash",
@@ -189,4 +189,4 @@ async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_
         )
     assert isinstance(second, CallToolResult)
     assert not second.is_error
-    assert _allowed(config) == ["bash(echo hi)"]
+    assert _allowed(config) == ["bash(seq 2)"]
