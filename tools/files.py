@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -17,6 +19,7 @@ from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.lines import (
     Excerpt,
+    LongLines,
     Newline,
     count_lines,
     excerpt,
@@ -24,7 +27,7 @@ from tools.sandbox.files.lines import (
     newline_style,
     replace_lines,
 )
-from tools.sandbox.files.sandbox import FileContent, Written
+from tools.sandbox.files.sandbox import FileContent, Sandbox, Written
 from tools.sandbox.files.text_files import (
     FILE_NAMES,
     Digest,
@@ -49,10 +52,19 @@ __all__ = [
 ]
 
 MAX_READ_BYTES = 10_000_000
-"""How much of a file is looked at."""
+"""How large a file is held as a whole."""
+
+MAX_COUNTED_BYTES = 4_000_000_000
+"""How much of a larger one is looked through for its lines."""
+
+HEAD_BYTES = 50_000
+"""How much of its beginning tells its encoding, beside the lines that are read."""
 
 MAX_SHOWN_CHARACTERS = 200_000
 """How much of it one call returns."""
+
+MOST_PASSAGE_BYTES = 4 * (MAX_SHOWN_CHARACTERS + 2)
+"""What has more characters than are shown, in every encoding and without its mark."""
 
 MAX_ENTRIES = 500
 """How many entries one listing returns."""
@@ -89,7 +101,7 @@ class FileText(ToolModel):
         content: The lines as they are, with their own ends.
         first_line: Number of the first line shown, from 1; 0 if the file is empty.
         last_line: Number of the last line shown.
-        total_lines: Lines in the file; absent if it is too large to be read whole.
+        total_lines: Lines in the file; absent if it is too large to be counted.
         encoding: Name of the codec; with "-bom" if a byte order mark stands first.
         newline: How the lines end.
         size: Bytes in the file.
@@ -218,10 +230,12 @@ def read_file(
 ) -> FileText:
     """Reads a text file, or some of its lines."""
     found = context.sandbox.read(file_path, max_bytes=MAX_READ_BYTES)
+    if found.truncated:
+        return _long_text(context.sandbox, file_path, ranges, encoding)
     decoded = read_text(file_path, found, encoding)
     text = decoded.text
     total = count_lines(text)
-    first, last = _span(ranges, total, found)
+    first, last = line_span(ranges, total, exact=False) if ranges else (1, total)
     if ranges is None and len(text) <= MAX_SHOWN_CHARACTERS:
         shown = Excerpt(text, min(1, total), total, cut=False)
     else:
@@ -231,13 +245,13 @@ def read_file(
         content=shown.content,
         first_line=shown.first,
         last_line=shown.last,
-        total_lines=None if found.truncated else total,
+        total_lines=total,
         encoding=decoded.encoding + ("-bom" if decoded.bom else ""),
         newline=newline_style(text),
         size=found.size,
-        sha256=None if found.truncated else hashlib.sha256(found.data).hexdigest(),
-        truncated=shown.cut or (found.truncated and shown.last == total),
-        note=_note(shown, found, decoded),
+        sha256=hashlib.sha256(found.data).hexdigest(),
+        truncated=shown.cut,
+        note=_note(shown, decoded),
     )
 
 
@@ -309,27 +323,61 @@ def list_directory(
     )
 
 
-def _span(ranges: list[int] | None, total: int, found: FileContent) -> tuple[int, int]:
-    """The lines that are asked for, of those that were read."""
-    if ranges is None:
-        return 1, total
-    if found.truncated and (min(ranges) < 0 or ranges[0] > total):
-        raise InvalidArgumentsError(
-            f"The lines {ranges} are out of reach: the file has {found.size} bytes, of which the "
-            f"first {MAX_READ_BYTES} ({total} lines) can be read.",
-            next_actions=[f"Give ranges as [first, last] within 1 and {total}."],
-        )
-    return line_span(ranges, total, exact=False)
+def _long_text(
+    sandbox: Sandbox, path: str, ranges: list[int] | None, encoding: str | None
+) -> FileText:
+    """Lines of a file that is too large to be held; they and its beginning tell its encoding."""
+    with sandbox.open_read(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = os.pread(file.fileno(), HEAD_BYTES, 0)
+        told = read_text(path, FileContent(head, size, 0.0, truncated=True), encoding)
+        sign = "\r" if newline_style(told.text) == "cr" else "\n"
+        counted = min(size, MAX_COUNTED_BYTES)
+        lines = LongLines(file.fileno(), counted, sign.encode(told.encoding))
+        total = lines.total
+        if counted < size and ranges and (min(ranges) < 0 or ranges[0] > total):
+            raise InvalidArgumentsError(
+                f"The lines {ranges} are out of reach: the file has {size} bytes, of which the "
+                f"first {counted} ({total} lines) can be read.",
+                next_actions=[f"Give ranges as [first, last] within 1 and {total}."],
+            )
+        first, last = line_span(ranges, total, exact=False) if ranges else (1, total)
+        passage = lines.read(first, last, MOST_PASSAGE_BYTES)
+    tells_nothing = first == 1 or head.isascii()
+    before = b"" if tells_nothing else told.encode(told.text)
+    decoded = read_text(path, FileContent(before + passage, size, 0.0, truncated=True), encoding)
+    mark = told.bom if first == 1 else b""
+    text = passage.removeprefix(mark).decode(decoded.encoding, "ignore")  # the last may be cut
+    if len(text) <= MAX_SHOWN_CHARACTERS or sign not in text[:MAX_SHOWN_CHARACTERS]:
+        is_cut = len(text) > MAX_SHOWN_CHARACTERS
+        shown = Excerpt(text[:MAX_SHOWN_CHARACTERS], first, first if is_cut else last, cut=is_cut)
+    else:
+        shown = excerpt(text, 1, last - first + 1, limit=MAX_SHOWN_CHARACTERS)
+        shown = replace(shown, first=first, last=first + shown.last - 1)
+    note = _note(shown, decoded)
+    if counted < size:
+        note = f"{note} Lines were counted in the first {counted} of {size} bytes.".lstrip()
+    return FileText(
+        file_path=path,
+        content=shown.content,
+        first_line=shown.first,
+        last_line=shown.last,
+        total_lines=total if counted == size else None,
+        encoding=decoded.encoding + ("-bom" if told.bom else ""),
+        newline=newline_style(told.text),
+        size=size,
+        sha256=None,
+        truncated=shown.cut or (counted < size and shown.last == total),
+        note=note,
+    )
 
 
-def _note(shown: Excerpt, found: FileContent, decoded: Decoded) -> str:
+def _note(shown: Excerpt, decoded: Decoded) -> str:
     notes = []
     if shown.cut and shown.content.endswith(("\n", "\r")):
         notes.append(f"Cut: for the rest, call again with ranges [{shown.last + 1}, -1].")
     elif shown.cut:
         notes.append(f"Line {shown.last} is too long and is shown in part.")
-    if found.truncated:
-        notes.append(f"Only the first {MAX_READ_BYTES} of {found.size} bytes were read.")
     if not decoded.certain:
         notes.append(
             f"The encoding is a guess; to replace lines, give encoding={decoded.encoding!r}."

@@ -3,6 +3,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -111,15 +112,71 @@ def test_a_line_that_is_too_long_is_shown_in_part(context: RequestContext, root:
     assert "Line 1 is too long" in found.note
 
 
-def test_a_huge_text_is_read_as_far_as_it_may(context: RequestContext, root: Path) -> None:
-    line = "ä" * 49 + "\n"
-    (root / "huge").write_text("x" + line * 120_000)
-    found = read_file(context, "huge", [1, 2])
-    assert (found.total_lines, found.sha256, found.truncated) == (None, None, False)
-    assert "first 10000000 of" in found.note
-    for ranges in ([-2, -1], [110_000, 110_001]):
-        with pytest.raises(InvalidArgumentsError, match="out of reach"):
-            read_file(context, "huge", ranges)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_lines_of_a_long_text_are_read_wherever_they_are(
+    context: RequestContext, root: Path, encoding: str, end: str
+) -> None:
+    lines = [f"{number} Größe ੊\n" + "x" * (number % 50) for number in range(1, 300_000)]
+    lines = "".join(lines).split("\n")
+    (root / "long").write_bytes(
+        (("\r\n" if end == "\r\n" else "\n").join(lines) + end).encode(encoding)
+    )
+    for first, last in ((1, 2), (2, 2), (150_000, 150_002), (-3, -1), (len(lines), len(lines))):
+        found = read_file(context, "long", [first, last])
+        start = first - 1 if first > 0 else len(lines) + first
+        wanted = lines[start : start + (last - first + 1)]
+        assert found.content.replace("\r", "").removesuffix("\n").split("\n") == wanted
+        assert (found.first_line, found.total_lines) == (start + 1, len(lines))
+        assert (found.sha256, found.truncated) == (None, False)
+    whole = read_file(context, "long")
+    assert (whole.first_line, whole.truncated) == (1, True)
+    assert f"[{whole.last_line + 1}, -1]" in whole.note
+
+
+def test_lines_that_are_not_in_a_long_text_are_refused(context: RequestContext, root: Path) -> None:
+    (root / "long").write_text("x" * 99 + "\n", "ascii")
+    with (root / "long").open("ab") as file:
+        file.writelines([b"y" * 99 + b"\n"] * 120_000)
+    for ranges in ([120_002, 120_003], [0, 1], [2, 1]):
+        with pytest.raises(InvalidArgumentsError, match="there are 120001"):
+            read_file(context, "long", ranges)
+
+
+def test_a_long_text_is_read_in_the_encoding_of_the_lines_that_are_asked_for(
+    context: RequestContext, root: Path
+) -> None:
+    (root / "log").write_bytes(b"plain\n" * 2_000_000 + GERMAN.encode("cp1252") + b"plain\n")
+    assert read_file(context, "log", [1, 1]).encoding == "utf-8"
+    found = read_file(context, "log", [-6, -1])
+    assert (found.content, found.encoding) == (f"{GERMAN}plain\n", "cp1252")
+    assert "guess" in found.note
+
+
+@pytest.mark.parametrize("text", ["x" * 12_000_000, "a\n" + "b\rc" * 4_000_000, "d\r" * 6_000_000])
+def test_a_long_text_of_long_lines_is_shown_in_part(
+    context: RequestContext, root: Path, text: str
+) -> None:
+    (root / "long").write_bytes(text.encode())
+    found = read_file(context, "long", [-1, -1])
+    whole = text.removesuffix("\r").rpartition("\n" if "\n" in text else "\r")[2]
+    assert found.content in {whole[:200_000], f"{whole}\r"}
+    assert found.truncated == (len(whole) > 200_000)
+
+
+@pytest.mark.slow
+def test_two_hundred_megabytes_cost_little_memory(context: RequestContext, root: Path) -> None:
+    with (root / "log").open("wb") as file:
+        for block in range(200):
+            file.writelines(b"%07d %s\n" % (block * 10_000 + at, b"." * 91) for at in range(10_000))
+    tracemalloc.start()
+    for ranges in ([1, 50], [-50, -1], [1_000_000, 1_000_050]):
+        found = read_file(context, "log", ranges)
+        assert found.total_lines == 2_000_000
+        assert found.content.startswith(f"{found.first_line - 1:07} ")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 30_000_000
 
 
 def test_a_sparse_file_of_ten_gigabytes_is_refused_with_its_size(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +13,7 @@ from tools.core.errors import InvalidArgumentsError
 
 __all__ = [
     "Excerpt",
+    "LongLines",
     "Newline",
     "count_lines",
     "excerpt",
@@ -27,6 +30,10 @@ Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
 _BLOCK = 1_000_000
 """Characters that are split at once: no other thread runs meanwhile."""
+
+_STREAMED = 1_048_576
+"""Bytes of a long file that are held at once; no character begins in one block and ends in another
+of an encoding that has several bytes for the end of a line."""
 
 _NEAR = 1_000
 """Characters within which each line end is looked for."""
@@ -49,6 +56,60 @@ class Excerpt:
     first: int
     last: int
     cut: bool
+
+
+class LongLines:
+    """Where the lines are of a file that is too long to be held; they are counted block by block.
+
+    Args:
+        file: Descriptor of the file.
+        size: Bytes of it that are looked at.
+        end: What ends a line, in the file's encoding.
+
+    Attributes:
+        total: How many lines there are.
+    """
+
+    def __init__(self, file: int, size: int, end: bytes) -> None:
+        self._file, self._size, self._end = file, size, end
+        self._before = [0]
+        """Lines that end before each block, and in all."""
+        for at in range(0, size, _STREAMED):
+            ended = sum(1 for _ in self._ends(at)) if len(end) > 1 else self._block(at).count(end)
+            self._before.append(self._before[-1] + ended)
+        last = os.pread(file, len(end), max(0, size - len(end)))
+        self.total = self._before[-1] + (size > 0 and last != end)
+
+    def read(self, first: int, last: int, most: int) -> bytes:
+        """Returns the bytes of some lines, or the first of them."""
+        start, stop = self._start(first), self._start(last + 1)
+        return os.pread(self._file, min(stop - start, most), start)
+
+    def _start(self, number: int) -> int:
+        """Returns where a line begins; the end of the file for those after the last."""
+        ended = number - 1
+        if not ended:
+            return 0
+        block = bisect_left(self._before, ended) - 1
+        if block + 1 >= len(self._before):
+            return self._size
+        ends = self._ends(block * _STREAMED)
+        for _ in range(ended - self._before[block] - 1):
+            next(ends)
+        return next(ends)
+
+    def _ends(self, at: int) -> Iterator[int]:
+        """Yields where each line ends that ends in a block."""
+        block, width = self._block(at), len(self._end)
+        found = block.find(self._end)
+        while found >= 0:
+            is_whole = found % width == 0  # else it is the end of one character and the next one's
+            if is_whole:
+                yield at + found + width
+            found = block.find(self._end, found + (width if is_whole else 1))
+
+    def _block(self, at: int) -> bytes:
+        return os.pread(self._file, min(_STREAMED, self._size - at), at)
 
 
 def split_lines(text: str) -> list[str]:
