@@ -17,7 +17,7 @@ from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.files.text_files import FilePath, unicode_name, visible
-from tools.sandbox.history.undo import Action, Step, plan, take_back
+from tools.sandbox.history.undo import Action, Step, Undo
 
 __all__ = ["list_changes", "undo_change"]
 
@@ -178,7 +178,8 @@ def undo_change(
         Field(pattern=r"^[0-9a-f]{16}$", description="All changes of this call"),
     ] = None,
     change_ids: Annotated[
-        list[int] | None, Field(max_length=1_000, description="Or these changes")
+        list[Annotated[int, Field(ge=1, le=2**53)]] | None,
+        Field(min_length=1, max_length=1_000, description="Or these changes"),
     ] = None,
     dry_run: Annotated[bool, Field(description="Only show what would change")] = True,
 ) -> Undone:
@@ -201,10 +202,11 @@ def undo_change(
         )
     )
     _check_found(changes, call, change_ids or ())
-    steps = plan(own, context.sandbox, changes)
-    diff = _diff(steps)
+    undo = Undo(own, context.sandbox)
+    steps = undo.plan(changes)
+    diff = _diff(undo, steps)
     if not dry_run:
-        steps = take_back(context.sandbox, steps)
+        steps = undo.take_back(steps)
     return Undone(dry_run=dry_run, files=list(map(UndoneFile.of, steps)), diff=diff)
 
 
@@ -244,10 +246,10 @@ def _told(file: UndoneFile, *, dry_run: bool) -> str:
             return f"Left {name}: {file.why}"
 
 
-def _diff(steps: Sequence[Step]) -> str:
+def _diff(undo: Undo, steps: Sequence[Step]) -> str:
     parts, room = list[str](), MAX_DIFF_CHARACTERS
     for step in steps:
-        part = step.diff()
+        part = undo.diff(step)
         if len(part) > room:
             parts.append("[Further differences are not shown.]")
             break

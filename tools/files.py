@@ -155,7 +155,7 @@ class FileWritten(ToolModel):
         """What was done, in a line."""
         done = "Created" if self.created else "Wrote"
         digest = short_digest(self.sha256)
-        lost = f"\n[This cannot be undone: what it held is {self.lost} to be kept.]"
+        lost = f"\n[This cannot be undone: what it held is not kept ({self.lost}).]"
         head = f"{done} {visible(self.file_path)}: {self.size} bytes, sha256 {digest}"
         return head + lost * bool(self.lost)
 

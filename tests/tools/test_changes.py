@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
+import anyio
 import pytest
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +43,23 @@ async def test_an_overwritten_file_is_put_back_with_its_bytes_and_its_mode(
         await crib.call("undo_change", call=call, dry_run=False)
         assert path.read_bytes() == before
         assert path.stat().st_mode & 0o7777 == 0o750
+
+
+async def test_a_change_names_its_call_as_the_audit_log_does(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        await crib.call("write_file", file_path="a.txt", content="one\n")
+        lines = (crib.root.parent / "data/audit/calls.jsonl").read_text().splitlines()
+        assert json.loads(lines[-1])["call"] == await _last_call(crib)
+
+
+async def test_what_a_program_in_the_background_changes_is_told_apart(open_crib: OpenCrib) -> None:
+    async with open_crib() as crib:
+        job = await crib.call("bash", command="echo x > a.txt; cat", run_in_background=True)
+        with anyio.fail_after(60):
+            while not (await crib.call("list_changes"))["changes"]:
+                await crib.call("bash_output", job_id=job["job_id"])
+        (change,) = (await crib.call("list_changes"))["changes"]
+        assert (change["tool"], change["file_path"]) == ("bash, in the background", "a.txt")
 
 
 async def test_a_created_file_is_removed_and_an_undo_is_undone(open_crib: OpenCrib) -> None:
@@ -133,7 +152,7 @@ async def test_a_write_over_what_is_too_large_to_be_kept_says_so(open_crib: Open
         with (crib.root / "big.bin").open("wb") as file:
             file.truncate(10_000_001)
         told = await crib.text("write_file", file_path="big.bin", content="small\n")
-        assert "cannot be undone: what it held is too large" in told
+        assert "cannot be undone: what it held is not kept (too large)" in told
 
 
 async def test_another_user_sees_and_undoes_nothing(open_crib: OpenCrib) -> None:

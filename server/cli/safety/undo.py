@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from storage.keeping.changes.models import Change
     from storage.keeping.changes.own import ChangeFilter
     from tools.sandbox.history.history import CallHistory
-    from tools.sandbox.history.undo import Step
+    from tools.sandbox.history.undo import Step, Undo
 
 __all__ = ["undo"]
 
@@ -55,7 +55,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
         bool, typer.Option("--list", help="List the calls that changed files.")
     ] = False,
     last: Annotated[
-        int, typer.Option("--last", min=1, help="Maximum number of calls in the list.")
+        int, typer.Option("--last", min=1, help="Maximum number of calls listed.")
     ] = 20,
     forget: Annotated[
         bool,
@@ -95,6 +95,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
             return
         if call is None and after is None:
             found = [each for each in found if each.by.call == found[0].by.call]
+        _list(found, last)
         _undo(app, history, found, force=force, yes=yes)
 
 
@@ -136,13 +137,12 @@ def _undo(
     app: App, history: CallHistory, found: Sequence[Change], *, force: bool, yes: bool
 ) -> None:
     from server.safety import make_sandbox
-    from tools.sandbox.history.undo import plan, take_back
+    from tools.sandbox.history.undo import Undo
 
     sandbox = make_sandbox(app.settings, app.settings.root).recorded(history)
-    steps = plan(history.own, sandbox, found, force=force)
-    for _, changes in groupby(found, key=lambda change: change.by.call):
-        typer.echo(wrapped(_heading(list(changes))))
-    _show(steps)
+    taking = Undo(history.own, sandbox)
+    steps = taking.plan(found, force=force)
+    _show(taking, steps)
     doing = [each for each in steps if each.action != "none"]
     if not doing:
         typer.echo("Nothing to undo.", err=True)
@@ -150,7 +150,7 @@ def _undo(
     if not yes:
         forget_typed()
         typer.confirm(f"Undo {_files(len(doing))}?", abort=True)
-    done = take_back(sandbox, steps)
+    done = taking.take_back(steps)
     failed = [each for each in done if each.action == "none" and each not in steps]
     for each in failed:
         typer.echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
@@ -159,14 +159,14 @@ def _undo(
         raise typer.Exit(1)
 
 
-def _show(steps: Sequence[Step]) -> None:
+def _show(taking: Undo, steps: Sequence[Step]) -> None:
     left = MOST_LINES
     for step in steps:
         if step.action == "none":
             typer.echo(wrapped(f"Leave {_shown(step.path)}: {visible(step.why)}"))
             continue
         typer.echo(wrapped(f"{_WILL[step.action]} {_shown(step.path)}"))
-        lines = step.diff().split("\n")[2:]
+        lines = taking.diff(step).split("\n")[2:]
         for line in lines[:left]:
             typer.echo(wrapped(visible_lines(f"  {line}")))
         if len(lines) > left:

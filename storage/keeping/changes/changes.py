@@ -1,7 +1,7 @@
 """The changes that agents made to files, and what they replaced, within a bound of size and age.
 
-They are in a file of their own beside the record: it holds hundreds of megabytes that a backup
-needs not, and is bounded where the record never forgets by itself. What is removed is overwritten.
+They are in a file of their own beside the record, with hundreds of megabytes that no backup needs.
+It is bounded, while the record forgets nothing by itself. What is removed is overwritten.
 """
 
 from __future__ import annotations

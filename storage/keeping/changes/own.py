@@ -82,6 +82,14 @@ class OwnChanges:
         with self.database.read() as connection:
             return contents.read(connection, change.before.state)
 
+    def has_content(self, change: Change) -> bool:
+        """Whether what a change of theirs replaced is still kept."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM contents WHERE digest = ?", (change.before.state,)
+            ).fetchone()
+        return row is not None
+
     def forget(self, wanted: ChangeFilter) -> int:
         """Removes changes for good, and says how many they were.
 

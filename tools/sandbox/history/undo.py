@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.keeping.changes.models import Change
+from storage.keeping.changes.models import ABSENT, Change, FileState
 from storage.keeping.changes.own import OwnChanges
 from tools.core.errors import ToolError
-from tools.sandbox.files.kept import Found
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import unicode_name, visible
 from tools.sandbox.history.diff import unified
 
-__all__ = ["Action", "Step", "plan", "take_back"]
+__all__ = ["Action", "Step", "Undo"]
 
 Action = Literal["put back", "remove", "none"]
 
@@ -24,90 +23,99 @@ class Step:
     """What is to be done at one path.
 
     Attributes:
-        path: Relative to the root.
-        action: What to do there.
+        change: The first change there that is taken back.
+        action: What to do.
         why: Why nothing is done; empty where something is.
-        mode: The mode of the file that is put back.
-        content: What it held; None where nothing was there.
         now: What is there.
     """
 
-    path: str
+    change: Change
     action: Action
     why: str = ""
-    mode: int = 0
-    content: bytes | None = None
-    now: Found | None = None
+    now: FileState = ABSENT
 
-    def diff(self) -> str:
-        """What would change, as a unified diff; empty where nothing would."""
-        if self.action == "none" or self.now is None:
-            return ""
-        return unified(visible(unicode_name(self.path)), self.now.content, self.content)
+    @property
+    def path(self) -> str:
+        """The path, relative to the root."""
+        return self.change.path
 
 
-def plan(
-    own: OwnChanges, sandbox: Sandbox, changes: Sequence[Change], *, force: bool = False
-) -> list[Step]:
-    """What takes changes back; nothing is changed yet.
-
-    Several changes of one file are one: from what it was before the first to what the last made.
+class Undo:
+    """Takes changes back, first as a plan.
 
     Args:
-        own: Has what they replaced.
+        own: Has the changes, and what they replaced.
         sandbox: The files, as the caller may use them.
-        changes: Newest first.
-        force: Whether what somebody else changed since is overwritten.
     """
-    first = {change.path: change for change in changes}
-    last = {change.path: change for change in reversed(changes)}
-    return [_step(own, sandbox, first[path], last[path], force=force) for path in sorted(first)]
 
+    def __init__(self, own: OwnChanges, sandbox: Sandbox) -> None:
+        self._own = own
+        self._sandbox = sandbox
 
-def take_back(sandbox: Sandbox, steps: Sequence[Step]) -> list[Step]:
-    """Takes changes back, each file in one step, and says what was done and why some was not.
+    def plan(self, changes: Sequence[Change], *, force: bool = False) -> list[Step]:
+        """What takes changes back; nothing is changed yet.
 
-    What is removed goes first: a file may stand where a directory has to, or the other way round.
-    """
-    done = [
-        _done(sandbox, each)
-        for each in sorted(steps, key=lambda step: step.path, reverse=True)
-        if each.action == "remove"
-    ]
-    done += [_done(sandbox, each) for each in steps if each.action == "put back"]
-    return sorted((*done, *(each for each in steps if each.action == "none")), key=_path)
+        Several changes of one file are one: from what was there before the first to what the last
+        one put there.
 
+        Args:
+            changes: Newest first.
+            force: Whether what somebody else changed since is overwritten.
+        """
+        first = {change.path: change for change in changes}
+        last = {change.path: change.after for change in reversed(changes)}
+        return [self._step(first[path], last[path], force=force) for path in sorted(first)]
 
-def _path(step: Step) -> str:
-    return step.path
+    def diff(self, step: Step) -> str:
+        """What a step would change, as a unified diff; empty where it changes nothing."""
+        if step.action == "none":
+            return ""
+        try:
+            now = self._sandbox.found(step.path, step.now).content
+        except ToolError as error:
+            return error.message
+        then = self._own.content(step.change) if step.action == "put back" else None
+        return unified(visible(unicode_name(step.path)), now, then)
 
+    def take_back(self, steps: Sequence[Step]) -> list[Step]:
+        """Does a plan, each file in one step; says what was done, and why something was not.
 
-def _step(own: OwnChanges, sandbox: Sandbox, first: Change, last: Change, *, force: bool) -> Step:
-    path, before, after = first.path, first.before, last.after
-    try:
-        now = sandbox.found(path, after)
-    except ToolError as error:
-        return Step(path, "none", error.message)
-    content = own.content(first) if before.is_file else None
-    why = ""
-    if now.state.same_as(before):
-        why = "it is as it was"
-    elif before.why:
-        why = f"what was there is not kept ({before.why})"
-    elif not force and not now.state.same_as(after):
-        why = "it was changed since"
-    elif before.is_file and content is None:
-        why = "what was there is no longer kept"
-    if why:
-        return Step(path, "none", why)
-    return Step(path, "put back" if before.is_file else "remove", "", before.mode, content, now)
+        What is removed goes first: a file may stand where a directory has to, or the other way
+        round.
+        """
+        removed = [step for step in reversed(steps) if step.action == "remove"]
+        others = [step for step in steps if step.action != "remove"]
+        done = [self._done(step) for step in (*removed, *others)]
+        return sorted(done, key=lambda step: step.path)
 
+    def _step(self, first: Change, after: FileState, *, force: bool) -> Step:
+        before = first.before
+        try:
+            now = self._sandbox.found(first.path, after).state
+        except ToolError as error:
+            return Step(first, "none", error.message)
+        why = ""
+        if now.same_as(before):
+            why = "it is as it was"
+        elif before.why:
+            why = f"what was there is not kept ({before.why})"
+        elif not force and not now.same_as(after):
+            why = "it was changed since"
+        elif before.is_file and not self._own.has_content(first):
+            why = "what was there is no longer kept"
+        if why:
+            return Step(first, "none", why)
+        return Step(first, "put back" if before.is_file else "remove", "", now)
 
-def _done(sandbox: Sandbox, step: Step) -> Step:
-    if step.now is None:
+    def _done(self, step: Step) -> Step:
+        if step.action == "none":
+            return step
+        content = self._own.content(step.change) if step.action == "put back" else None
+        if content is None and step.action == "put back":  # removed meanwhile
+            return Step(step.change, "none", "what was there is no longer kept")
+        mode = step.change.before.mode
+        try:
+            self._sandbox.restore(step.path, content, mode, expected=step.now)
+        except ToolError as error:
+            return Step(step.change, "none", error.message)
         return step
-    try:
-        sandbox.restore(step.path, step.content, step.mode, expected=step.now.state)
-    except ToolError as error:
-        return Step(step.path, "none", error.message)
-    return step

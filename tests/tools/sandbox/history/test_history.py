@@ -16,7 +16,7 @@ from storage.models import Identity
 from tools.sandbox.files.kept import Found
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.history.history import History
-from tools.sandbox.history.undo import plan, take_back
+from tools.sandbox.history.undo import Undo
 
 ANN = Identity(user_id="ann")
 
@@ -81,7 +81,7 @@ def test_killed_between_keeping_and_writing_there_is_nothing_to_undo(
     kill(root, tmp_path / "data", "in a write")
     (change,) = found(root, changes)
     assert changes.own(ANN).content(change) == b"one"
-    (step,) = plan(changes.own(ANN), Sandbox(root), [change])
+    (step,) = Undo(changes.own(ANN), Sandbox(root)).plan([change])
     assert (step.action, step.why) == ("none", "it is as it was")
 
 
@@ -149,7 +149,8 @@ def test_several_changes_of_a_file_are_taken_back_as_one(root: Path, changes: Ch
     sandbox.write("new.txt", b"one")
     sandbox.write("new.txt", b"two")
     own = changes.own(ANN)
-    take_back(sandbox, plan(own, sandbox, found(root, changes)))
+    undo = Undo(own, sandbox)
+    undo.take_back(undo.plan(found(root, changes)))
     assert (root / "a.txt").read_text() == "zero"
     assert not (root / "new.txt").exists()
 
@@ -162,10 +163,10 @@ def test_what_somebody_changed_since_is_overwritten_only_by_force(
     (root / "a.txt").write_text("one")
     sandbox.write("a.txt", b"two")
     (root / "a.txt").write_text("mine")
-    own, all_of_them = changes.own(ANN), found(root, changes)
-    (step,) = take_back(sandbox, plan(own, sandbox, all_of_them))
+    undo, all_of_them = Undo(changes.own(ANN), sandbox), found(root, changes)
+    (step,) = undo.take_back(undo.plan(all_of_them))
     assert step.why == "it was changed since"
-    take_back(sandbox, plan(own, sandbox, all_of_them, force=True))
+    undo.take_back(undo.plan(all_of_them, force=True))
     assert (root / "a.txt").read_text() == "one"
 
 
@@ -175,9 +176,10 @@ def test_a_file_that_changes_after_the_question_is_left_alone(root: Path, change
     sandbox = Sandbox(root).recorded(history.of(caller("tool")))
     (root / "a.txt").write_text("one")
     sandbox.write("a.txt", b"two")
-    steps = plan(changes.own(ANN), sandbox, found(root, changes))
+    undo = Undo(changes.own(ANN), sandbox)
+    steps = undo.plan(found(root, changes))
     (root / "a.txt").write_text("mine")
-    (step,) = take_back(sandbox, steps)
+    (step,) = undo.take_back(steps)
     assert "changed meanwhile" in step.why
     assert (root / "a.txt").read_text() == "mine"
 
@@ -194,12 +196,13 @@ def test_nothing_is_put_back_through_a_directory_that_became_a_link(
     history.begin(caller("program"))
     (root / "d/a.txt").unlink()
     history.end(caller("program"))
-    steps = plan(changes.own(ANN), sandbox, found(root, changes))
+    undo = Undo(changes.own(ANN), sandbox)
+    steps = undo.plan(found(root, changes))
     assert steps[0].action == "put back"
     (root / target).mkdir()
     (root / "d").rmdir()
     (root / "d").symlink_to(target)
-    (step,) = take_back(sandbox, steps)
+    (step,) = undo.take_back(steps)
     assert step.action == "none"
     assert list((root / target).iterdir()) == []
 
@@ -212,5 +215,6 @@ def test_nothing_is_put_back_where_it_is_closed_to_writes(root: Path, changes: C
     history.begin(caller("program"))
     (root / ".envrc").write_text("evil")
     history.end(caller("program"))
-    steps = plan(changes.own(ANN), Sandbox(root), found(root, changes))
+    undo = Undo(changes.own(ANN), Sandbox(root))
+    steps = undo.plan(found(root, changes))
     assert [(step.action, "protected" in step.why) for step in steps] == [("none", True)]
