@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from tools.core.errors import UnavailableError
+from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
 from tools.sandbox.processes.confinement.landlock import Landlock
@@ -313,7 +314,7 @@ class Processes:
         """Returns the path of a directory beneath the root, links resolved."""
         fd = self._sandbox.open_directory(cwd)
         try:
-            return _path_of(fd)
+            return path_of(fd)
         finally:
             os.close(fd)
 
@@ -397,12 +398,3 @@ def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ())
         if (name in _INHERITED or name.startswith("LC_") or name in names)
         and not name.upper().startswith("TOOLCRIB")
     }
-
-
-def _path_of(fd: int) -> str:
-    if sys.platform == "darwin":
-        import fcntl  # not on Windows
-
-        found = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
-        return os.fsdecode(found.rstrip(b"\0"))
-    return str(Path(f"/proc/self/fd/{fd}").readlink())
