@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from tools.core.context import RequestContext
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.policy.shell.repositories import repository_work
 from tools.sandbox.processes.jobs import Job
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.output import (
@@ -195,13 +196,14 @@ async def bash(
     shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
     processes = context.machine.processes
-    started = Command(
+    started = Command(  # what a line runs may depend on the variables that are given with it
         argv=(shell or "/bin/sh", *options, "-c", command),
         cwd=cwd,
         environment=env or {},
         watch=context.watch(in_background=run_in_background),
         session=_session(context),
-        secrets=() if env else processes.secrets.of_line(command),  # env may change what is run
+        repositories=None if env or run_in_background else repository_work(command),
+        secrets=() if env else processes.secrets.of_line(command),
     )
     notes = [] if shell else ["There is no bash here; /bin/sh ran it."]
     if run_in_background:

@@ -14,6 +14,7 @@ from itertools import islice
 
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
 from tools.sandbox.processes.models import Level, Limits
+from tools.sandbox.processes.protection.explanation import explain_errors
 
 __all__ = ["LOOKED_AT", "Explanations"]
 
@@ -95,11 +96,12 @@ class Explanations:
             output: What it wrote.
             notes: What its result says already.
         """
-        if exit_code == 0:
-            return ()
+        closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
+        if exit_code == 0:  # git goes on where it could not write settings
+            return closed
         ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
         lines = [_SHELL.sub("", line) for line in ends]
-        found = dict.fromkeys(self._found(level, exit_code, lines))
+        found = dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
         is_told = any("system.network" in note for note in notes)
         wanted = (each for each in found if not (is_told and "network" in each))
         return tuple(islice(wanted, _MOST))
@@ -164,7 +166,12 @@ class Explanations:
                 f"{outside[0]} is probably out of reach: programs write only in the root and"
                 " TMPDIR, and read only these, the system and what system.readable names."
             )
-        elif level is Level.BUBBLEWRAP and not outside and _CLOSED.search(line):
+        elif (
+            level is Level.BUBBLEWRAP
+            and not outside
+            and _CLOSED.search(line)
+            and not explain_errors(line)
+        ):
             words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
             named = next((each for each in words if "/" in each or each.startswith(".")), "It")
             yield (

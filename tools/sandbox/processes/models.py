@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tools.sandbox.secrets.secret import Secret
 
-__all__ = ["Command", "LandlockRules", "Level", "Limits", "Prepared", "SandboxMode", "Watch"]
+__all__ = [
+    "Command",
+    "LandlockRules",
+    "Level",
+    "Limits",
+    "Prepared",
+    "RepositoryWork",
+    "SandboxMode",
+    "Watch",
+]
 
 
 class Level(StrEnum):
@@ -58,6 +67,21 @@ class Watch(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryWork:
+    """What a command does to repositories, where it is known to run nothing that they could name.
+
+    Attributes:
+        configures: Whether git changes their settings in it, harmlessly.
+        leads_on: Whether git runs what their hooks and settings name, so that none may.
+        removes: What it removes, relative to where it starts.
+    """
+
+    configures: bool = False
+    leads_on: bool = False
+    removes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What a tool runs.
 
@@ -71,6 +95,8 @@ class Command:
             conversation. Empty for a network of its own, from which nothing is reached.
         watch: Sees what it does, where it may write; None where nobody does.
         secrets: What it is given besides; nothing outside has their values.
+        repositories: What it does to repositories, for which it runs alone; None where it may run
+            anything.
     """
 
     argv: tuple[str, ...]
@@ -81,6 +107,7 @@ class Command:
     session: tuple[str, ...] = ()
     watch: Watch | None = None
     secrets: tuple[Secret, ...] = ()
+    repositories: RepositoryWork | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ from tools.sandbox.processes.confinement.plan import (
     ProtectedPathFinder,
     ProtectedPaths,
     find_visible_paths,
-    is_beneath,
 )
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
@@ -38,7 +38,9 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import EndReason
 from tools.sandbox.processes.launching.program import Program
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
+from tools.sandbox.processes.occupancy import Occupancy
 from tools.sandbox.processes.protection.protection import Protection, WriteProtected
+from tools.sandbox.processes.search_path import SearchPath
 from tools.sandbox.processes.temporary import PrivateDirectory
 from tools.sandbox.secrets.secrets import Secrets
 
@@ -48,6 +50,14 @@ if TYPE_CHECKING:
 __all__ = ["Processes", "inherited_variables"]
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
+
+
+_WITHOUT_HOOKS = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": os.devnull,
+}
+"""Even renaming a branch runs a hook, reference-transaction; hooks may lie where agents write."""
 
 
 class Processes:
@@ -101,6 +111,7 @@ class Processes:
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
+        self._search_path = SearchPath(search_path, self._root, self._visible)
         self._levels = Levels(
             [SandboxExec()]
             if sys.platform == "darwin"
@@ -112,11 +123,10 @@ class Processes:
         self._git_config = cache(git_config)
         self._scratches = PrivateDirectory()
         self._explanations = Explanations(
-            self._root, self._visible, bool(network), limits, self._find_hidden
+            self._root, self._visible, bool(network), limits, self._search_path.find_hidden
         )
+        self._occupancy = Occupancy()
         self._programs: set[Program] = set()
-        self._path_variables: dict[Level, str] = {}
-        """The variable PATH at each level."""
 
     async def level(self) -> Level:
         """Returns what confines programs, proved by a real run at the first call.
@@ -157,6 +167,18 @@ class Processes:
             ToolError: The directory that it starts in cannot be used.
         """
         confinement = await self._levels.choose()
+        if not command.writes:
+            return await self._start(command, confinement)
+        is_alone = await self._occupancy.enter(alone=command.repositories is not None)
+        try:
+            # What runs beside it could write what is open to it.
+            work = command.repositories if is_alone else None
+            return await self._start(replace(command, repositories=work), confinement)
+        except BaseException:
+            self._occupancy.leave()
+            raise
+
+    async def _start(self, command: Command, confinement: Confinement) -> Program:
         visit, notes = await self._enter(command, confinement)
         with ExitStack() as abandoned:
             if visit is not None:
@@ -212,7 +234,7 @@ class Processes:
         with ExitStack() as undoing:
             write_protected = WriteProtected()
             if command.writes:
-                write_protected = self._protection.begin()
+                write_protected = self._begin(command)
                 undoing.callback(self._ended, command)
                 if command.watch is not None:
                     command.watch.begin()
@@ -225,6 +247,14 @@ class Processes:
             prepared = confinement.prepare(plan)
             undoing.pop_all()
         return prepared, home
+
+    def _begin(self, command: Command) -> WriteProtected:
+        work = command.repositories
+        if work is None:
+            return self._protection.begin()
+        cwd = self._directory(command.cwd)
+        removed = [os.path.normpath(Path(cwd, path)) for path in work.removes]
+        return self._protection.begin(work, removed)
 
     def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
         """Undoes `_prepare` where nothing was started."""
@@ -253,15 +283,18 @@ class Processes:
             confinement.check(protected)
         cwd = self._directory(command.cwd)
         own = {
-            **self._variables(cwd, confinement),
+            **self._variables(cwd),
+            "PATH": self._search_path.variable(
+                confinement.level, outside=bool(secrets) or command.repositories is not None
+            ),
             "HOME": confinement.home(home),
             "TMPDIR": confinement.temporary(scratch),
             **({} if visit is None else visit.variables),
         }
-        if secrets:
-            own["PATH"] = self._path_outside(own["PATH"])
+        if command.repositories is not None and not command.repositories.leads_on:
+            own |= _WITHOUT_HOOKS
         return Plan(
-            argv=(self._program(command.argv[0], confinement), *command.argv[1:]),
+            argv=(self._search_path.find(command.argv[0], confinement.level), *command.argv[1:]),
             cwd=cwd,
             environment={**own, **command.environment, **secrets},
             stdin=command.stdin,
@@ -301,8 +334,12 @@ class Processes:
             notes += (f"It was ended: together with all that it had started it {text}",)
         elif reason is EndReason.MACHINE_MEMORY:
             notes += ("It was ended: the machine had hardly any memory left.",)
-        with anyio.CancelScope(shield=True):
-            notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
+        try:
+            with anyio.CancelScope(shield=True):
+                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
+        finally:
+            if command.writes:
+                self._occupancy.leave()
         return notes
 
     def _cleaned_up(self, command: Command, home: PrivateHome) -> tuple[str, ...]:
@@ -318,71 +355,15 @@ class Processes:
         finally:
             os.close(fd)
 
-    def _variables(self, cwd: str, confinement: Confinement) -> dict[str, str]:
-        """Returns the variables of a process without those of its call and of its own places."""
+    def _variables(self, cwd: str) -> dict[str, str]:
+        """Returns the variables of a process that are the same at all levels."""
         return {
             "LANG": "C.UTF-8",
             **self._environment,
             "PWD": cwd,
             "SHELL": "/bin/bash",
             "TERM": "dumb",
-            "PATH": self._visible_path(confinement),
         }
-
-    def _program(self, name: str, confinement: Confinement) -> str:
-        """Returns the path of a program; those in the root are not found by name."""
-        if "/" in name:
-            return name
-        invisible = ""
-        for folder in self._folders():
-            found = shutil.which(name, path=folder)
-            if found and not is_beneath(os.path.realpath(found), self._root):
-                if self._is_visible(found, confinement):
-                    return found
-                invisible = invisible or folder
-        if invisible:
-            raise UnavailableError(
-                f"The program {name!r} is in {invisible}, which programs cannot see.",
-                next_actions=[f"Ask the user to add {invisible} to the setting system.readable."],
-            )
-        raise UnavailableError(
-            f"The program {name!r} is not installed.",
-            next_actions=[f"Install {name}, or do without it."],
-        )
-
-    def _find_hidden(self, name: str) -> str:
-        """Returns the directory of a program that programs do not see; else empty."""
-        folders = [each for each in self._folders() if not self._visible.include(each)]
-        found = shutil.which(name, path=":".join(folders)) if folders else None
-        is_ours = found and is_beneath(os.path.realpath(found), self._root)
-        return str(Path(found).parent) if found and not is_ours else ""
-
-    def _visible_path(self, confinement: Confinement) -> str:
-        """Returns the variable PATH; made once for each level, as directories rarely change."""
-        path = self._path_variables.get(confinement.level)
-        if path is None:
-            folders = [each for each in self._folders() if self._is_visible(each, confinement)]
-            path = self._path_variables[confinement.level] = ":".join(dict.fromkeys(folders))
-        return path
-
-    def _path_outside(self, path: str) -> str:
-        """Returns a PATH without the root: what was written there must not pass for a program."""
-        folders = path.split(":")
-        return ":".join(
-            each for each in folders if not is_beneath(os.path.realpath(each), self._root)
-        )
-
-    def _folders(self) -> list[str]:
-        """Returns the directories where programs are searched by name."""
-        folders = self._environment.get("PATH", os.defpath).split(":")
-        own = str(Path(sys.executable).parent)
-        return [each for each in (*folders, own) if each.startswith("/")]
-
-    def _is_visible(self, path: str, confinement: Confinement) -> bool:
-        """Returns whether a program sees a path, and what it leads to."""
-        if confinement.level is Level.NONE:
-            return True
-        return is_beneath(os.path.realpath(path), self._root) or self._visible.include(path)
 
 
 def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ()) -> dict[str, str]:

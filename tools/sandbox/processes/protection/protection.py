@@ -12,7 +12,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import OPEN_DIRECTORY
 from tools.sandbox.files.replace import replace_file
+from tools.sandbox.processes.models import RepositoryWork
 from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.repository_config import is_harmless
 from tools.sandbox.processes.protection.scan import READABLE, Folder, Scan, open_folder, scan
@@ -36,6 +37,14 @@ MOST_NOTES = 20
 
 _SETTINGS = frozenset({"config", "config.worktree"})
 
+_HOOKS_OF_COMMITS = frozenset(
+    {"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit"}
+)
+"""Hooks that only git commit and git merge run (githooks(5))."""
+
+_SYSTEM_SETTINGS = Path("/etc/gitconfig")
+"""Git's own for the whole machine: it names programs of the machine, and hooks where it likes."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteProtected:
@@ -48,6 +57,9 @@ class WriteProtected:
 
     paths: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
+
+
+_NONE = RepositoryWork()
 
 
 class Protection:
@@ -73,8 +85,12 @@ class Protection:
         self._notes: list[str] = []
         """What is still to be reported."""
 
-    def begin(self) -> WriteProtected:
+    def begin(self, work: RepositoryWork = _NONE, removed: Iterable[str] = ()) -> WriteProtected:
         """Takes a snapshot before a program is started; blocks while the root is walked.
+
+        Args:
+            work: What it does to repositories, for which it has to be the only one that runs.
+            removed: Absolute paths of what it removes.
 
         Raises:
             OSError: The root cannot be opened.
@@ -85,7 +101,7 @@ class Protection:
             if self._running or self._failed:
                 found = self._restore(root)
             self._running += 1
-            return self._places(found)
+            return self._places(found, work, removed)
 
     def end(self) -> tuple[str, ...]:
         """Undoes changes when a program has ended, or could not be started; blocks like `begin`.
@@ -141,16 +157,44 @@ class Protection:
         finally:
             os.close(root)
 
-    def _places(self, found: Scan) -> WriteProtected:
-        def absolute(path: str) -> str:
-            return str(Path(self._root, path))
+    def _places(self, found: Scan, work: RepositoryWork, removed: Iterable[str]) -> WriteProtected:
+        top = f"{self._root}/" if self._root != "/" else "/"
+        gone = tuple(f"{path}/" for path in removed)
+        is_open = work.configures and not (work.leads_on and self._runs_something(found))
 
-        links = {path for path, entry in self._entries.items() if stat.S_ISLNK(entry.mode)}
-        paths = (f"{path}/{name}" if path else name for path, name in found.protected())
+        def is_held(folder: str) -> bool:
+            return not f"{top}{folder}/".startswith(gone)
+
+        def is_closed(folder: str, name: str) -> bool:
+            entry = self._entries.get(f"{folder}/{name}" if folder else name)
+            if entry is None or stat.S_ISLNK(entry.mode) or not is_held(folder):
+                return False
+            return not (is_open and name in _SETTINGS and found.folders[folder].is_git)
+
         return WriteProtected(
-            tuple(absolute(path) for path in paths if path in self._entries and path not in links),
-            tuple(absolute(path) for path in found.repositories()),
+            tuple(
+                str(Path(self._root, folder, name))
+                for folder, name in found.protected()
+                if is_closed(folder, name)
+            ),
+            tuple(str(Path(self._root, each)) for each in found.repositories() if is_held(each)),
         )
+
+    def _runs_something(self, found: Scan) -> bool:
+        """Returns whether git may run what a hook or a setting in the root names."""
+        for path, entry in self._entries.items():
+            folder = found.folders.get(entry.folder)
+            if folder is None or not folder.is_git:
+                continue
+            is_file = stat.S_ISREG(entry.mode) and path.rpartition("/")[2] in _SETTINGS
+            if is_file and entry.content is not None and is_harmless(entry.content, None):
+                continue
+            if not entry.is_folder and path.rpartition("/")[2] not in _HOOKS_OF_COMMITS:
+                return True
+        try:
+            return b"hookspath" in _SYSTEM_SETTINGS.read_bytes().lower()
+        except OSError:  # there are none, or programs may not read them either
+            return False
 
     def _accept(self, root: int) -> Scan:
         """Takes what exists as right, but for changes that could not be undone and still exist."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_harmless"]
+__all__ = ["is_harmless", "is_harmless_setting"]
 
 _HARMLESS: dict[str, frozenset[str]] = {
-    "branch": frozenset({"description", "merge", "rebase", "remote"}),
+    "branch": frozenset(
+        {
+            *("description", "merge", "pushremote", "rebase", "remote"),
+            *("gh-merge-base", "github-pr-owner-number", "vscode-merge-base"),  # others' notes
+        }
+    ),
     "core": frozenset(
         {
             *("abbrev", "autocrlf", "bare", "compression", "eol", "filemode", "ignorecase"),
@@ -19,7 +24,7 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "init": frozenset({"defaultbranch"}),
     "pull": frozenset({"ff", "rebase"}),
     "push": frozenset({"autosetupremote", "default"}),
-    "remote": frozenset({"fetch", "prune", "pushurl", "tagopt", "url"}),
+    "remote": frozenset({"fetch", "gh-resolved", "prune", "pushurl", "tagopt", "url"}),
     "submodule": frozenset({"active", "url"}),
     "user": frozenset({"email", "name"}),
 }
@@ -50,6 +55,18 @@ def is_harmless(new: bytes, old: bytes | None) -> bool:
     return [each for each in after if not _runs_nothing(each)] == [
         each for each in before if not _runs_nothing(each)
     ]
+
+
+def is_harmless_setting(key: str, value: str = "") -> bool:
+    """Returns whether a setting that git is told to write gives it nothing to run.
+
+    Args:
+        key: Its section, its subsection if it has one, and its name, between dots.
+        value: Its value; empty to remove it.
+    """
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    return _runs_nothing((section.lower(), subsection, name.lower(), value))
 
 
 def _settings(text: bytes) -> list[Setting] | None:

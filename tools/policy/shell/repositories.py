@@ -1,0 +1,156 @@
+"""Lines that change repositories and run nothing else: they say all that will be written.
+
+A repository's settings are closed to programs, since they name others that git runs. They are open
+to a line of nothing but git and a few commands that run nothing, where every word is literal and
+git itself runs nothing either: neither by its arguments nor, for `_LEADING_ON`, by what the
+repository's hooks and settings name, which whoever starts the line has to rule out.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tools.policy.shell.shell_command import ShellCommand
+from tools.sandbox.processes.models import RepositoryWork
+from tools.sandbox.processes.protection.repository_config import is_harmless_setting
+
+__all__ = ["repository_work"]
+
+_OPERATORS = frozenset({"&&", "||", ";"})
+
+_INERT = frozenset({"cd", "echo", "ls", "mkdir", "pwd", "true"})
+"""Commands that run nothing and change no file."""
+
+_REMOVING = frozenset({"-r", "-R", "-f", "-rf", "-fr", "-Rf", "--recursive", "--force", "--"})
+
+_LEADING_ON = {
+    "checkout": frozenset({"-b", "-B", "-q", "--quiet", "-t", "--track", "--no-track", "--detach"}),
+    "clone": frozenset({"-q", "--quiet", "-b", "--branch", "--depth", "--single-branch", "--bare"}),
+    "push": frozenset({"-u", "--set-upstream", "-q", "--quiet", "-f", "--force", "--tags"}),
+    "switch": frozenset({"-c", "-C", "-q", "--quiet", "-t", "--track", "--no-track", "--detach"}),
+    "worktree": frozenset({"-b", "-B", "-q", "--quiet", "--detach", "--track", "--no-track", "-f"}),
+}
+"""Subcommands that run what hooks and settings name, and their options that name no more."""
+
+_BRANCH = frozenset(
+    {"-m", "-M", "-c", "-C", "-d", "-D", "-f", "-q", "-r", "-t", "-u", "--move", "--copy"}
+    | {"--delete", "--force", "--quiet", "--remotes", "--track", "--no-track"}
+    | {"--set-upstream-to", "--unset-upstream"}
+)
+_INIT = frozenset({"-q", "--quiet", "-b", "--initial-branch", "--bare"})
+_CONFIG = frozenset({"--local", "--add", "--unset", "--unset-all", "--replace-all"})
+_LISTING = {
+    "branch": frozenset({"-a", "--all", "-r", "-v", "-vv", "--list", "--show-current"}),
+    "config": frozenset({"-l", "--list", "--local"}),
+    "remote": frozenset({"-v"}),
+}
+"""Options with which these, without other words, change nothing."""
+
+_REMOTE = {
+    "add": frozenset({"-t", "-m", "--tags", "--no-tags"}),
+    "rename": frozenset[str](),
+    "remove": frozenset[str](),
+    "rm": frozenset[str](),
+    "set-branches": frozenset({"--add"}),
+    "set-url": frozenset({"--push", "--add", "--delete"}),
+}
+
+
+@dataclass(slots=True)
+class _Line:
+    """What was found of a line so far.
+
+    Attributes:
+        place: The directory that its next command runs in, if none failed before.
+        configures: Whether it changes settings.
+        leading_on: How many of its commands run what hooks and settings name.
+        removes: What it removes.
+    """
+
+    place: str = "."
+    configures: bool = False
+    leading_on: int = 0
+    removes: list[str] = field(default_factory=list)
+
+    def take(self, words: Sequence[str]) -> bool:
+        """Takes a command; returns whether it is known to run nothing else."""
+        match words:
+            case ["git", *rest]:
+                return self._take_git(rest)
+            case ["rm", *rest]:
+                options = [word for word in rest if word.startswith("-")]
+                paths = [word for word in rest if not word.startswith("-")]
+                self.removes += [posixpath.join(self.place, path) for path in paths]
+                return set(options) <= _REMOVING
+            case ["cd", to]:
+                self.place = posixpath.join(self.place, to)
+                return not to.startswith("-")
+            case [name, *_]:
+                return name in _INERT
+        return False
+
+    def _take_git(self, words: Sequence[str]) -> bool:
+        while words[:1] == ["-C"]:
+            words = words[2:]
+        match words:
+            case [name, *rest] if name in _LISTING and _LISTING[name].issuperset(rest):
+                return True
+            case ["config", *rest]:
+                is_known = _configures_harmlessly(rest)
+            case ["remote", kind, *rest] if kind in _REMOTE:
+                is_known = _has_only(_REMOTE[kind], rest)
+            case ["branch", *rest]:
+                is_known = _has_only(_BRANCH, rest)
+            case ["init", *rest]:
+                is_known = _has_only(_INIT, rest)
+            case [name, *rest] if name in _LEADING_ON:
+                self.leading_on += 1
+                is_known = _has_only(_LEADING_ON[name], rest)
+            case _:
+                return False
+        self.configures = True
+        return is_known
+
+
+def repository_work(line: str) -> RepositoryWork | None:
+    """Returns what a line does to repositories; None where it may run anything else.
+
+    Args:
+        line: The line of a shell.
+    """
+    plain = ShellCommand.parse(line).plain
+    if plain is None or not plain.only_runs:
+        return None
+    if plain.operators is None or not _OPERATORS.issuperset(plain.operators):
+        return None
+    found = _Line()
+    for command in plain.commands:
+        words = [word.text for word in command if word.text is not None and not word.is_glob]
+        if len(words) < len(command) or not found.take(words):
+            return None
+    # What one of these writes, another one in the same line might run.
+    if found.leading_on > 1 or not (found.configures or found.removes):
+        return None
+    return RepositoryWork(
+        configures=found.configures,
+        leads_on=bool(found.leading_on),
+        removes=tuple(found.removes),
+    )
+
+
+def _has_only(options: frozenset[str], words: Sequence[str]) -> bool:
+    """Returns whether words are some of these options, and others that are no program's address."""
+    return all(
+        word.partition("=")[0] in options if word.startswith("-") else "::" not in word
+        for word in words
+    )
+
+
+def _configures_harmlessly(words: Sequence[str]) -> bool:
+    options = [word for word in words if word.startswith("-")]
+    match [word for word in words if not word.startswith("-")]:
+        case ["set" | "unset", key, *values] | [key, *values] if len(values) <= 1:
+            return _CONFIG.issuperset(options) and is_harmless_setting(key, *values)
+    return False
