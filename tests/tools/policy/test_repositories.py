@@ -22,6 +22,7 @@ KNOWN = {
     "git init -q -b main": CONFIGURES,
     "git checkout -b x origin/x": LEADS_ON,
     "git branch -M main && git push -u origin main": LEADS_ON,
+    "git fetch -q origin && git checkout x && echo done": LEADS_ON,
     "git worktree add -b x ../x": LEADS_ON,
     "rm -rf clone": RepositoryWork(removes=("./clone",)),
     "cd a && rm -r b /c": RepositoryWork(removes=("./a/b", "/c")),
@@ -108,6 +109,8 @@ UNKNOWN = (
     "git branch",
     "git",
     # what one writes, the other may run
+    "git checkout x && cd sub && git branch y",
+    "git checkout x && git branch -a",
     "git checkout x && git push -u origin x",
     "git clone https://example.com a && git checkout x",
 )

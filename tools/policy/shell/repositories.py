@@ -28,11 +28,15 @@ _REMOVING = frozenset({"-r", "-R", "-f", "-rf", "-fr", "-Rf", "--recursive", "--
 _LEADING_ON = {
     "checkout": frozenset({"-b", "-B", "-q", "--quiet", "-t", "--track", "--no-track", "--detach"}),
     "clone": frozenset({"-q", "--quiet", "-b", "--branch", "--depth", "--single-branch", "--bare"}),
+    "fetch": frozenset({"-q", "--quiet", "-p", "--prune", "--all", "--tags"}),
     "push": frozenset({"-u", "--set-upstream", "-q", "--quiet", "-f", "--force", "--tags"}),
     "switch": frozenset({"-c", "-C", "-q", "--quiet", "-t", "--track", "--no-track", "--detach"}),
-    "worktree": frozenset({"-b", "-B", "-q", "--quiet", "--detach", "--track", "--no-track", "-f"}),
+    "worktree": frozenset({"-b", "-B", "-q", "--quiet", "--detach", "--track", "-f", "--force"}),
 }
 """Subcommands that run what hooks and settings name, and their options that name no more."""
+
+_WRITING_FILES = frozenset({"checkout", "clone", "switch", "worktree"})
+"""Those that may write a repository with hooks and settings of its own as ordinary files."""
 
 _BRANCH = frozenset(
     {"-m", "-M", "-c", "-C", "-d", "-D", "-f", "-q", "-r", "-t", "-u", "--move", "--copy"}
@@ -65,13 +69,15 @@ class _Line:
     Attributes:
         place: The directory that its next command runs in, if none failed before.
         configures: Whether it changes settings.
-        leading_on: How many of its commands run what hooks and settings name.
+        leads_on: Whether git runs what hooks and settings name.
+        writes_files: Whether it has written what git might obey by now.
         removes: What it removes.
     """
 
     place: str = "."
     configures: bool = False
-    leading_on: int = 0
+    leads_on: bool = False
+    writes_files: bool = False
     removes: list[str] = field(default_factory=list)
 
     def take(self, words: Sequence[str]) -> bool:
@@ -92,6 +98,8 @@ class _Line:
         return False
 
     def _take_git(self, words: Sequence[str]) -> bool:
+        if self.writes_files:
+            return False
         while words[:1] == ["-C"]:
             words = words[2:]
         match words:
@@ -106,7 +114,8 @@ class _Line:
             case ["init", *rest]:
                 is_known = _has_only(_INIT, rest)
             case [name, *rest] if name in _LEADING_ON:
-                self.leading_on += 1
+                self.leads_on = True
+                self.writes_files = name in _WRITING_FILES and rest[:1] != ["remove"]
                 is_known = _has_only(_LEADING_ON[name], rest)
             case _:
                 return False
@@ -130,12 +139,11 @@ def repository_work(line: str) -> RepositoryWork | None:
         words = [word.text for word in command if word.text is not None and not word.is_glob]
         if len(words) < len(command) or not found.take(words):
             return None
-    # What one of these writes, another one in the same line might run.
-    if found.leading_on > 1 or not (found.configures or found.removes):
+    if not (found.configures or found.removes):
         return None
     return RepositoryWork(
         configures=found.configures,
-        leads_on=bool(found.leading_on),
+        leads_on=found.leads_on,
         removes=tuple(found.removes),
     )
 

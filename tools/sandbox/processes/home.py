@@ -22,12 +22,13 @@ _GIT_SECONDS = 5.0
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 
-_CACHES = frozenset(
-    {
-        *(".bash_history", ".bun", ".cache", ".cargo/registry", ".config/configstore", ".gradle"),
-        *(".java", ".lesshst", ".m2", ".node-gyp", ".node_repl_history", ".npm", ".nv", ".pki"),
-        *(".python_history", ".viminfo", ".wget-hsts", ".yarn", ".local/state", "go/pkg"),
-    }
+_CACHES = (
+    ".astropy .bash_history .bun .cache .cargo/.global-cache .cargo/.package-cache "
+    ".cargo/git .cargo/registry .conda .config/@angular .config/configstore .config/go "
+    ".config/matplotlib .config/nextjs-nodejs .dotnet .gradle .ipython .ivy2 .java .jupyter "
+    ".keras .lesshst .local/share/NuGet .local/share/pnpm .local/share/virtualenv "
+    ".local/state .m2 .node-gyp .node_repl_history .npm .nuget .nv .pki .python_history "
+    ".rustup .sbt .templateengine .viminfo .wget-hsts .yarn go/pkg"
 )
 """What programs write to a home without being told to, and make again."""
 
@@ -70,11 +71,12 @@ class PrivateHome:
     def _written(self, folder: str) -> Iterator[str]:
         with os.scandir(Path(self.path, folder)) as entries:
             found = list(entries)
+        caches = _CACHES.split()
         for entry in found:
             name = os.path.normpath(f"{folder}/{entry.name}")
             if name in _SHARED and entry.is_dir(follow_symlinks=False):
                 yield from self._written(name)
-            elif name not in _CACHES and not (name == ".gitconfig" and self._is_own(entry)):
+            elif name not in caches and not (name == ".gitconfig" and self._is_own(entry)):
                 yield name
 
     def _is_own(self, entry: os.DirEntry[str]) -> bool:
