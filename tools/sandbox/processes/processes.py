@@ -145,12 +145,7 @@ class Processes:
 
     async def is_offline(self) -> bool:
         """Returns whether every program that runs is confined, and reaches no host."""
-        try:
-            confinement = await self._levels.choose()
-        except UnavailableError:
-            return True
-        reaches_hosts = self._reaches_hosts and confinement.shares_networks
-        return confinement.level is not Level.NONE and not reaches_hosts
+        return not self._reaches_hosts and await self.is_confined()
 
     async def findings(self) -> list[LevelFinding]:
         """Returns which levels work, and why the others do not; the best first."""

@@ -85,6 +85,14 @@ async def test_the_level_is_told(root: Path, level: Level) -> None:
         await program.aclose()
 
 
+@EVERYWHERE
+async def test_programs_that_may_reach_a_host_are_not_offline_at_any_level(
+    root: Path, level: Level
+) -> None:
+    async with opened(root, level, network=["example.com:443"]) as processes:
+        assert not await processes.is_offline()
+
+
 WORK = {
     "git": "git init -q . && echo x > a && git add a && "
     "git -c user.name=a -c user.email=b commit -qm x && git log --oneline | grep -q x && "
