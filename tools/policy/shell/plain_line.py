@@ -35,8 +35,10 @@ SETTING = frozenset(
 )
 """Commands by which a variable may become another within a loop."""
 
-MOVING = frozenset({".", "builtin", "command", "enable", "eval", "popd", "pushd", "source", "trap"})
-"""Commands besides `cd` behind which it is not known where a line is."""
+MOVING = frozenset(
+    {".", "builtin", "cd", "command", "enable", "eval", "popd", "pushd", "source", "trap"}
+)
+"""Commands behind which a line may be elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,7 @@ class _Walk:
                 self._head = {name: tuple(word for each in values for word in self._filled(each))}
             case Redirect():
                 for known in self._values([item.target]):
+                    self._add(1)
                     opened = (*self.runs[-1].opened, *self._opened([item], known))
                     self.runs[-1] = replace(self.runs[-1], opened=opened)
             case "do":
@@ -223,13 +226,11 @@ class _Walk:
     def _move(self, words: Sequence[Word]) -> None:
         """Follows `cd`, which may also fail, or hold for a part of the line alone."""
         name, *rest = _without_time(words)
-        if name in MOVING and not is_activation(words):
-            self._directories = None
-        if name != "cd":
+        if name not in MOVING or is_activation(words):
             return
         self._moves_in_loop = self._moves_in_loop or bool(self._loops)
-        is_known = len(rest) == 1 and rest[0][:1] not in {"", "-"} and not words[-1].is_glob
-        if self._directories is None or not is_known:
+        is_named = len(rest) == 1 and rest[0][:1] not in {"", "-"} and not words[-1].is_glob
+        if self._directories is None or name != "cd" or not is_named:
             self._directories = None
             return
         moved = (posixpath.join(each, rest[0]) for each in self._directories)
