@@ -170,6 +170,7 @@ def list_changes(
     destructive=True,
     tags=("files",),
     capabilities=("undo a change of a file", "put files back as they were before a command"),
+    timeout=600,
 )
 def undo_change(
     context: RequestContext,
