@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, is_registry
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
 from tools.sandbox.processes.models import Level, Limits
 from tools.sandbox.processes.protection.explanation import explain_errors
@@ -64,7 +65,10 @@ _UNKNOWN_COMMAND = re.compile(r"(?:: |^)([\w.+-]+): (?:command )?not found\s*$")
 _SHELL = re.compile(r"^\S*sh: (?:line )?\d+: ")
 """What shells put before their errors."""
 
+_CLOSED_SAYS = "is probably closed to programs"
+
 _BY_SIGNAL = 128
+_HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,9 @@ class Explanations:
         ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
         lines = [_SHELL.sub("", line) for line in ends]
         found = dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
-        is_told = any("system.network" in note for note in notes)
-        wanted = (each for each in found if not (is_told and "network" in each))
+        told = ["network"] if any("network" in note for note in notes) else []
+        told += [_CLOSED_SAYS] if closed else []
+        wanted = (each for each in found if not any(word in each for word in told))
         return tuple(islice(wanted, _MOST))
 
     def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
@@ -120,7 +125,7 @@ class Explanations:
         for line in lines:
             yield from self._of_line(level, line)
         if level is Level.LANDLOCK and _is_any(_SOCKET, lines) and _is_any(_NOT_PERMITTED, lines):
-            yield self._no_network(level, "")
+            yield self._no_network("")
 
     def _of_limits(self, exit_code: int, lines: list[str]) -> Iterator[str]:
         limits = self.limits
@@ -142,7 +147,7 @@ class Explanations:
 
     def _of_line(self, level: Level, line: str) -> Iterator[str]:
         if _UNRESOLVED.search(line):
-            yield self._no_network(level, line)
+            yield self._no_network(line)
         if level is Level.LANDLOCK and _SHARED.search(line):
             yield (
                 "It probably needs shared memory, which programs have under bubblewrap and not"
@@ -175,20 +180,20 @@ class Explanations:
             words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
             named = next((each for each in words if "/" in each or each.startswith(".")), "It")
             yield (
-                f"{named} is probably closed to programs, by no setting: it is, or leads to, what"
-                " other programs obey."
+                f"{named} {_CLOSED_SAYS}, by no setting: it is, or leads to, what other"
+                " programs obey."
             )
 
-    def _no_network(self, level: Level, line: str) -> str:
-        if self.has_network and level is Level.BUBBLEWRAP:
+    def _no_network(self, line: str) -> str:
+        if self.has_network:
             return (
                 "Programs reach the hosts of system.network only by a proxy (HTTPS_PROXY and so"
                 " on), which this one probably does not use."
             )
-        named = _LOOKUP.search(line)
-        setting = f'system.network = ["{named[1].lower()}:443"]' if named else "system.network"
-        needs = "" if level is Level.BUBBLEWRAP else " under bubblewrap"
-        return f"Programs have no network here; the user can allow hosts by {setting}{needs}."
+        host = named[1].lower() if (named := _LOOKUP.search(line)) else ""
+        entry = PACKAGES if is_registry(host, _HTTPS) else f"{host}:{_HTTPS}"
+        setting = f'system.network = ["{entry}"]' if host else "system.network"
+        return f"Programs have no network here; the user can allow hosts by {setting}."
 
     def _is_own(self, path: str) -> bool:
         """Whether a path is one that programs have whatever the settings say."""

@@ -171,7 +171,8 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_what_is_shown_are_settings_that_can_be_used(cli: Command, work: Path) -> None:
-    (work / "Makefile").write_text(MAKEFILE["Makefile"])
+    for name, text in (PYTHON | NODE | MAKEFILE).items():
+        (work / name).write_text(text)
     shown = cli("policy", "suggest", "--root", ".")
     assert (shown.code, shown.err) == (0, "")
     (work / "shown.toml").write_text(shown.out)
