@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ git clone -q . clone && mkdir -p clone/.vscode && touch clone/.vscode/tasks.json
 
 def prepare(root: Path, script: str = SETUP) -> None:
     """What a person does in the root."""
-    subprocess.run(["/bin/bash", "-ec", script], cwd=root, check=True, capture_output=True)
+    environ = {**os.environ, "PATH": os.defpath}
+    subprocess.run(
+        ["/bin/bash", "-ec", script], cwd=root, check=True, capture_output=True, env=environ
+    )
 
 
 def settings(root: Path) -> str:
@@ -100,16 +104,22 @@ async def test_other_lines_find_the_settings_closed(mounted: Any) -> None:
     assert settings(mounted.root) == before
 
 
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git in a directory of the root where the server finds programs first."""
+    fake = tmp_path / "root" / "bin" / "git"
+    fake.parent.mkdir(parents=True)
+    fake.write_text("#!/bin/sh\ntouch ran\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    return fake
+
+
 @MOUNTED
+@pytest.mark.usefixtures("fake")
 async def test_a_git_that_lies_in_the_root_is_not_run_where_settings_are_open(
     mounted: Any,
 ) -> None:
-    fake = mounted.root / "bin" / "git"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\ntouch ran\n")
-    fake.chmod(0o755)
-    processes = mounted.app.machine.processes
-    processes._environment["PATH"] = f"{fake.parent}:{processes._environment['PATH']}"
     assert (await run(mounted, "git config user.name x"))["exit_code"] == 0
     assert not (mounted.root / "ran").exists()
     assert "name = x" in settings(mounted.root)
