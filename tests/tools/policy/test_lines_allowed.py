@@ -196,6 +196,9 @@ ASKING = [
     "cat x",
     "tail -f",
     "head a",
+    "head 5",
+    "wc -c 5",
+    "tail -n 5 6",
     "wait -n -p PATH",
     "git status &",
 ]

@@ -28,7 +28,8 @@ VALUE = re.compile(r"(?!.*\.\.)([\w*][\w.,:+@*=/ -]*)?", re.ASCII)
 """No path by which a program would read another file."""
 
 NUMBER = re.compile(r"\d{0,3}", re.ASCII)
-COUNT = re.compile(r"-?\d+|-[nc]\d*|-[lwcm]+", re.ASCII)
+PART = re.compile(r"(-\d+|-[nc] ?[+-]?\d+)?", re.ASCII)
+COUNTS = re.compile(r"(-[lwcm]+)?")
 SET_OPTION = re.compile(r"[-+][eux]+|-[eux]*o|pipefail")
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
 """Paths that lead down, wherever they begin."""
@@ -91,11 +92,6 @@ def _exports(words: Sequence[str]) -> bool:
     return len(harmless_variables(assigned)) == len(words) > 0
 
 
-def _counts(words: Sequence[str]) -> bool:
-    """Whether it takes a part of what a pipe gives it, and opens nothing."""
-    return all(map(COUNT.fullmatch, words))
-
-
 def _is_exit_code(words: Sequence[str]) -> bool:
     return len(words) <= 1 and all(map(NUMBER.fullmatch, words))
 
@@ -104,7 +100,8 @@ BUILTINS: dict[str, Callable[[Sequence[str]], bool]] = {
     **dict.fromkeys(("true", "false", ":"), lambda _words: True),
     "cat": lambda words: set(words) <= {"-"},  # a here-document, or what a pipe gives it
     "wait": lambda words: not words,
-    **dict.fromkeys(("head", "tail", "wc"), _counts),
+    **dict.fromkeys(("head", "tail"), lambda words: bool(PART.fullmatch(" ".join(words)))),
+    "wc": lambda words: bool(COUNTS.fullmatch(" ".join(words))),
     "exit": _is_exit_code,
     "export": _exports,
     "pwd": lambda words: set(words) <= {"-L", "-P"},
