@@ -124,8 +124,11 @@ class Explanations:
             )
         for line in lines:
             yield from self._of_line(level, line)
-        if level is Level.LANDLOCK and _is_any(_SOCKET, lines) and _is_any(_NOT_PERMITTED, lines):
-            yield self._no_network("")
+        if _is_any(_SOCKET, lines) and _is_any(_NOT_PERMITTED, lines):
+            yield (
+                "Programs have no Unix sockets, and no others where those of a session cannot share"
+                " a network (`toolcrib doctor` says whether they can)."
+            )
 
     def _of_limits(self, exit_code: int, lines: list[str]) -> Iterator[str]:
         limits = self.limits

@@ -107,7 +107,6 @@ class Processes:
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._protection = Protection(self._root, data_dir / "quarantine")
-        self._reaches_hosts = bool(network)
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
@@ -145,7 +144,7 @@ class Processes:
 
     async def is_offline(self) -> bool:
         """Returns whether every program that runs is confined, and reaches no host."""
-        return not self._reaches_hosts and await self.is_confined()
+        return not self._networks.reach_hosts and await self.is_confined()
 
     async def findings(self) -> list[LevelFinding]:
         """Returns which levels work, and why the others do not; the best first."""
@@ -174,10 +173,9 @@ class Processes:
             raise
 
     async def _start(self, command: Command, confinement: Confinement) -> Program:
-        visit, notes = await self._enter(command, confinement)
+        visit = await self._networks.visit(command.session, confinement)
         with ExitStack() as abandoned:
-            if visit is not None:
-                abandoned.callback(visit.leave)
+            abandoned.callback(visit.leave)
             values, given = await self.secrets.variables(command.secrets, confinement.level)
             prepared, home = await anyio.to_thread.run_sync(
                 self._prepare, command, confinement, visit, values
@@ -190,7 +188,7 @@ class Processes:
                 raise
             abandoned.pop_all()
         finish = partial(self._finish, command, home, visit)
-        program = Program(process, confinement.level, given + notes, finish)
+        program = Program(process, confinement.level, given + visit.notes, finish)
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -222,7 +220,7 @@ class Processes:
         self,
         command: Command,
         confinement: Confinement,
-        visit: Visit | None,
+        visit: Visit,
         secrets: Mapping[str, str],
     ) -> tuple[Prepared, PrivateHome]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
@@ -270,7 +268,7 @@ class Processes:
         *,
         scratch: str,
         home: str,
-        visit: Visit | None,
+        visit: Visit,
     ) -> Plan:
         protected = ProtectedPaths()
         if confinement.level is not Level.NONE:
@@ -284,7 +282,7 @@ class Processes:
             ),
             "HOME": confinement.home(home),
             "TMPDIR": confinement.temporary(scratch),
-            **({} if visit is None else visit.variables),
+            **visit.variables,
         }
         if command.repositories is not None and not command.repositories.leads_on:
             own |= _WITHOUT_HOOKS
@@ -301,28 +299,14 @@ class Processes:
             protected=protected,
             write_protected=write_protected.paths,
             pinned=write_protected.pinned,
-            namespaces=() if visit is None else visit.namespaces,
+            namespaces=visit.namespaces,
             limits=self._limits,
         )
 
-    async def _enter(
-        self, command: Command, confinement: Confinement
-    ) -> tuple[Visit | None, tuple[str, ...]]:
-        """Lets a program into its session's network; returns a note where that is missed."""
-        if not command.session or confinement.level is Level.NONE:
-            return None, ()
-        problem = f"{confinement.level} cannot let single hosts through."
-        if confinement.shares_networks:
-            try:
-                return await self._networks.enter(command.session), ()
-            except UnavailableError as error:
-                problem = error.message
-        return None, (f"It ran without network: {problem}",) if self._reaches_hosts else ()
-
     async def _finish(
-        self, command: Command, home: PrivateHome, visit: Visit | None, reason: EndReason
+        self, command: Command, home: PrivateHome, visit: Visit, reason: EndReason
     ) -> tuple[str, ...]:
-        notes = visit.leave() if visit is not None else ()
+        notes = visit.leave()
         if reason is EndReason.MEMORY:
             most = self._limits.memory_bytes // 1_000_000
             text = f"used more than {most} MB of memory (system.memory_mb)."

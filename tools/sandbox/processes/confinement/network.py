@@ -18,6 +18,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,10 +28,11 @@ from anyio.abc import SocketListener
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.allowed_hosts import LOOPBACK, AllowedHosts
+from tools.sandbox.processes.confinement.plan import Confinement
 from tools.sandbox.processes.confinement.refusals import Refusals
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.messages import receive_descriptors
-from tools.sandbox.processes.models import Prepared
+from tools.sandbox.processes.models import Level, Prepared
 
 if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
@@ -59,11 +61,15 @@ class Networks:
         launcher: Starts what makes a namespace.
         patterns: Hosts that programs may reach, as of `AllowedHosts`.
         guard: Makes the guard that checks their addresses.
+
+    Attributes:
+        reach_hosts: Whether there are such hosts.
     """
 
     def __init__(
         self, launcher: Launcher, patterns: Sequence[str], guard: Callable[[], AddressGuard]
     ) -> None:
+        self.reach_hosts = bool(patterns)
         self._launcher = launcher
         self._allowed = AllowedHosts(patterns)
         self._targets = {_address(each): each for each in self._allowed.loopback}
@@ -84,6 +90,18 @@ class Networks:
                 network = await self._open()
             self._networks[session] = network  # behind those that were used before
             return network.enter()
+
+    async def visit(self, session: Session, confinement: Confinement) -> Visit:
+        """Lets a program into its session's network, or into none, and notes what it misses."""
+        if not session or confinement.level is Level.NONE:
+            return Visit()
+        problem = f"{confinement.level} cannot let single hosts through."
+        if confinement.shares_networks:
+            try:
+                return await self.enter(session)
+            except UnavailableError as error:
+                problem = error.message
+        return Visit(notes=(f"It ran without network: {problem}",) if self.reach_hosts else ())
 
     async def give_up(self, problem: str) -> None:
         """Makes no more networks, because programs do not run in them here."""
@@ -140,35 +158,21 @@ class Networks:
             await running.aclose()
 
 
+@dataclass(frozen=True, slots=True)
 class Visit:
-    """A program's stay in a network.
+    """A program's stay in a network; by default it is in none.
 
-    Args:
-        network: The network.
-        address: Where the program finds the proxy, and nobody else does: tells who asked.
-        port: The port of the proxy there.
+    Attributes:
+        namespaces: Descriptors of what it joins.
+        variables: Variables by which it finds the proxy, and asks nobody about loopback.
+        notes: What the reader of its result has to know.
+        leave: Ends the stay; returns a note on each host that the program was refused.
     """
 
-    def __init__(self, network: _Network, address: str, port: int) -> None:
-        self.namespaces = network.namespaces
-        self._network = network
-        self._address = address
-        self._port = port
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The variables by which programs find the proxy, and ask nobody about loopback."""
-        names = ("http_proxy", "https_proxy", "all_proxy")
-        proxy = f"http://{self._address}:{self._port}"
-        direct = ",".join(LOOPBACK)
-        return {
-            **dict.fromkeys((*names, *map(str.upper, names)), proxy),
-            **dict.fromkeys(("no_proxy", "NO_PROXY"), direct),
-        }
-
-    def leave(self) -> tuple[str, ...]:
-        """Ends the stay; returns a note on each host that the program was refused."""
-        return self._network.leave(self._address)
+    namespaces: tuple[int, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    leave: Callable[[], tuple[str, ...]] = tuple
 
 
 class _Network:
@@ -203,11 +207,13 @@ class _Network:
 
     def enter(self) -> Visit:
         address = next(each for each in self._addresses if each not in self._refusals)
-        self._refusals[address] = Refusals()
-        return Visit(self, address, self._port)
+        refusals = self._refusals[address] = Refusals()
 
-    def leave(self, address: str) -> tuple[str, ...]:
-        return self._refusals.pop(address).notes()
+        def leave() -> tuple[str, ...]:
+            del self._refusals[address]
+            return refusals.notes()
+
+        return Visit(self.namespaces, _variables(f"http://{address}:{self._port}"), leave=leave)
 
     async def aclose(self) -> None:
         self._serving.cancel()
@@ -250,6 +256,14 @@ def _address(target: Target) -> str:
     """Returns where it is listened for what is on loopback: there it has the same port."""
     host, port = target
     return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
+
+
+def _variables(proxy: str) -> dict[str, str]:
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    return {
+        **dict.fromkeys((*names, *map(str.upper, names)), proxy),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(LOOPBACK)),
+    }
 
 
 def _loopback_addresses() -> Iterator[str]:
