@@ -27,7 +27,7 @@ KNOWN = {
     "rm -rf clone": RepositoryWork(removes=("./clone",)),
     "cd a && rm -r b /c": RepositoryWork(removes=("./a/b", "/c")),
     "rm -rf a && git clone --depth 1 https://example.com/a.git a": RepositoryWork(
-        configures=True, leads_on=True, removes=("./a",)
+        leads_on=True, removes=("./a",)
     ),
 }
 
@@ -39,6 +39,9 @@ def test_a_line_that_runs_nothing_but_git_is_known_by_what_it_changes(line: str)
 
 UNKNOWN = (
     "ls",
+    "git fetch origin",
+    "git push origin main",
+    "git clone https://example.com/a.git",
     "git status",
     "git remote -v",
     "git branch -a",
@@ -115,6 +118,7 @@ UNKNOWN = (
     # what one writes, the other may run
     "git checkout x && cd sub && git branch y",
     "git checkout x && git branch -a",
+    "git checkout remove && git branch x",
     "git checkout x && git push -u origin x",
     "git clone https://example.com a && git checkout x",
 )

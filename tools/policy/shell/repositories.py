@@ -38,6 +38,12 @@ _LEADING_ON = {
 _WRITING_FILES = frozenset({"checkout", "clone", "switch", "worktree"})
 """Those that may write a repository with hooks and settings of its own as ordinary files."""
 
+_REMOVING_FILES = ("worktree", "remove")
+
+_TRACKING = frozenset({"checkout", "switch", "worktree"})
+_UPSTREAM = frozenset({"-u", "--set-upstream"})
+"""What changes settings among those: a branch is made that follows another, or is made to."""
+
 _BRANCH = frozenset(
     {"-m", "-M", "-c", "-C", "-d", "-D", "-f", "-q", "-r", "-t", "-u", "--move", "--copy"}
     | {"--delete", "--force", "--quiet", "--remotes", "--track", "--no-track"}
@@ -114,13 +120,18 @@ class _Line:
             case ["init", *rest]:
                 is_known = _has_only(_INIT, rest)
             case [name, *rest] if name in _LEADING_ON:
-                self.leads_on = True
-                self.writes_files = name in _WRITING_FILES and rest[:1] != ["remove"]
-                is_known = _has_only(_LEADING_ON[name], rest)
+                return self._lead_on(name, rest)
             case _:
                 return False
         self.configures = True
         return is_known
+
+    def _lead_on(self, name: str, words: Sequence[str]) -> bool:
+        self.leads_on = True
+        self.writes_files = name in _WRITING_FILES and (name, *words[:1]) != _REMOVING_FILES
+        is_tracking = name in _TRACKING or not _UPSTREAM.isdisjoint(words)
+        self.configures = self.configures or is_tracking
+        return _has_only(_LEADING_ON[name], words)
 
 
 def repository_work(line: str) -> RepositoryWork | None:

@@ -45,6 +45,8 @@ _HOOKS_OF_COMMITS = frozenset(
 _SYSTEM_SETTINGS = Path("/etc/gitconfig")
 """Git's own for the whole machine: it names programs of the machine, and hooks where it likes."""
 
+_NONE = RepositoryWork()
+
 
 @dataclass(frozen=True, slots=True)
 class WriteProtected:
@@ -57,9 +59,6 @@ class WriteProtected:
 
     paths: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
-
-
-_NONE = RepositoryWork()
 
 
 class Protection:
@@ -159,8 +158,9 @@ class Protection:
 
     def _places(self, found: Scan, work: RepositoryWork, removed: Iterable[str]) -> WriteProtected:
         top = f"{self._root}/" if self._root != "/" else "/"
-        gone = tuple(f"{path}/" for path in removed)
-        is_open = work.configures and not (work.leads_on and self._runs_something(found))
+        is_known = not (work.leads_on and self._runs_something(found))
+        is_open = work.configures and is_known
+        gone = tuple(f"{path}/" for path in removed) if is_known else ()
 
         def is_held(folder: str) -> bool:
             return not f"{top}{folder}/".startswith(gone)

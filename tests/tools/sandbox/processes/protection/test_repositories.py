@@ -164,6 +164,7 @@ async def test_what_runs_hooks_finds_the_settings_closed_where_there_is_anything
     found = await run(mounted, "git checkout -b feature origin/feature")
     assert "could not write config file" in found["stderr"]
     assert settings(mounted.root) == before
+    assert (await run(mounted, "git push -q origin main && rm -rf clone"))["exit_code"] != 0
     assert (await run(mounted, "git branch -u origin/feature feature"))["exit_code"] == 0
 
 
