@@ -30,7 +30,7 @@ _HARMLESS: dict[str, frozenset[str]] = {
 }
 """Settings by section that name no program and no other file of settings (git-config(1))."""
 
-_ADDRESSES = frozenset({"remote", "pushurl", "url"})
+_ADDRESSES = frozenset({"pushremote", "pushurl", "remote", "url"})
 
 _SECTION = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n\0]|\\["\\])*)")?\]')
 _SETTING = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^\\\n\r\0]*))?")

@@ -20,6 +20,7 @@ PLAIN = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
         b"[user]\n\tname = A B\n\temail = a@b\n",
         b"# a remark\n\n; another\n",
         b'[submodule "a/b"]\n\tactive = true\n\turl = ../b\n',
+        b'[branch "x"]\n\tpushRemote = o\n\tvscode-merge-base = o/main\n',
     ],
 )
 def test_settings_that_run_nothing_may_be_added(added: bytes) -> None:
@@ -50,6 +51,8 @@ def test_settings_that_run_nothing_may_be_added(added: bytes) -> None:
         b'[remote "o"]\n\turl = ext":":sh -c evil\n',
         b'[remote "o"]\n\turl = -oProxyCommand=evil\n',
         b'[remote "o"]\n\tvcs = evil\n',
+        b'[branch "x"]\n\tremote = ext::sh -c evil\n',
+        b'[branch "x"]\n\tpushRemote = ext::sh -c evil\n',
         b'[remote "o"]\n\tuploadpack = evil\n',
         b"[remote.o]\n\tuploadpack = evil\n",
         b"[credential]\n\thelper = !evil\n",
