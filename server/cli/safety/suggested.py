@@ -13,18 +13,47 @@ _PACKAGES = "packages"
 """The registries of packages, as `system.network` calls them."""
 
 _FILES = (
-    *("ls", "cat", "head", "tail", "wc", "stat", "file", "du", "tree", "pwd", "which", "date"),
+    *(
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "stat",
+        "file",
+        "du",
+        "df",
+        "tree",
+        "pwd",
+        "which",
+        "date",
+    ),
     *("basename", "dirname", "realpath", "echo", "printf", "true", "false", "test", "[", "sleep"),
-    *("grep", "rg", "sort", "uniq", "cut", "tr", "diff", "cmp", "sed", "jq"),
+    *("grep", "rg", "sed", "awk", "jq", "sort", "uniq", "cut", "tr", "nl", "tac", "column", "seq"),
+    *("diff", "cmp", "comm", "md5sum", "sha256sum", "xxd", "od", "strings", "tee", "uname", "id"),
     *("cd", "mkdir", "touch", "cp", "mv", "ln", "chmod", "rmdir", "tar", "gzip", "unzip", "zip"),
+    *("ps", "kill"),
 )
+_RUNNING = ("xargs", "timeout", "time")
 _FIND = (
     *("find **", "find ** -name **", "find ** -type **", "find ** -type ** -name **"),
     *("find ** -name ** -type **", "find ** -maxdepth ** -type **"),
 )
 
 _GIT = (
-    *("init", "clone", "status", "diff", "log", "show", "blame", "grep", "describe", "shortlog"),
+    *(
+        "--version",
+        "init",
+        "clone",
+        "status",
+        "diff",
+        "log",
+        "show",
+        "blame",
+        "grep",
+        "describe",
+        "shortlog",
+    ),
     *("reflog", "rev-parse", "rev-list", "ls-files", "ls-tree", "merge-base", "check-ignore"),
     *("add", "rm", "mv", "commit", "stash", "tag", "apply", "branch", "merge", "rebase"),
     *("cherry-pick", "revert", "bisect", "worktree", "remote", "fetch", "pull"),
@@ -82,6 +111,7 @@ def _everywhere() -> Iterator[ListEntries]:
     yield _allow(
         "Everyday commands, which confinement keeps to the root.", (f"{name} *" for name in _FILES)
     )
+    yield _allow("What these run needs a rule of its own.", (f"{name} *" for name in _RUNNING))
     yield _allow("To find files, not to delete them or to run programs: `**` is one word.", _FIND)
     yield _allow("To remove single files.", ("rm **", "rm -f **"))
     yield _allow("Git, as far as it stays here: not push.", (f"git {each} *" for each in _GIT))
