@@ -61,7 +61,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=300, help="starts of each kind")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="toolcrib-confinement-") as directory:
+    # Not in /tmp: the mount point of the root would be made in the program's own, on the disk.
+    where = "/var/tmp"  # noqa: S108  # a new private directory in it
+    with tempfile.TemporaryDirectory(prefix="toolcrib-confinement-", dir=where) as directory:
         subprocess.run(["git", "init", "--quiet", directory], check=True)  # noqa: S607  # wherever it is
         first, reports = anyio.run(measure, Path(directory), arguments.runs)
     if arguments.json:

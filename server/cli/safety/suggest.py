@@ -18,8 +18,10 @@ from server.current_policy import counting_file
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import ListEntries, SettingsFile, add_entries
+from server.settings.settings import DEFAULT_SOURCE
 from storage.locks import locked
 from tools.answers.directory import counted
+from tools.sandbox.processes.models import SandboxMode
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -37,14 +39,20 @@ def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> Non
         as_json: Whether they are printed as JSON.
 
     Raises:
-        SettingsError: If the settings file cannot be read, or not be written safely.
+        SettingsError: If the profile runs no programs, or the settings file cannot be read, or not
+            be written safely.
     """
+    if settings.policy.profile == "read-only":
+        raise SettingsError(
+            "The profile is read-only, which runs no programs; rules that allow them would undo"
+            " that. Choose another policy.profile first."
+        )
     project = look_at(settings.root)
     groups = suggested(project, settings.policy.profile)
     if as_json:
         print_json({"kinds": project.kinds, **_values(groups)})
     elif not write:
-        typer.echo("\n".join(_shown(settings, project, groups)))
+        typer.echo(_shown(settings, project, groups))
     if write:
         _write(settings, groups, yes=yes, quiet=as_json)
 
@@ -71,11 +79,18 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
         file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
     typer.echo(visible(f"Added {number} to {file.path}."), err=quiet)
-    if any(each.table == "system" for each in missing):
-        typer.echo("The network counts from the server's next start on.", err=quiet)
-    if counting_file(settings) is None:
-        origin = settings.source_of("policy.allow")
-        typer.echo(f"Rules have no effect while policy.allow comes from the {origin}.", err=True)
+    for line in (*_counting(settings, missing), *_unconfined(settings)):
+        typer.echo(line, err=True)
+
+
+def _counting(settings: Settings, added: Sequence[ListEntries]) -> Iterator[str]:
+    origin = settings.source_of("policy.allow")
+    if origin not in {DEFAULT_SOURCE, str(settings.config_file)}:
+        yield f"Rules have no effect while policy.allow comes from the {origin}."
+    elif counting_file(settings) is None:
+        yield "They count from the server's next start on."
+    elif any(each.table == "system" for each in added):
+        yield "The network counts from the server's next start on."
 
 
 def _missing(
@@ -90,22 +105,27 @@ def _missing(
 
 
 def _difference(file: SettingsFile, text: str) -> Iterator[str]:
-    lines = difflib.unified_diff(
-        file.text.splitlines(), text.splitlines(), str(file.path), str(file.path), lineterm=""
-    )
-    yield from lines
+    name = str(file.path)
+    return difflib.unified_diff(file.text.splitlines(), text.splitlines(), name, name, lineterm="")
 
 
-def _shown(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> Iterator[str]:
+def _shown(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> str:
     document = tomlkit.document()
-    kinds = ", ".join(("Git", *project.kinds))
-    document.add(tomlkit.comment(visible(f"Rules for {settings.root} ({kinds}).")))
-    document.add(
-        tomlkit.comment(visible(f"`{invocation()} policy suggest --write` adds those that"))
-    )
-    document.add(tomlkit.comment(visible(f"are missing to {settings.config_file}.")))
+    for line in (
+        f"Rules for {settings.root} ({', '.join(('Git', *project.kinds))}).",
+        f"`{invocation()} policy suggest --write` adds those that",
+        f"are missing to {settings.config_file}.",
+        *_unconfined(settings),
+    ):
+        document.add(tomlkit.comment(visible(line)))
     add_entries(document, groups)
-    yield tomlkit.dumps(document).rstrip()
+    return tomlkit.dumps(document).rstrip()
+
+
+def _unconfined(settings: Settings) -> Iterator[str]:
+    if settings.system.sandbox is not SandboxMode.REQUIRED:
+        yield "The rules count for unconfined programs too, where no confinement works;"
+        yield 'with system.sandbox = "required" none runs.'
 
 
 def _values(groups: Sequence[ListEntries]) -> dict[str, dict[str, list[str]]]:

@@ -193,7 +193,8 @@ def test_they_are_written_after_a_question_and_what_is_there_stays(
     answer(monkeypatch, "y\n")
     written = cli("policy", "suggest", "--write", "--root", ".", "--config", str(config))
     assert written.code == 0
-    assert '\n+  "bash(git init *)", ' in written.out
+    assert ' "bash(git init *)", ' in written.out
+    assert written.err.startswith("They count from the server's next start on.\n")  # in the root
     text = config.read_text()
     assert text.startswith('# mine\n[policy]\nallow = ["bash(git status *)",\n  # Everyday')
     assert text.count("]  # first\n") == 1
@@ -219,6 +220,24 @@ def test_nothing_is_written_where_the_answer_is_no(
 def test_they_are_written_without_a_question_where_that_is_said(cli: Command, config: Path) -> None:
     cli("policy", "suggest", "--write", "--yes", "--root", ".", "--config", str(config))
     assert "bash(git init *)" in tomllib.loads(config.read_text())["policy"]["allow"]
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [("preferred", True), ("required", False)])
+def test_it_is_told_where_the_rules_count_unconfined(
+    cli: Command, monkeypatch: pytest.MonkeyPatch, mode: str, is_told: bool
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_SYSTEM__SANDBOX", mode)
+    assert ('system.sandbox = "required"' in cli("policy", "suggest").out) is is_told
+
+
+def test_a_profile_that_runs_no_programs_is_not_undone(
+    cli: Command, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_POLICY__PROFILE", "read-only")
+    refused = cli("policy", "suggest", "--write", "--yes", "--config", str(config))
+    assert refused.code == 1
+    assert "The profile is read-only" in refused.err
+    assert config.read_text() == CONFIG
 
 
 def test_settings_that_are_no_list_are_not_changed(cli: Command, config: Path) -> None:
