@@ -348,12 +348,7 @@ def _long_text(
     decoded = read_text(path, FileContent(before + passage, size, 0.0, truncated=True), encoding)
     mark = told.bom if first == 1 else b""
     text = passage.removeprefix(mark).decode(decoded.encoding, "ignore")  # the last may be cut
-    if len(text) <= MAX_SHOWN_CHARACTERS or sign not in text[:MAX_SHOWN_CHARACTERS]:
-        is_cut = len(text) > MAX_SHOWN_CHARACTERS
-        shown = Excerpt(text[:MAX_SHOWN_CHARACTERS], first, first if is_cut else last, cut=is_cut)
-    else:
-        shown = excerpt(text, 1, last - first + 1, limit=MAX_SHOWN_CHARACTERS)
-        shown = replace(shown, first=first, last=first + shown.last - 1)
+    shown = _shown_of(text, first, last, sign)
     note = _note(shown, decoded)
     if counted < size:
         note = f"{note} Lines were counted in the first {counted} of {size} bytes.".lstrip()
@@ -370,6 +365,16 @@ def _long_text(
         truncated=shown.cut or (counted < size and shown.last == total),
         note=note,
     )
+
+
+def _shown_of(text: str, first: int, last: int, sign: str) -> Excerpt:
+    """What is shown of some lines of a long file, which end in a sign."""
+    if len(text) <= MAX_SHOWN_CHARACTERS:
+        return Excerpt(text, first, last, cut=False)
+    if sign not in text[:MAX_SHOWN_CHARACTERS]:
+        return Excerpt(text[:MAX_SHOWN_CHARACTERS], first, first, cut=True)
+    shown = excerpt(text, 1, last - first + 1, limit=MAX_SHOWN_CHARACTERS)
+    return replace(shown, first=first, last=first + shown.last - 1)
 
 
 def _note(shown: Excerpt, decoded: Decoded) -> str:

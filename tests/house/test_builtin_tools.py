@@ -82,6 +82,14 @@ def test_a_tool_has_a_line_in_the_docs(spec: ToolSpec) -> None:
         )
 
 
+def test_a_name_that_agents_know_reaches_one_tool() -> None:
+    registry = ToolRegistry()
+    discover(registry, tools)
+    for spec in registry.specs():
+        for name in spec.known_as:
+            assert registry.get(name) is spec, f"{name} of {spec.name} means another tool as well."
+
+
 @BY_TOOL
 def test_a_tool_says_what_it_is(spec: ToolSpec) -> None:
     assert spec.description, f"{spec.name} has no description: give the function a docstring."

@@ -83,10 +83,10 @@ class LongLines:
     def read(self, first: int, last: int, most: int) -> bytes:
         """Returns the bytes of some lines, or the first of them."""
         start, stop = self._start(first), self._start(last + 1)
-        return os.pread(self._file, min(stop - start, most), start)
+        return os.pread(self._file, max(0, min(stop - start, most)), start)
 
     def _start(self, number: int) -> int:
-        """Returns where a line begins; the end of the file for those after the last."""
+        """Returns where a line begins; the end of the file for those that are not there by now."""
         ended = number - 1
         if not ended:
             return 0
@@ -95,8 +95,8 @@ class LongLines:
             return self._size
         ends = self._ends(block * _STREAMED)
         for _ in range(ended - self._before[block] - 1):
-            next(ends)
-        return next(ends)
+            next(ends, None)
+        return next(ends, self._size)
 
     def _ends(self, at: int) -> Iterator[int]:
         """Yields where each line ends that ends in a block."""

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
-from tools.sandbox.files.lines import excerpt, line_span, newline_style, replace_lines, split_lines
+from tools.sandbox.files.lines import (
+    LongLines,
+    excerpt,
+    line_span,
+    newline_style,
+    replace_lines,
+    split_lines,
+)
 
 TEXTS = st.text(st.sampled_from("ab \n\r\u2028\x0b"), max_size=40)
 
@@ -136,3 +146,14 @@ def test_an_excerpt_has_as_many_lines_as_fit(text: str, drawn: st.DataObject) ->
         assert shown.content == lines[first - 1][:limit]
     assert (shown.first, shown.last) == (first, fits[-1] if fits else first)
     assert shown.cut == (fits[-1:] != [last])
+
+
+def test_lines_that_went_away_since_they_were_counted_are_empty(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"line\n" * 500_000)
+    with path.open("rb") as file:
+        lines = LongLines(file.fileno(), 2_500_000, b"\n")
+        assert (lines.total, lines.read(499_999, 500_000, 99)) == (500_000, b"line\nline\n")
+        os.truncate(path, 7)
+        assert lines.read(499_999, 500_000, 99) == b""
+        assert lines.read(1, 2, 99) == b"line\nli"
