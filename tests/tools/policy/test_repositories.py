@@ -9,6 +9,7 @@ from tools.sandbox.processes.models import RepositoryWork
 
 CONFIGURES = RepositoryWork(configures=True)
 LEADS_ON = RepositoryWork(configures=True, leads_on=True)
+SWITCHES = RepositoryWork(configures=True, leads_on=True, switches=True)
 
 KNOWN = {
     "git remote add origin https://example.com/a.git": CONFIGURES,
@@ -20,9 +21,10 @@ KNOWN = {
     "git config --unset branch.x/y.merge || true": CONFIGURES,
     "git config set pull.rebase true": CONFIGURES,
     "git init -q -b main": CONFIGURES,
-    "git checkout -b x origin/x": LEADS_ON,
+    "git checkout -b x origin/x": SWITCHES,
+    "git fetch && git switch -q x": SWITCHES,
     "git branch -M main && git push -u origin main": LEADS_ON,
-    "git fetch -q origin && git checkout x && echo done": LEADS_ON,
+    "git fetch -q origin && git checkout x && echo done": SWITCHES,
     "git worktree add -b x ../x": LEADS_ON,
     "rm -rf clone": RepositoryWork(removes=("./clone",)),
     "cd a && rm -r b /c": RepositoryWork(removes=("./a/b", "/c")),

@@ -40,6 +40,8 @@ _WRITING_FILES = frozenset({"checkout", "clone", "switch", "worktree"})
 
 _REMOVING_FILES = ("worktree", "remove")
 
+_SWITCHING = frozenset({"checkout", "switch"})
+
 _TRACKING = frozenset({"checkout", "switch", "worktree"})
 _UPSTREAM = frozenset({"-u", "--set-upstream"})
 """What changes settings among those: a branch is made that follows another, or is made to."""
@@ -76,6 +78,7 @@ class _Line:
         place: The directory that its next command runs in, if none failed before.
         configures: Whether it changes settings.
         leads_on: Whether git runs what hooks and settings name.
+        switches: Whether it goes to another branch.
         writes_files: Whether it has written what git might obey by now.
         removes: What it removes.
     """
@@ -83,6 +86,7 @@ class _Line:
     place: str = "."
     configures: bool = False
     leads_on: bool = False
+    switches: bool = False
     writes_files: bool = False
     removes: list[str] = field(default_factory=list)
 
@@ -128,6 +132,7 @@ class _Line:
 
     def _lead_on(self, name: str, words: Sequence[str]) -> bool:
         self.leads_on = True
+        self.switches = self.switches or name in _SWITCHING
         self.writes_files = name in _WRITING_FILES and (name, *words[:1]) != _REMOVING_FILES
         is_tracking = name in _TRACKING or not _UPSTREAM.isdisjoint(words)
         self.configures = self.configures or is_tracking
@@ -155,6 +160,7 @@ def repository_work(line: str) -> RepositoryWork | None:
     return RepositoryWork(
         configures=found.configures,
         leads_on=found.leads_on,
+        switches=found.switches,
         removes=tuple(found.removes),
     )
 

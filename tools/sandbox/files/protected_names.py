@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
-__all__ = ["CLOSED_TO_WRITES", "OBEYED", "REPOSITORY_MARKS", "Name", "closed_names", "folded"]
+__all__ = ["CLOSED_TO_WRITES", "REMOVABLE", "REPOSITORY_MARKS", "Name", "closed_names", "folded"]
 
 _FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
 """The insides of repositories, which hold hooks and name programs, and our own settings."""
@@ -104,6 +104,13 @@ OBEYED: Mapping[Name, str] = {
 
 CLOSED_TO_WRITES: tuple[Name, ...] = (*_names(_FOR_GOOD), *OBEYED)
 """Paths, in any directory of the root, whose content makes other programs run or trust things."""
+
+REMOVABLE = frozenset(
+    path.rpartition("/")[2].casefold()
+    for path in (*_COMMIT.split(), *_EDITORS.split(), ".envrc", ".gitmodules", ".mcp.json")
+)
+"""Last names of those that projects commit, and that only make programs run: without one, fewer do.
+The settings of agents are none of these, since they also forbid."""
 
 REPOSITORY_MARKS = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 """Names, folded, by which Git takes a directory for a repository and obeys its settings.

@@ -73,11 +73,13 @@ class RepositoryWork:
     Attributes:
         configures: Whether git changes their settings in it, harmlessly.
         leads_on: Whether git runs what their hooks and settings name, so that none may.
+        switches: Whether git replaces the files of one branch by those of another.
         removes: What it removes, relative to where it starts.
     """
 
     configures: bool = False
     leads_on: bool = False
+    switches: bool = False
     removes: tuple[str, ...] = ()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import OPEN_DIRECTORY
+from tools.sandbox.files.protected_names import REMOVABLE, folded
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.models import RepositoryWork
 from tools.sandbox.processes.protection.quarantine import Quarantine
@@ -81,6 +82,10 @@ class Protection:
         self._entries: dict[str, Entry] = {}
         self._failed: dict[str, tuple[Entry | None, Entry | None]] = {}
         """What could not be undone: what was there before, and what is there instead."""
+        self._left_out: dict[str, Entry] = {}
+        """What another branch than the present one holds; it may come back as it was."""
+        self._switches = False
+        """Whether nothing runs but a git that switches branches."""
         self._notes: list[str] = []
         """What is still to be reported."""
 
@@ -100,7 +105,9 @@ class Protection:
             if self._running or self._failed:
                 found = self._restore(root)
             self._running += 1
-            return self._places(found, work, removed)
+            is_known = not (work.leads_on and self._runs_something(found))
+            self._switches = work.switches and is_known
+            return self._places(found, work if is_known else _NONE, removed if is_known else ())
 
     def end(self) -> tuple[str, ...]:
         """Undoes changes when a program has ended, or could not be started; blocks like `begin`.
@@ -116,6 +123,7 @@ class Protection:
                 return (f"The protected files could not be looked at: {error}",)
             finally:
                 self._running -= 1
+                self._switches = False
             notes, self._notes = self._notes, []
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
@@ -158,9 +166,7 @@ class Protection:
 
     def _places(self, found: Scan, work: RepositoryWork, removed: Iterable[str]) -> WriteProtected:
         top = f"{self._root}/" if self._root != "/" else "/"
-        is_known = not (work.leads_on and self._runs_something(found))
-        is_open = work.configures and is_known
-        gone = tuple(f"{path}/" for path in removed) if is_known else ()
+        gone = tuple(f"{path}/" for path in removed)
 
         def is_held(folder: str) -> bool:
             return not f"{top}{folder}/".startswith(gone)
@@ -169,7 +175,9 @@ class Protection:
             entry = self._entries.get(f"{folder}/{name}" if folder else name)
             if entry is None or stat.S_ISLNK(entry.mode) or not is_held(folder):
                 return False
-            return not (is_open and name in _SETTINGS and found.folders[folder].is_git)
+            if found.folders[folder].is_git:
+                return not (work.configures and name in _SETTINGS)
+            return not (work.switches and folded(name) in REMOVABLE)
 
         return WriteProtected(
             tuple(
@@ -200,7 +208,9 @@ class Protection:
         """Takes what exists as right, but for changes that could not be undone and still exist."""
         found = scan(root, self._folders)
         self._folders = found.folders
-        self._entries = take_snapshot(root, found, self._entries)
+        there = take_snapshot(root, found, self._entries)
+        self._left_out = {path: each for path, each in self._left_out.items() if path not in there}
+        self._entries = self._left_out | there
         for path, (before, instead) in tuple(self._failed.items()):
             if _is_same(self._entries.get(path), instead):
                 self._set(path, before)
@@ -220,7 +230,13 @@ class Protection:
         now = take_snapshot(root, found, self._entries, is_after=True)
         undoing = _Undoing(root, found, self._quarantine)
         for path in sorted(self._entries.keys() | now.keys(), key=lambda path: path.split("/")):
-            undoing.check(path, self._entries.get(path), now.get(path))
+            before = self._entries.get(path)
+            if before is not None and path not in now and self._may_leave_out(path, before, found):
+                self._left_out[path] = before
+                continue
+            if path in self._left_out and not _is_same(before, now.get(path)):
+                before = None
+            undoing.check(path, before, now.get(path))
         for path in dict.fromkeys(self._outermost_new(path) for path in found.unread):
             undoing.set_aside(path)
         if undoing.notes:
@@ -235,6 +251,15 @@ class Protection:
             self._set(path, before)
         self._notes += undoing.notes
         return found
+
+    def _may_leave_out(self, path: str, before: Entry, found: Scan) -> bool:
+        """Returns whether something may be missing since another branch does not have it."""
+        if path in self._left_out:
+            return True
+        name = path[len(before.folder) :].lstrip("/").partition("/")[0]
+        folder = found.folders.get(before.folder)
+        is_git = folder is not None and folder.is_git
+        return self._switches and not is_git and folded(name) in REMOVABLE
 
     def _outermost_new(self, path: str) -> str:
         """Returns the uppermost directory on the way to a path that was not there before."""

@@ -212,3 +212,55 @@ async def test_removing_what_other_programs_obey_alone_is_still_prevented(mounte
     assert found["exit_code"] != 0
     assert (mounted.root / ".envrc").exists()
     assert list((mounted.root / ".git" / "hooks").iterdir())
+
+
+BRANCHES = """
+git init -qb main . && git config user.name a && git config user.email a@b
+mkdir .claude && echo '{}' > .claude/settings.json && git add . && git commit -qm x
+git checkout -qb feature && git rm -q .claude/settings.json && mkdir -p .vscode .husky .claude
+echo '{}' | tee .vscode/settings.json .husky/pre-commit .pre-commit-config.yaml > .mcp.json
+git add . && git commit -qm y && git checkout -qb evil && echo evil > .vscode/settings.json
+echo evil > .envrc && git add . && git commit -qm z
+git checkout -q feature && rm -rf .claude
+"""
+
+
+def obeyed(root: Path) -> set[str]:
+    folders = (".vscode", ".husky", ".claude")
+    found = [path for name in folders for path in (root / name).rglob("*")]
+    return {str(path.relative_to(root)) for path in (*found, *root.glob(".*")) if path.is_file()}
+
+
+async def test_what_another_branch_lacks_comes_back_with_its_own_and_not_changed(
+    confined: Any,
+) -> None:
+    prepare(
+        confined.root,
+        BRANCHES + "git checkout -q --orphan bare; "
+        "git rm -qrf .; git commit -q --allow-empty -m e; git checkout -q feature",
+    )
+    before = obeyed(confined.root)
+    for _ in range(2):
+        assert (await run(confined, "git checkout bare"))["notes"] == []
+        assert obeyed(confined.root) == set()
+        assert (await run(confined, "git checkout feature"))["notes"] == []
+        assert obeyed(confined.root) == before
+    assert (await run(confined, "git checkout bare"))["notes"] == []
+    found = await run(confined, "mkdir .vscode && echo evil > .vscode/settings.json")
+    assert "taken away: .vscode/settings.json" in found["notes"][0]
+    assert obeyed(confined.root) == set()
+
+
+async def test_another_branch_brings_nothing_that_was_not_there_and_lifts_no_bans(
+    confined: Any,
+) -> None:
+    prepare(confined.root, BRANCHES)
+    found = await run(confined, "git checkout evil")
+    assert {note.partition(" (")[0] for note in found["notes"]} == {
+        "put back: .vscode/settings.json",
+        "taken away: .envrc",
+    }
+    assert (confined.root / ".vscode" / "settings.json").read_text() == "{}\n"
+    prepare(confined.root, "git checkout -qf main")
+    await run(confined, "git checkout feature")
+    assert (confined.root / ".claude" / "settings.json").exists()
