@@ -102,8 +102,7 @@ _CREATES = os.O_CREAT | 0o20000000  # __O_TMPFILE
 _SET_ID = 0o6000
 
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
-_OF_NETWORKS = (_AF_INET, _AF_INET6, _AF_NETLINK)
-"""Families of sockets that stay in the network namespace."""
+_NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _SOCK_KINDS, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 
 _IOCTLS = (
@@ -247,7 +246,7 @@ def _landlocked() -> Mapping[str, Block]:
         },
         "pidfd_send_signal": _ENOSYS,  # takes what is open of /proc, whose process no filter sees
         "setns": _ALLOW,  # until it is sealed
-        "socket": if_one_of(argument(0), _OF_NETWORKS, _ALLOW, _EPERM),
+        "socket": _sockets(),
         "open": _unless_unasked(1, 2),
         "openat": _unless_unasked(2, 3),
         # Landlock covers it from ABI 3 on.
@@ -259,9 +258,15 @@ def _landlocked() -> Mapping[str, Block]:
 
 
 def _namespaced() -> Mapping[str, Block]:
-    families = [_AF_UNIX, *_OF_NETWORKS]
-    block = if_one_of(argument(0), families, _ALLOW, _EPERM)
-    return {"socket": block, "socketpair": _pairs()}
+    return {"socket": _sockets(_AF_UNIX), "socketpair": _pairs()}
+
+
+def _sockets(*families: int) -> Block:
+    """Sockets of some families, and those that tell of and reach the network namespace alone."""
+    told = [_NETLINK_ROUTE, _NETLINK_SOCK_DIAG]  # others hear of the machine, such as its devices
+    netlink = if_one_of(argument(2), told, _ALLOW, _EPERM)
+    others = if_one_of(argument(0), [_AF_NETLINK], netlink, _EPERM)
+    return if_one_of(argument(0), [*families, _AF_INET, _AF_INET6], _ALLOW, others)
 
 
 def _pairs() -> Block:

@@ -231,6 +231,9 @@ DECISIONS = [
     (X86["openat"], (0, 0, 0, 0o4644), ALLOW),  # the mode means nothing
     (X86["socket"], (40,), EPERM),  # AF_VSOCK
     (X86["socket"], (17,), EPERM),  # AF_PACKET
+    (X86["socket"], (16, 3, 0), ALLOW),  # NETLINK_ROUTE
+    (X86["socket"], (16, 3, 15), EPERM),  # NETLINK_KOBJECT_UEVENT
+    (X86["socket"], (16, 3, 16), EPERM),  # NETLINK_GENERIC
     (X86["socketpair"], (1, 1), ALLOW),
     (X86["socketpair"], (1, 0o2004005), ALLOW),  # SOCK_SEQPACKET, with both flags
     (X86["socketpair"], (1, 2), EPERM),  # SOCK_DGRAM
