@@ -93,6 +93,9 @@ class Bubblewrap(Confinement):
                 next_actions=["Update the package bubblewrap."],
             )
         self._program = program
+        if os.geteuid() != 0:  # AppArmor may let bwrap alone make namespaces that can be used
+            own = ("--unshare-user", "--unshare-net", "--dev-bind", "/", "/")
+            self.into_network = (program, *own, "--")
         self._etc = EtcCopy(self._visible)
         return f"bubblewrap {version[0]}"
 

@@ -1,9 +1,11 @@
 """Makes a network namespace with nothing but loopback, and hands it over.
 
 This file is run as text by an interpreter, where nothing of this project can be imported:
-`python -c TEXT ADDRESS:PORT ...`. Its standard input is a Unix socket, by which it sends sockets
-that listen inside, one for each address, and then what is to be joined: a user namespace, where the
-network's is in one, and the network namespace. They last as long as somebody holds them.
+`python -c TEXT outside|inside ADDRESS:PORT ...`. It is inside where what started it made the
+namespace already, in a user namespace, and brought loopback up. Its standard input is a Unix
+socket, by which it sends sockets that listen inside, one for each address, and then what is to be
+joined: a user namespace, where the network's is in one, and the network namespace. They last as
+long as somebody holds them.
 """
 
 import array
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEW* of linux/sched.h
+_USER, _NETWORK = "/proc/self/ns/user", "/proc/self/ns/net"
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS of linux/sockios.h, IFF_UP of linux/if.h
 
 
@@ -43,8 +46,8 @@ def _enter_new() -> list[str]:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
-        return ["/proc/self/ns/user", "/proc/self/ns/net"]
-    return ["/proc/self/ns/net"]
+        return [_USER, _NETWORK]
+    return [_NETWORK]
 
 
 def _listener(address: str) -> socket.socket:
@@ -53,11 +56,18 @@ def _listener(address: str) -> socket.socket:
     return socket.create_server((host, int(port)), family=family, backlog=128)
 
 
-def main(addresses: Sequence[str]) -> None:
-    """Makes it and sends it."""
-    namespaces = _enter_new()
+def _bring_up() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
+
+
+def main(where: str, addresses: Sequence[str]) -> None:
+    """Makes it, unless it is inside one, and sends it."""
+    if where == "inside":
+        namespaces = [_USER, _NETWORK]
+    else:
+        namespaces = _enter_new()
+        _bring_up()
     listeners = [_listener(each) for each in addresses]
     descriptors = [each.fileno() for each in listeners]
     descriptors += [os.open(each, os.O_RDONLY) for each in namespaces]
@@ -67,4 +77,4 @@ def main(addresses: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

@@ -78,7 +78,7 @@ class Networks:
         self._networks: OrderedDict[Session, _Network] = OrderedDict()
         self._problem = ""
 
-    async def enter(self, session: Session = _PROBED) -> Visit:
+    async def enter(self, confinement: Confinement, session: Session = _PROBED) -> Visit:
         """Lets a program into a session's network, until it leaves; the session of none is a probe.
 
         Raises:
@@ -87,7 +87,7 @@ class Networks:
         async with self._lock:
             network = self._networks.pop(session, None) or self._networks.pop(_PROBED, None)
             if network is None:
-                network = await self._open()
+                network = await self._open(confinement)
             self._networks[session] = network  # behind those that were used before
             return network.enter()
 
@@ -98,7 +98,7 @@ class Networks:
         problem = f"{confinement.level} cannot let single hosts through."
         if confinement.shares_networks:
             try:
-                return await self.enter(session)
+                return await self.enter(confinement, session)
             except UnavailableError as error:
                 problem = error.message
         return Visit(notes=(f"It ran without network: {problem}",) if self.reach_hosts else ())
@@ -118,7 +118,7 @@ class Networks:
         while self._networks:
             await self._networks.popitem()[1].aclose()
 
-    async def _open(self) -> _Network:
+    async def _open(self, confinement: Confinement) -> _Network:
         if self._problem:
             raise UnavailableError(self._problem)
         if len(self._networks) >= MOST:
@@ -126,15 +126,16 @@ class Networks:
             if not idle:
                 raise UnavailableError(f"{MOST} sessions have programs running.")
             await self._networks.pop(idle[0]).aclose()
-        return await self._make()
+        return await self._make(confinement.into_network)
 
-    async def _make(self) -> _Network:
+    async def _make(self, into_network: Sequence[str]) -> _Network:
         text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")
         # The proxy last, at any port that is left. All of 127.0.0.0/8 leads to it.
         addresses = (*self._targets, "0.0.0.0:0")
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            argv = (sys.executable, "-I", "-S", "-c", text, *addresses)
+            how = "inside" if into_network else "outside"
+            argv = (*into_network, sys.executable, "-I", "-S", "-c", text, how, *addresses)
             await self._run(Prepared(argv=argv, cwd="/", environment={}), theirs)
             theirs.close()
             _, descriptors = receive_descriptors(ours, 1)

@@ -141,10 +141,13 @@ class Confinement:
     Attributes:
         level: Its level.
         shares_networks: Whether processes can be in a network namespace that others are in.
+        into_network: The beginning of a command line that makes a program's network namespace for
+            it; empty where the program may make that itself.
     """
 
     level: Level
     shares_networks = False
+    into_network: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Returns its version here.

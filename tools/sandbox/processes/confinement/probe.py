@@ -62,7 +62,7 @@ class Probe:
         return ""
 
     async def _try_within(self, confinement: Confinement) -> None:
-        visit = await self._networks.enter()
+        visit = await self._networks.enter(confinement)
         try:
             await self._try(confinement, visit.namespaces)
         finally:
