@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from tools.core.context import Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
+    from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Permission", "Permissions"]
+__all__ = ["Permission", "Permissions", "containment_of"]
 
 
 @dataclass(slots=True)
@@ -141,10 +142,7 @@ class Permissions:
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
         if not runs or self._machine is None:
             return Containment.NONE
-        processes = await first_use(self._machine, "processes")
-        if await processes.is_offline():
-            return Containment.OFFLINE
-        return Containment.CONFINED if await processes.is_confined() else Containment.NONE
+        return await containment_of(await first_use(self._machine, "processes"))
 
     def _question(
         self,
@@ -175,6 +173,13 @@ def _reaches(
     policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], parameter: str, url: str
 ) -> bool:
     return policy.judge(spec, {**arguments, parameter: url}).verdict is not Verdict.DENY
+
+
+async def containment_of(processes: Processes) -> Containment:
+    """How far programs are held back here."""
+    if await processes.is_offline():
+        return Containment.OFFLINE
+    return Containment.CONFINED if await processes.is_confined() else Containment.NONE
 
 
 def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
+from tools.core.spec import Effect, ToolScope
 from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
@@ -39,9 +43,13 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     tool: Annotated[str | None, typer.Argument(help="Tool to test.")] = None,
     arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
     confined: Annotated[
-        bool,
-        typer.Option("--confined", help="Judge it as if the programs that it runs were confined."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--confined/--unconfined",
+            help="Judge it as if the programs that it runs were confined, or were not; by default, "
+            "as they are here.",
+        ),
+    ] = None,
     write: Annotated[
         bool,
         typer.Option("--write", help="Write suggested rules to the settings, after a question."),
@@ -75,10 +83,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     for warning in _warnings(made, registry):
         typer.echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
-        containment = Containment.NONE
-        if confined:
-            containment = Containment.CONFINED if settings.system.network else Containment.OFFLINE
-        shown = _tested(made, registry, tool, arguments, containment)
+        shown = _tested(made, registry, tool, arguments, partial(_containment, settings, confined))
     else:
         shown = _rules(made, settings)
     if as_json:
@@ -92,7 +97,7 @@ def _tested(
     registry: ToolRegistry,
     tool: str | None,
     arguments: str,
-    containment: Containment,
+    find_containment: Callable[[], Containment],
 ) -> dict[str, Any]:
     """What the policy says of a call."""
     if tool is None:
@@ -110,6 +115,8 @@ def _tested(
         )
     spec = registry.find(tool)
     checked = spec.validate(given)
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    containment = find_containment() if runs else Containment.NONE
     decision = made.judge(spec, checked, containment=containment)
     return {
         "tool": spec.name,
@@ -124,6 +131,26 @@ def _tested(
             else {}
         ),
     }
+
+
+def _containment(settings: Settings, confined: bool | None) -> Containment:
+    """How far programs are held back: as somebody supposes, or as a real one is."""
+    if confined is None:
+        return anyio.run(_real_containment, settings)
+    if not confined:
+        return Containment.NONE
+    return Containment.CONFINED if settings.system.network else Containment.OFFLINE
+
+
+async def _real_containment(settings: Settings) -> Containment:
+    from server.safety import make_processes
+    from tools.core.permission import containment_of
+
+    processes = make_processes(settings, os.environ)
+    try:
+        return await containment_of(processes)
+    finally:
+        await processes.aclose()
 
 
 def _answers(

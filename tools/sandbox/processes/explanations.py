@@ -43,7 +43,8 @@ _SOCKET = re.compile(r"\bsocket\b|\bconnect\b")
 _DENIED = re.compile(r"permission denied|read-only file system|EACCES|EROFS", re.IGNORECASE)
 _MISSING = re.compile(r"no such file or directory|ENOENT|not found", re.IGNORECASE)
 _CLOSED = re.compile(r"read-only file system|EROFS|device or resource busy|EBUSY", re.IGNORECASE)
-_ABSOLUTE = re.compile(r"(?<![\w./:~])/[\w.@+,=-][\w.@+,=/-]*")
+_ABROAD = re.compile(r"(?<![\w./:~])(?:/|(?:\.\./)+)[\w.@+,=-][\w.@+,=/-]*")
+"""Paths that are absolute, or lead up."""
 _IN_ROOT = re.compile(r"(?<![\w/])\.?[\w@+-][\w.@+/-]*")
 
 _NOT_PERMITTED = re.compile(r"operation not permitted|not permitted|EPERM", re.IGNORECASE)
@@ -168,7 +169,7 @@ class Explanations:
             yield from _not_permitted(line)
 
     def _of_path(self, level: Level, line: str) -> Iterator[str]:
-        outside = [path for path in _ABSOLUTE.findall(line) if not self._is_own(path)]
+        outside = [path for path in _ABROAD.findall(line) if not self._is_own(path)]
         if outside and (_DENIED.search(line) or not self._is_visible(outside[0])):
             yield (
                 f"{outside[0]} is probably out of reach: programs write only in the root and"

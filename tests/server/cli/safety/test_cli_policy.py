@@ -42,7 +42,7 @@ def test_a_call_is_tested_without_being_made(cli: Command, work: Path, config: P
 
 def test_each_command_of_a_line_has_a_line(cli: Command, config: Path) -> None:
     call = json.dumps({"command": "git status && ls; rm x"})
-    ended = cli("policy", "test", "bash", call, "--config", str(config))
+    ended = cli("policy", "test", "bash", call, "--unconfined", "--config", str(config))
     assert ended.out.splitlines() == [
         "deny: bash",
         "rule: bash(rm *) (settings)",
@@ -77,8 +77,15 @@ def test_a_rule_of_one_tool_closes_a_place_to_all(cli: Command, work: Path) -> N
 def test_confinement_is_supposed_when_it_is_said(cli: Command, monkeypatch: Any) -> None:
     monkeypatch.setenv("TOOLCRIB_POLICY__PROFILE", "trusting")
     call = json.dumps({"command": "make"})
-    assert cli("policy", "test", "bash", call).out.startswith("ask: bash\n")
+    assert cli("policy", "test", "bash", call, "--unconfined").out.startswith("ask: bash\n")
     assert cli("policy", "test", "bash", call, "--confined").out.startswith("allow: bash\n")
+
+
+def test_confinement_is_as_it_is_here_when_nothing_is_said(cli: Command, monkeypatch: Any) -> None:
+    call = json.dumps({"command": "make"})
+    assert cli("policy", "test", "bash", call).out.startswith("allow: bash\n")
+    monkeypatch.setenv("TOOLCRIB_SYSTEM__SANDBOX", "off")
+    assert cli("policy", "test", "bash", call).out.startswith("ask: bash\n")
 
 
 def test_the_rules_are_shown_in_the_order_of_their_force(cli: Command, config: Path) -> None:
