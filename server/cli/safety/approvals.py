@@ -203,7 +203,12 @@ def _offers(question: Approval, settings: Settings) -> Sequence[tuple[str, ...]]
     """The rules that may be written into the settings; none where they would not count there."""
     from server.current_policy import counting_file
 
-    return question.asked.offers if counting_file(settings) else ()
+    return question.asked.offers if counting_file(_of_asker(question, settings)) else ()
+
+
+def _of_asker(question: Approval, settings: Settings) -> Settings:
+    """The settings with the root of the server that asks, whose agents work in that one."""
+    return settings.model_copy(update={"root": Path(question.asked.root)})
 
 
 def _answer(store: ApprovalStore, question: Approval, settings: Settings, consent: Consent) -> bool:
@@ -215,7 +220,8 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
         return False
     if consent in ALWAYS:
-        return _allow_always(_offers(question, settings)[ALWAYS.index(consent)], settings)
+        rules = _offers(question, settings)[ALWAYS.index(consent)]
+        return _allow_always(rules, _of_asker(question, settings))
     if consent is Consent.FOR_A_WHILE:
         seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)

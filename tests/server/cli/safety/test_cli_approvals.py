@@ -144,15 +144,16 @@ def test_a_call_is_always_approved_by_a_rule_in_the_settings(
 def test_the_open_list_takes_either_rule(store: ApprovalStore, work: Path) -> None:
     config = work / "settings.toml"
     config.write_text("")
+    prompt = ": [y]es, once, similar calls for a [w]hile, [a]lways, [b] always, [n]o, [s]kip [s]: "
     with terminal("--config", str(config)) as screen:
         store.open(OFFERED, ApprovalState.PENDING, 600)
         screen.expect("always (b): bash(make *)")
-        screen.expect("[a]lways, [b] always, [n]o, [s]kip [s]: ")
+        screen.expect(prompt)
         screen.type("b\n")
         screen.expect("approved, and bash(make *) from now on")
         config.write_text("[policy")
         broken = store.open(replace(OFFERED, digest="d2"), ApprovalState.PENDING, 600)
-        screen.expect(f"{broken[:8]} bash: [y]es")
+        screen.expect(f"{broken[:8]} bash{prompt}")
         screen.type("a\n")
         screen.expect("approved, for one call only: ")
     assert config.read_text() == "[policy"
