@@ -30,7 +30,7 @@ MOST_FILE_BYTES = 1_000_000
 """Bytes of the largest file that is kept before a program."""
 
 MOST_ENTRIES = 10_000
-"""Files and directories of a root that are looked at: some 50 ms."""
+"""Files and directories of a root that are looked at: some 60 ms."""
 
 MOST_IN_FOLDER = 2_000
 """Entries of one directory from which on it is passed over as a store of data."""
