@@ -51,6 +51,12 @@ __all__ = ["Processes", "inherited_variables"]
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
 
+_ASKING_NOBODY = {
+    "NO_UPDATE_NOTIFIER": "1",
+    "npm_config_update_notifier": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+"""Keeps npm and pip from asking for newer versions of themselves at every run."""
 
 _WITHOUT_HOOKS = {
     "GIT_CONFIG_COUNT": "1",
@@ -338,6 +344,7 @@ class Processes:
         """Returns the variables of a process that are the same at all levels."""
         return {
             "LANG": "C.UTF-8",
+            **_ASKING_NOBODY,
             **self._environment,
             "PWD": cwd,
             "SHELL": "/bin/bash",

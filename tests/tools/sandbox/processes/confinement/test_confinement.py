@@ -148,6 +148,7 @@ async def test_the_environment_is_a_short_list(
         _code, output, _notes = await run(processes, "env", environment={"OWN": "own"})
     names = {line.partition("=")[0] for line in output.splitlines()}
     fixed = {"HOME", "TMPDIR", "PWD", "SHELL", "TERM", "PATH", "LANG", "SHLVL", "_"}
+    fixed |= {"NO_UPDATE_NOTIFIER", "npm_config_update_notifier", "PIP_DISABLE_PIP_VERSION_CHECK"}
     assert {"OWN", "NAMED"} < names <= fixed | {"OWN", "NAMED"} | chosen.keys()
     assert "secret" not in output
 
