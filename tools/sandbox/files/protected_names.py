@@ -112,8 +112,14 @@ REMOVABLE = frozenset(
 """Last names of those that projects commit, and that only make programs run: without one, fewer do.
 The settings of agents are none of these, since they also forbid."""
 
-REPOSITORY_MARKS = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Names, folded, by which Git takes a directory for a repository and obeys its settings.
+REPOSITORY_MARKS = (
+    frozenset({"head", "objects", "refs"}),
+    frozenset({"head", "commondir"}),
+    frozenset({"config", "objects", "refs"}),
+    frozenset({"hooks", "objects", "refs"}),
+)
+"""Names, folded, by which Git takes a directory for a repository and obeys its settings; the last
+two once the `commondir` of another repository leads to it.
 
 From is_git_directory() in Git's setup.c and gitrepository-layout(5).
 """

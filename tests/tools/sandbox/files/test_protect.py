@@ -78,6 +78,9 @@ CLOSED = [
     "bare/objects/info/alternates",
     "almost/HEAD",
     "almost/head",
+    "almost/config",
+    "almost/hooks/pre-commit",
+    "common/objects/x",
     "worktree/commondir",
     "awaited.json",
     "awaiting-directory/settings.json",
@@ -121,12 +124,14 @@ def root(house: Path) -> Path:
         "bare/refs",
         "almost/objects",
         "almost/refs",
+        "common/refs",
         "worktree",
     ):
         (root / directory).mkdir(parents=True)
     for head in ("bare/HEAD", "worktree/HEAD"):
         (root / head).write_bytes(b"ref: refs/heads/main\n")
     (root / ".git" / "config").write_bytes(b"[core]\n")
+    (root / "common" / "config").write_bytes(b"[core]\n")
     (root / "nested" / "data" / "config").write_bytes(b"[core]\n")
     links = {
         "to-git": ".git",

@@ -264,3 +264,17 @@ async def test_another_branch_brings_nothing_that_was_not_there_and_lifts_no_ban
     prepare(confined.root, "git checkout -qf main")
     await run(confined, "git checkout feature")
     assert (confined.root / ".claude" / "settings.json").exists()
+
+
+async def test_no_settings_come_into_force_by_what_a_file_tool_adds_to_their_directory(
+    confined: Any,
+) -> None:
+    prepare(confined.root, "git init -q .")
+    await run(confined, "mkdir x && printf '[core]\\n\\tfsmonitor = false\\n' > x/config")
+    await confined.call("write_file", file_path="x/objects/y", content="")
+    error, _ = await confined.failure("write_file", file_path="x/refs/y", content="")
+    assert error == "permission_denied"
+    await run(confined, "mkdir -p x/refs && echo ../x > .git/commondir")
+    read = ("git", "config", "core.fsmonitor")
+    asked = await anyio.run_process(read, cwd=confined.root, check=False)
+    assert asked.stdout == b""
