@@ -59,10 +59,15 @@ _GIT = (
     *("cherry-pick", "revert", "bisect", "worktree", "remote", "fetch", "pull"),
 )
 _GIT_KEEPING = (
-    *("git switch **", "git switch -q **", "git switch -c *", "git switch -q -c *"),
-    *("git checkout -b *", "git checkout -q -b *", "git checkout -"),
+    *("git switch **", "git switch -q **", "git checkout -", "git switch -"),
+    *(
+        f"git {each}{more}"
+        for each in ("switch -c", "switch -q -c", "checkout -b", "checkout -q -b")
+        for more in (" **", " ** **")
+    ),
     *(f"git checkout {each}" for each in ("main", "master", "-q main", "-q master")),
-    *("git restore --staged *", "git reset", "git reset HEAD*", "git reset --soft *"),
+    *("git restore --staged **", "git restore --staged ** **", "git reset", "git reset HEAD*"),
+    "git reset --soft **",
 )
 _GIT_ELSEWHERE = ("status", "diff", "log", "show", "add", "commit", "branch", "rev-parse")
 _GIT_CONFIG = ("--get", "--list", "user.name", "user.email", "pull.rebase", "init.defaultBranch")

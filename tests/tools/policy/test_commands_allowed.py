@@ -89,6 +89,16 @@ HARMLESS = [
     ("sed *", "sed --expression=s/e/e/ e"),
     ("sed *", "sed '2i e' a"),
     ("sed *", "sed '/a/{n;s/b/c/;}' a"),
+    ("sed *", "sed p a/*.py"),
+    ("sort *", "sort -- *"),
+    ("git *", "git add *.py"),
+    ("git *", "git rebase -Xours -s ort main"),
+    ("git *", "git cherry-pick -x --strategy-option=ours a"),
+    ("git *", "git bisect start"),
+    ("awk *", "awk -F , -v x=1 '{ print $1 }' *.csv"),
+    ("printf *", "printf '%5d%%\\n' *"),
+    ("test *", "test -v x"),
+    ("git -C ** log *", "git -C a log -n 3"),
 ]
 
 
@@ -272,6 +282,41 @@ NOT_ALLOWED = [
     ("sed *", "sed --file=x a"),
     ("sed *", "sed '1!e' a"),
     ("sed *", "sed 's/a/b/w x' a"),
+    # variables that printf counts into, and subscripts that test calculates
+    ("printf *", "printf 'a%n' PATH"),
+    ("printf *", "printf '%-5hhn' PATH"),
+    ("test *", "for x in 'a[$(rm x)]'; do test -v 'b[x]'; done"),
+    ("[ *", "for x in 'a[$(rm x)]'; do [ -v 'b[$x]' ]; done"),
+    # clusters and abbreviations of options that name a program
+    ("git *", "git rebase -fx 'rm x' HEAD"),
+    ("git *", "git rebase -fx'rm x' HEAD"),
+    ("git *", "git rebase --ex 'rm x' HEAD"),
+    ("git *", "git rebase -s x/y main"),
+    ("git *", "git cherry-pick --strateg=x-o/y a"),
+    ("git *", "git pull --rebase -qsx/y"),
+    ("git *", "git bisect view git/x"),
+    ("git *", "git clone -qu ./x a b"),
+    ("git *", "git clone -qccore.fsmonitor=x a b"),
+    ("git *", "git clone --te=x a b"),
+    ("git *", "git init --t=x"),
+    ("uv *", "uv run --env-file x pytest"),
+    ("awk *", "awk -f x"),
+    ("awk *", 'awk \'BEGIN { f = "sys" "tem"; @f(1) }\''),
+    ("awk *", "awk 'BEGIN { print 1 \\\n> 2 }'"),
+    # files that are called like options
+    ("sed *", "sed p *"),
+    ("tar *", "tar cf a.tar *.txt"),
+    ("tar *", "tar c*"),
+    ("sort *", "sort ?"),
+    ("git *", "git rebase *"),
+    ("awk *", "awk -F , *"),
+    ("printf *", "printf * PATH"),
+    ("[ *", "[ -v *x* ]"),
+    ("timeout *", "timeout * ls"),
+    # wildcards stand for no options
+    ("python *.py *", "python -Wx.py -m timeit 'rm x'"),
+    ("find **", "find -delete"),
+    ("find ** -name **", "find -delete -name x"),
 ]
 
 
@@ -307,6 +352,7 @@ def test_each_of_these_deceives_a_matcher_of_prefixes(command: str) -> None:
         (["git *", "make *"], "git bisect run make test"),
         (["git rebase *", "make *"], "git rebase -x 'make test' main"),
         (["valgrind *", "./a *"], "valgrind --leak-check=full ./a b"),
+        (["xargs *", "wc *"], "git ls-files | xargs -rI F wc -l F"),
     ],
 )
 def test_what_a_wrapper_runs_may_be_allowed_by_a_rule_of_its_own(
@@ -317,6 +363,27 @@ def test_what_a_wrapper_runs_may_be_allowed_by_a_rule_of_its_own(
     for left_out in rules:
         fewer = [rule for rule in allow if rule != f"bash({left_out})"]
         assert judge("bash", {"command": command}, allow=fewer).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "xargs --repl=wc wc",
+        "xargs -rIwc wc",
+        "xargs -rI wc wc",
+        "xargs -I x -Iwc wc",
+        "xargs --replace ./x wc",
+        "xargs --max-lines ./x wc",
+        "xargs -in ./x wc",
+        "xargs --arg wc ./x",
+        "xargs -a * wc",
+    ],
+)
+def test_options_in_unusual_forms_hide_nothing_that_a_wrapper_runs(
+    command: str, judge: Judge
+) -> None:
+    allow = ["bash(xargs *)", "bash(wc *)"]
+    assert judge("bash", {"command": command}, allow=allow).verdict is Verdict.ASK
 
 
 def test_a_rule_about_commands_allows_no_variables_that_it_does_not_name(judge: Judge) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
@@ -15,17 +16,29 @@ from tools.policy.shell.words import Word
 __all__ = ["inner_of_git"]
 
 _SCRIPTS = {
-    "rebase": re.compile(r"-x|--exec?"),
+    "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),
     "difftool": re.compile(r"-x|--extc(m(d?))?"),
 }
 """Options whose value is a script, by the subcommand."""
 
+_JOINED_SCRIPT = re.compile(r"-[A-Za-z]*?x(.+)", re.DOTALL)
+
 _PROGRAMS = {
-    "clone": re.compile(r"-u.*|-c.*|--conf.*|--templ.*", re.DOTALL),
+    "clone": re.compile(r"-\w*[cu].*|--c.*|--te.*", re.DOTALL),
     "grep": re.compile(r"-[A-Za-z]*O.*|--op.*", re.DOTALL),
-    "init": re.compile(r"--templ.*", re.DOTALL),
+    "init": re.compile(r"--t.*", re.DOTALL),
 }
 """Options that name a program, or settings that do, by the subcommand."""
+
+_STRATEGIES = {
+    **dict.fromkeys(
+        ("pull", "rebase"), re.compile(r"(?:-[^-CSXxs]*s|--str[a-z]*(?:=|$))(.*)", re.DOTALL)
+    ),
+    **dict.fromkeys(("cherry-pick", "revert"), re.compile(r"--str[a-z]*(?:=|$)(.*)", re.DOTALL)),
+}
+"""Options whose value is a strategy of merging: of one that git does not have, a program is run."""
+
+_KNOWN_STRATEGIES = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
 
 _RUNNING = frozenset({"filter-branch", "hook", "mergetool", "instaweb", "send-email", "daemon"})
 """Subcommands that run others in ways that are not looked into."""
@@ -39,9 +52,13 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     """
     for at, word in enumerate(words[1:], start=1):
         rest = words[at + 1 :]
+        if strategy := _STRATEGIES.get(word.text or ""):
+            yield from _strategies(strategy, rest, at + 1)
         match word.text:
             case "run" if words[at - 1].text == "bisect" and rest:
                 yield Inner(at + 1, words=tuple(rest))
+            case "view" | "visualize" if words[at - 1].text == "bisect" and rest:
+                yield Inner(at + 1, unseen="git bisect runs what it shows with")
             case "foreach" if any(each.text == "submodule" for each in words[1:at]):
                 yield from _script(rest, at + 1)
             case text if text in _SCRIPTS:
@@ -64,12 +81,20 @@ def _script(words: Sequence[Word], at: int) -> Iterator[Inner]:
 
 def _option_scripts(options: re.Pattern[str], words: Sequence[Word], at: int) -> Iterator[Inner]:
     for place, word in enumerate(words):
-        name, _, value = (word.text or "").partition("=")
+        text = word.text or ""
+        name, _, value = text.partition("=") if text.startswith("--") else (text, "", "")
         if options.fullmatch(name):
             following = words[place + 1].text if place + 1 < len(words) else ""
             yield Inner(at + place + (not value), script=value or following or "$x")
-        elif name.startswith("-x"):
-            yield Inner(at + place, script=name.removeprefix("-x"))
+        elif joined := _JOINED_SCRIPT.fullmatch(text):
+            yield Inner(at + place, script=joined[1])
+
+
+def _strategies(options: re.Pattern[str], words: Sequence[Word], at: int) -> Iterator[Inner]:
+    for place, (word, following) in enumerate(pairwise([*words, Word("")])):
+        found = options.fullmatch(word.text or "")
+        if found and (found[1] or following.text) not in _KNOWN_STRATEGIES:
+            yield Inner(at + place, unseen=f"git runs what {word.text!r} names")
 
 
 def _option_programs(

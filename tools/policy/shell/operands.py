@@ -11,11 +11,11 @@ from tools.policy.shell.words import Word
 __all__ = ["RISKY", "risks"]
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
-SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*", re.DOTALL)
+SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*|-[vR] .*\[.*", re.DOTALL)
+"""Subscripts of arrays; behind `-v` their variables are calculations, which may run something."""
 
 SETTING = {
-    "printf": re.compile(r"-v.*", re.DOTALL),
-    **dict.fromkeys(("test", "["), SUBSCRIPT),
+    "printf": re.compile(r"-v.*|.*%[-+ #0'*.\dhjlLtz]*n.*", re.DOTALL),
     **dict.fromkeys(("read", "unset", "getopts"), VARIABLE),
     **dict.fromkeys(
         ("declare", "typeset", "local", "export", "readonly"),
@@ -60,7 +60,8 @@ RUNNING_LETTERS = {
 """Short options that do, with the word that follows; the first word of tar needs no dash."""
 
 
-RISKY = frozenset({*SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
+TESTS = frozenset({"test", "["})
+RISKY = frozenset({*TESTS, *SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
 """The base names of all of these commands."""
 
 
@@ -78,6 +79,8 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
         short = f"{'-' * (name == 'tar' and at == 1)}{text} {following.text}"
         if text is None:
             yield at, f"the words of {name} cannot be determined"
+        elif name in TESTS and SUBSCRIPT.fullmatch(f"{text} {following.text or '['}"):
+            yield at, f"{name} runs what is in a subscript"
         elif setting is not None and setting.fullmatch(text):
             yield at, f"{name} sets a variable, or may run what is in {text!r}"
         elif (

@@ -42,9 +42,11 @@ def inner_of_sed(words: Sequence[Word]) -> Iterator[Inner]:
     operands: list[int] = []
     for at, word in enumerate(words[1:], start=1):
         before = words[at - 1].text or ""
-        if at > 1 and _SCRIPT.fullmatch(before):
+        if word.text is None:
+            yield Inner(at, unseen="the words of sed cannot be determined")
+        elif at > 1 and _SCRIPT.fullmatch(before):
             scripts.append(at)
-        elif word.text is None or not word.text.startswith("-") or word.text == "-":
+        elif not word.text.startswith("-") or word.text == "-":
             operands.append(at)
         elif word.text.startswith("--expression="):
             scripts.append(at)

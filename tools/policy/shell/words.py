@@ -68,6 +68,11 @@ class WordPattern:
             return self.is_active and self.text == word.text
         return self.wildcard.matches(word.text)
 
+    def permits(self, word: Word) -> bool:
+        """Whether it stands for that word, which is no option unless it begins like one."""
+        is_option = (word.text or "").startswith("-") and not self.text.startswith("-")
+        return not is_option and self.matches(word)
+
 
 @dataclass(frozen=True)
 class CommandPattern:
@@ -123,7 +128,7 @@ class CommandPattern:
             if wanted is None:
                 back = (at, place)
                 at += 1
-            elif isinstance(wanted, WordPattern) and wanted.matches(words[place]):
+            elif isinstance(wanted, WordPattern) and wanted.permits(words[place]):
                 at += 1
                 place += 1
             elif back is not None:

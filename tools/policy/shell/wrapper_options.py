@@ -14,6 +14,7 @@ class Wrapper:
 
     Attributes:
         letters: Short options that take a value.
+        joined: Short options that may have a value, in the same word alone.
         names: Long options that take a value as a word of its own.
         flags: Options without a value; None where all that are not named before are.
         skipped: How many words stand before the command, options aside.
@@ -25,6 +26,7 @@ class Wrapper:
     flags: frozenset[str] | None = None
     skipped: int = 0
     assigns: bool = False
+    joined: str = ""
 
 
 def _wrapper(
@@ -34,9 +36,10 @@ def _wrapper(
     *,
     skipped: int = 0,
     assigns: bool = False,
+    joined: str = "",
 ) -> Wrapper:
     known = None if flags is None else frozenset(flags.split())
-    return Wrapper(letters, frozenset(names.split()), known, skipped, assigns)
+    return Wrapper(letters, frozenset(names.split()), known, skipped, assigns, joined)
 
 
 WRAPPERS: Mapping[str, Wrapper] = {
@@ -58,8 +61,8 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "stdbuf": _wrapper("ioe", "--input --output --error"),
     "xargs": _wrapper(
         "adEILnPs",
-        "--arg-file --delimiter --max-args --max-procs --max-chars --max-lines --replace"
-        " --process-slot-var",
+        "--arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var",
+        joined="eil",
     ),
     "command": _wrapper(),
     "builtin": _wrapper(),
@@ -100,7 +103,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
 _UV_RUN = _wrapper(
     "p",
     "--python --with --with-editable --with-requirements --extra --group --only-group --no-group"
-    " --package --project --directory --index --default-index --env-file --cache-dir",
+    " --package --project --directory --index --default-index --cache-dir",
     "-q --quiet -v --verbose -n --no-cache --all-extras --all-groups --no-dev --dev --frozen"
     " --locked --no-sync --isolated --active --exact --offline --no-project --no-config --",
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from tools.policy.shell.git import inner_of_git
+from tools.policy.shell.globs import with_unseen_options
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.operands import RISKY, risks
 from tools.policy.shell.sed import inner_of_sed
@@ -27,6 +28,11 @@ DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 
 HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
+AWK_RUNS = re.compile(r"system|getline|\||@|close|print.*>", re.DOTALL)
+AWK_SETS = re.compile(r"-[Fv].*|--", re.DOTALL)
+AWK_OPTION = re.compile(r"-(?![Fv]|-$).+", re.DOTALL)
+"""Options of awk other than separators and variables: files of programs among them."""
+
 INVISIBLE = (
     *(
         "parallel",
@@ -64,6 +70,9 @@ ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
 
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.DOTALL)
 STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+PLACEHOLDER = re.compile(
+    r"(-[^-adEeiILlnPs]*(i|(?P<takes>I))|--r[eplac]*(=|$))(?P<text>.*)", re.DOTALL
+)
 TERMINATORS = frozenset({";", "+"})
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
@@ -81,7 +90,10 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
     look = LOOKS.get(name)
     if look is None and INTERPRETERS.fullmatch(name):
         look = _of_interpreter
-    return [] if look is None else list(look(words, name))
+    if look is None:
+        return []
+    known = words if name in WRAPPERS or name in AWKS else with_unseen_options(words, name)
+    return list(look(known, name))
 
 
 def is_activation(words: Sequence[Word]) -> bool:
@@ -180,7 +192,7 @@ def _of_xargs(words: Sequence[Word], name: str) -> Iterator[Inner]:
         if inner.unseen:
             yield inner
         else:
-            run = _filled(inner.words, _placeholder(words[1 : inner.at]))
+            run = _filled(inner.words, *_placeholders(words[1 : inner.at]))
             yield Inner(inner.at, words=(*run, Word(None)), is_certain=inner.is_certain)
 
 
@@ -204,7 +216,7 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
     at = start
     while at < len(words):
         text = words[at].text
-        if text is None:
+        if text is None or words[at].is_glob:
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
             break
         if text.startswith("-") and text != "-":
@@ -220,40 +232,50 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             at += 1
         else:
             break
+    if any(word.is_glob for word in words[start:at]):
+        yield Inner(at, unseen=f"what {name} runs cannot be determined")
     if at < len(words):
         yield Inner(at, words=tuple(words[at:]))
     yield from _suffixes(words, start)
 
 
-def _placeholder(options: Sequence[Word]) -> str:
-    """What stands in the words of xargs for what it reads."""
-    texts = [word.text or "" for word in options]
-    for text, following in pairwise([*texts, ""]):
-        if text in {"-I", "--replace"}:
-            return following or "{}"
-        if text.startswith(("-I", "-i", "--replace=")):
-            return text.removeprefix("--replace=").removeprefix("-I").removeprefix("-i") or "{}"
-    return "{}"
+def _placeholders(options: Sequence[Word]) -> Iterator[str]:
+    """What may stand in the words of xargs for what it reads."""
+    yield "{}"
+    for text, following in pairwise([*(word.text or "" for word in options), ""]):
+        if found := PLACEHOLDER.fullmatch(text):
+            yield found["text"] or (following if found["takes"] else "") or "{}"
 
 
-def _filled(words: Sequence[Word], placeholder: str) -> tuple[Word, ...]:
-    """The words of a command in which a placeholder stands for something unseen."""
-    return tuple(Word(None) if placeholder in (word.text or "") else word for word in words)
+def _filled(words: Sequence[Word], *placeholders: str) -> tuple[Word, ...]:
+    """The words of a command in which placeholders stand for something unseen."""
+    return tuple(
+        Word(None) if any(each in (word.text or "") for each in placeholders) else word
+        for word in words
+    )
 
 
 def _takes_value(option: str, wrapper: Wrapper) -> bool:
     """Whether the next word is the option's value."""
     if option.startswith("--"):
         return option in wrapper.names
-    first = next((place for place, one in enumerate(option[1:]) if one in wrapper.letters), None)
-    return first is not None and first == len(option) - 2
+    takers = (*wrapper.letters, *wrapper.joined)
+    first = next((place for place, one in enumerate(option[1:]) if one in takers), None)
+    is_last = first is not None and first == len(option) - 2
+    return is_last and option[-1] not in wrapper.joined
 
 
 def _is_flag(option: str, wrapper: Wrapper) -> bool:
     """Whether it is surely an option that takes none of the words behind it."""
+    if option.startswith("--") and _is_short_for(option.partition("=")[0], wrapper.names):
+        return False
     if wrapper.flags is None or option in wrapper.flags:
         return True
     return "=" in option if option.startswith("--") else option[1:2] in wrapper.letters
+
+
+def _is_short_for(option: str, names: Iterable[str]) -> bool:
+    return option != "--" and any(name != option and name.startswith(option) for name in names)
 
 
 def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -277,9 +299,13 @@ def _of_sed(words: Sequence[Word], _name: str) -> Iterator[Inner]:
 
 
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """A program that may run others, or that does not stand in the words."""
+    program = 1
+    while program < len(words) and AWK_SETS.fullmatch(words[program].text or ""):
+        program += 2 if words[program].text in {"-F", "-v"} else 1
     for at, word in enumerate(words[1:], start=1):
-        text = word.text
-        if text is None or re.search(r"system|getline|\||@load|close|print.*>", text):
+        text = "@" if word.text is None or (word.is_glob and at <= program) else word.text
+        if AWK_RUNS.search(text) or AWK_OPTION.fullmatch(text):
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
 
 
