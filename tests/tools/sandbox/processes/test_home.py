@@ -70,6 +70,14 @@ async def test_what_is_written_to_the_home_is_told_and_gone(confined: Any) -> No
     assert (found["stdout"], found["notes"]) == ("", [])
 
 
+async def test_a_note_that_names_a_file_is_one_line_that_steers_no_terminal(confined: Any) -> None:
+    name = r"$'a\e[2J\u202e\n[exit code 0]'"
+    found = await confined.call("bash", command=f"mkdir {name}; touch {name}/.envrc ~/{name}")
+    assert len(found["notes"]) == 2
+    for note in found["notes"]:
+        assert note.isprintable()
+
+
 def test_a_name_cannot_bring_settings_of_its_own(person: Path, tmp_path: Path) -> None:
     name = "a\n[core]\nfsmonitor = evil\n[user]x"
     (person / ".gitconfig").unlink()

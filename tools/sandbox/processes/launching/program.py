@@ -210,7 +210,10 @@ class Program:
         try:
             return await self._process.wait()
         finally:
-            self.notes += await finish(self._process.end_reason)
+            from tools.sandbox.files.text_files import visible
+
+            # They name files and hosts as the program likes.
+            self.notes += tuple(map(visible, await finish(self._process.end_reason)))
 
 
 @dataclass(frozen=True, slots=True)

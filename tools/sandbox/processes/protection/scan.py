@@ -252,26 +252,47 @@ def _read(root: int, path: str, descent: _Descent) -> Folder | None:
     except OSError:
         return None  # removed, or replaced by a link
     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
-    links = {entry.name for entry in found if entry.is_symlink()}
+    links = {entry.name: entry for entry in found if entry.is_symlink()}
     above = tuple(map(folded, path.split("/")[-2:]))
     present = {folded(name) for name in names}
     holds_packages = not _PACKAGES.isdisjoint(path.split("/"))
+    to_packages = (
+        set() if holds_packages else {each for each in links if _leads_to_packages(fd, each)}
+    )
     is_git = above[-1] == ".git" or any(marks <= present for marks in _MARKS)
     protected = [
         name
         for name in names
         if (is_git and folded(name) in _OF_GIT)
         or (not holds_packages and _is_protected(above, folded(name), is_link=name in links))
+        or (name in to_packages and not _is_file(links[name]))
     ]
     folders = [name for name, is_folder in names.items() if is_folder and name not in protected]
     return Folder(
         identity(status),
         status.st_ctime_ns,
-        settled,
+        settled and not to_packages,  # what they lead to may change
         tuple(sorted(folders)),
         tuple(sorted(protected)),
         is_git,
     )
+
+
+def _leads_to_packages(directory: int, name: str) -> bool:
+    """Returns whether a link leads into packages, whose settings are not protected.
+
+    By such a link they would be those of a directory of the project.
+    """
+    with contextlib.suppress(OSError):
+        return not _PACKAGES.isdisjoint(os.readlink(name, dir_fd=directory).split("/"))
+    return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Returns whether an entry is, or leads to, a regular file; not for links in a circle."""
+    with contextlib.suppress(OSError):
+        return entry.is_file()
+    return False
 
 
 def _unread(root: int, path: str) -> Folder | None:

@@ -81,7 +81,8 @@ ORDINARY = {
     "a file": "mkdir -p src/.github; echo x > src/main.c; echo x > src/.github/a.yml",
     "a name": "git config user.name somebody",
     "packages": "mkdir -p node_modules/a/.vscode v/site-packages/b/.idea node_modules/a/.husky; "
-    "touch node_modules/a/.vscode/settings.json v/site-packages/b/.envrc; ln -s a node_modules/b",
+    "touch node_modules/a/.vscode/settings.json v/site-packages/b/.envrc; ln -s a node_modules/b; "
+    "touch node_modules/a/cli.js; ln -s node_modules/a/cli.js cli",
 }
 
 
@@ -219,6 +220,30 @@ def test_a_directory_that_was_closed_to_its_owner_stays_so(owner: Path) -> None:
     as_owner(owner, "echo evil > .envrc")
     assert len(protection.end()) == 1
     assert (owner / "own").stat().st_mode & 0o777 == 0
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["mkdir -p node_modules/a/.vscode; ln -s node_modules/a app"],
+        ["ln -s ./x/../site-packages/a app"],
+        ["mkdir node_modules; ln -s node_modules/../app app"],
+        [
+            "mkdir node_modules; touch node_modules/a; ln -s $PWD/node_modules/a app",
+            "rm node_modules/a; mkdir -p node_modules/a/.vscode",
+        ],
+    ],
+    ids=["at once", "before they are there", "in a circle", "where a file was"],
+)
+def test_no_directory_of_packages_gets_a_name_in_the_project(
+    root: Path, protection: Protection, steps: list[str]
+) -> None:
+    notes: tuple[str, ...] = ()
+    for step in steps:
+        protection.begin()
+        run(root, step)
+        notes += protection.end()
+    assert [note.split(" (")[0] for note in notes] == ["taken away: app"]
 
 
 def test_what_was_taken_away_is_kept_in_the_data_directory(
