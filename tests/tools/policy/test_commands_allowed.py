@@ -300,6 +300,8 @@ NOT_ALLOWED = [
     ("git *", "git clone --te=x a b"),
     ("git *", "git init --t=x"),
     ("uv *", "uv run --env-file x pytest"),
+    ("npm test *", "npm test --script-sh=./x"),
+    ("cargo build *", "cargo build --config 'build.rustc-wrapper=\"./x\"'"),
     ("awk *", "awk -f x"),
     ("awk *", 'awk \'BEGIN { f = "sys" "tem"; @f(1) }\''),
     ("awk *", "awk 'BEGIN { print 1 \\\n> 2 }'"),

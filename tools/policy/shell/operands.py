@@ -26,8 +26,10 @@ SETTING = {
 
 RUNNING_OPTIONS = {
     "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack"),
+    "cargo": ("--config",),
     "make": ("--eval",),
     "gmake": ("--eval",),
+    "npm": ("--script-shell", "--node-options", "--git", "--node-gyp"),
     "rg": ("--pre", "--hostname-bin"),
     "sort": ("--compress-program",),
     "split": ("--filter",),
