@@ -30,9 +30,11 @@ RUNNING_OPTIONS = {
     "make": ("--eval",),
     "gmake": ("--eval",),
     "npm": ("--script-shell", "--node-options", "--git", "--node-gyp"),
+    **dict.fromkeys(("pip", "pip3"), ("--python",)),
     "rg": ("--pre", "--hostname-bin"),
     "sort": ("--compress-program",),
     "split": ("--filter",),
+    "uv": ("--python",),
     "tar": (
         *("--use-compress-program", "--checkpoint-action", "--to-command", "--info-script"),
         *("--new-volume-script", "--rsh-command", "--rmt-command"),
@@ -42,7 +44,7 @@ RUNNING_OPTIONS = {
 """Options of programs that name a program to run, and may be abbreviated."""
 
 RUNNING_WORDS = {
-    "go": re.compile(r"--?(toolexec|exec|vettool)(=.*)?", re.DOTALL),
+    "go": re.compile(r"--?(toolexec|exec|vettool|overlay|ldflags|gcflags)(=.*)?", re.DOTALL),
     **dict.fromkeys(("make", "gmake"), re.compile(r"\w+[:?+!]*=.*[\s$`].*", re.DOTALL)),
     "npm": re.compile(r"exec|x|init|create"),
     **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create")),
@@ -57,6 +59,7 @@ RUNNING_LETTERS = {
     **dict.fromkeys(("make", "gmake"), re.compile(r"-[A-Za-z]*E.*", re.DOTALL)),
     "git": re.compile(r"-c .*=.*", re.DOTALL),
     "tar": re.compile(r"-[A-Za-z]*[IF].*", re.DOTALL),
+    "uv": re.compile(r"-[a-z]*p.*", re.DOTALL),
     "zip": re.compile(r"-\w*TT.*", re.DOTALL),
 }
 """Short options that do, with the word that follows; the first word of tar needs no dash."""

@@ -158,9 +158,16 @@ class Secret:
         """A request with the value.
 
         Raises:
-            InvalidArgumentsError: If the caller gave the header or the parameter that it is for.
+            InvalidArgumentsError: If the caller gave the header or the parameter that it is for, or
+                asked for a part of the answer, of which a value that stands across its ends could
+                not be taken out.
             UnavailableError: If it cannot stand there.
         """
+        if any(name.lower() == "range" for name, _ in headers):
+            raise InvalidArgumentsError(
+                "A request with a secret asks for the whole answer, not for a Range of it.",
+                next_actions=["Leave 'Range' out of headers."],
+            )
         sent = PLACE.sub(lambda found: self._said(found[1], value), self.form)
         if self.query:
             return self._with_query(target, sent), headers
