@@ -45,8 +45,9 @@ class SearchPath:
         invisible = ""
         for folder in self._folders:
             found = shutil.which(name, path=folder)
-            if found and not self._is_in_root(found):
-                if self._is_visible(found, level):
+            if found and not (self._is_in_root(folder) or self._is_in_root(found)):
+                # A virtual environment is more than the interpreter that it links to.
+                if self._is_visible(folder, level) and self._is_visible(found, level):
                     return found
                 invisible = invisible or folder
         if invisible:
