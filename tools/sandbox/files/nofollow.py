@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Self
 
-__all__ = ["open_below", "open_file", "read_up_to"]
+__all__ = ["Descent", "open_below", "open_file", "open_name", "read_up_to"]
 
 _CHUNK_BYTES = 1 << 20
 
@@ -29,13 +30,63 @@ def open_below(directory: int, names: Iterable[str] = ()) -> int:
     fd = os.open(".", _DIRECTORY, dir_fd=directory)
     try:
         for name in names:
-            below = os.open(name, _DIRECTORY, dir_fd=fd)
+            below = open_name(fd, name)
             os.close(fd)
             fd = below
     except OSError:
         os.close(fd)
         raise
     return fd
+
+
+def open_name(directory: int, name: str) -> int:
+    """Opens a directory in an open one for reading its entries.
+
+    Raises:
+        OSError: If it cannot be opened; ELOOP or ENOTDIR if it is a link.
+    """
+    return os.open(name, _DIRECTORY, dir_fd=directory)
+
+
+class Descent:
+    """Opens the directories of a walk by their paths, each from the nearest one that is still open.
+
+    Args:
+        root: Descriptor of the directory where the paths begin.
+        open_name: Opens one of the names in a directory; by default any that is no link.
+    """
+
+    def __init__(self, root: int, open_name: Callable[[int, str], int] = open_name) -> None:
+        self._open_name = open_name
+        self._opened = [("", open_below(root))]
+        """The root, and the directories between it and the last one, by their names."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._close(0)
+
+    def open(self, path: str) -> int:
+        """Opens a directory; it stays open until the next one is.
+
+        Raises:
+            OSError: If it cannot be opened, or a link is on the way.
+        """
+        parts = path.split("/") if path else []
+        shared = 0
+        for (name, _), part in zip(self._opened[1:], parts, strict=False):
+            if name != part:
+                break
+            shared += 1
+        self._close(1 + shared)
+        for part in parts[shared:]:
+            self._opened.append((part, self._open_name(self._opened[-1][1], part)))
+        return self._opened[-1][1]
+
+    def _close(self, kept: int) -> None:
+        while len(self._opened) > kept:
+            os.close(self._opened.pop()[1])
 
 
 def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:

@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Self
 
 from storage.keeping.changes.contents import pack
 from storage.keeping.changes.models import FileState, Observed
 from tools.sandbox.files.kept import look, state_of
-from tools.sandbox.files.nofollow import open_below
+from tools.sandbox.files.nofollow import Descent
 from tools.sandbox.files.openat import identity
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
@@ -92,45 +91,11 @@ def walk(
         OSError: If the root itself cannot be read.
     """
     looking = _Look(known, frozenset(closed), limits)
-    with _Descent(root) as descent:
+    with Descent(root) as descent:
         looking.run(descent)
         if is_after:
             looking.look_at_missing(descent)
     return looking.observed
-
-
-class _Descent:
-    """Opens directories by their path, each from the nearest one above that is still open."""
-
-    def __init__(self, root: int) -> None:
-        self._opened = [("", open_below(root))]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._close(0)
-
-    def open(self, path: str) -> int:
-        """Opens a directory; it stays open until the next one is.
-
-        Raises:
-            OSError: If it cannot be opened, or a link is on the way.
-        """
-        parts = path.split("/") if path else []
-        shared = 0
-        for (name, _), part in zip(self._opened[1:], parts, strict=False):
-            if name != part:
-                break
-            shared += 1
-        self._close(1 + shared)
-        for part in parts[shared:]:
-            self._opened.append((part, open_below(self._opened[-1][1], [part])))
-        return self._opened[-1][1]
-
-    def _close(self, left: int) -> None:
-        while len(self._opened) > left:
-            os.close(self._opened.pop()[1])
 
 
 @dataclass(slots=True)
@@ -145,7 +110,7 @@ class _Look:
     _room: int = 0
     _now: int = 0
 
-    def run(self, descent: _Descent) -> None:
+    def run(self, descent: Descent) -> None:
         """Looks at all that is not passed over."""
         self._left, self._room = self.limits.entries, self.limits.content_bytes
         self._now = time.time_ns()
@@ -179,7 +144,7 @@ class _Look:
                 if self._enters(entry, f"{prefix}{entry.name}", fd, ignored):
                     waiting.append((f"{prefix}{entry.name}", ignored))
 
-    def look_at_missing(self, descent: _Descent) -> None:
+    def look_at_missing(self, descent: Descent) -> None:
         """Looks at the files that were known and not found: they are gone, or passed over now."""
         files = self.observed.files
         for path, before in self.known.items():

@@ -15,8 +15,9 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from functools import partial
 
+from tools.sandbox.files.nofollow import Descent, open_name
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
@@ -43,9 +44,6 @@ _SETTLED_NS = 2_500_000_000
 READABLE = stat.S_IRUSR | stat.S_IXUSR
 """Rights that a directory's owner needs to look at it."""
 
-_READ_DIRECTORY = (
-    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-)
 _RULES = {
     last: [tuple(map(folded, rule[:-1])) for rule in CLOSED_TO_WRITES if folded(rule[-1]) == last]
     for last in {folded(rule[-1]) for rule in CLOSED_TO_WRITES} - {".git"}
@@ -125,7 +123,8 @@ def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> S
     found = Scan()
     left = MOST_NEW_FOLDERS
     pending = [""]
-    with _Descent(root, rights=READABLE if is_after else 0) as descent:
+    opens = partial(_open_below, rights=READABLE if is_after else 0)
+    with Descent(root, opens) as descent:
         while pending:
             path = pending.pop()
             folder = _unchanged(root, path, known.get(path))
@@ -141,42 +140,6 @@ def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> S
                 found.folders[path] = folder
                 pending += [f"{path}/{name}" if path else name for name in folder.folders]
     return found
-
-
-class _Descent:
-    """Opens the directories of a walk, each from the nearest one above that is still open."""
-
-    def __init__(self, root: int, *, rights: int) -> None:
-        self._rights = rights
-        self._opened = [("", _open_below(root, ".", 0))]
-        """The root, and the directories between it and the last one, by their names."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._close(0)
-
-    def open(self, path: str) -> int:
-        """Opens a directory as `open_folder` does; it is open until the next one is.
-
-        Raises:
-            OSError: It is missing, or no directory.
-        """
-        parts = path.split("/") if path else []
-        shared = 0
-        for (name, _fd), part in zip(self._opened[1:], parts, strict=False):
-            if name != part:
-                break
-            shared += 1
-        self._close(1 + shared)
-        for part in parts[shared:]:
-            self._opened.append((part, _open_below(self._opened[-1][1], part, self._rights)))
-        return self._opened[-1][1]
-
-    def _close(self, kept: int) -> None:
-        while len(self._opened) > kept:
-            os.close(self._opened.pop()[1])
 
 
 @contextlib.contextmanager
@@ -205,7 +168,7 @@ def open_folder(root: int, path: str, *, rights: int = 0) -> Iterator[int]:
 
 def _open_below(directory: int, name: str, rights: int) -> int:
     grant_owner(directory, name, rights)
-    return os.open(name, _READ_DIRECTORY, dir_fd=directory)
+    return open_name(directory, name)
 
 
 def grant_owner(directory: int, name: str, rights: int) -> None:
@@ -240,7 +203,7 @@ def _unchanged(root: int, path: str, known: Folder | None) -> Folder | None:
     return None
 
 
-def _read(root: int, path: str, descent: _Descent) -> Folder | None:
+def _read(root: int, path: str, descent: Descent) -> Folder | None:
     try:
         fd = descent.open(path)
         status = os.fstat(fd)
