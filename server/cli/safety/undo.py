@@ -14,6 +14,8 @@ from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 from server.cli.terminal.screen import forget_typed, wrapped
 from server.mcp.visible import visible, visible_lines
+from tools.answers.directory import counted
+from tools.sandbox.files.text_files import unicode_name
 
 if TYPE_CHECKING:
     from server.app import App
@@ -149,12 +151,14 @@ def _undo(
         raise typer.Exit(1)
     if not yes:
         forget_typed()
-        typer.confirm(f"Undo {_files(len(doing))}?", abort=True)
+        typer.confirm(f"Undo {counted(len(doing), 'file')}?", abort=True)
     done = taking.take_back(steps)
     failed = [each for each in done if each.action == "none" and each not in steps]
     for each in failed:
         typer.echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
-    typer.echo(f"Undid {_files(len(doing) - len(failed))}; `{invocation()} undo` takes that back.")
+    typer.echo(
+        f"Undid {counted(len(doing) - len(failed), 'file')}; `{invocation()} undo` takes that back."
+    )
     if failed:
         raise typer.Exit(1)
 
@@ -175,16 +179,12 @@ def _show(taking: Undo, steps: Sequence[Step]) -> None:
 
 
 def _forget(history: CallHistory, wanted: ChangeFilter, count: int, *, yes: bool) -> None:
-    what = "1 change" if count == 1 else f"{count} changes"
+    what = counted(count, "change")
     if not yes:
         typer.confirm(f"Remove for good what is kept of {what}?", abort=True)
     history.own.forget(wanted)
     typer.echo(f"Removed what was kept of {what}: it cannot be undone any more.")
 
 
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
-
-
 def _shown(path: str) -> str:
-    return visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
+    return visible(unicode_name(path))
