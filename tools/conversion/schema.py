@@ -19,12 +19,29 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import read_docstring
 
-__all__ = ["SchemaGenerator", "branches", "child", "outline", "resolve", "tidy", "types", "union"]
+__all__ = [
+    "SchemaGenerator",
+    "branches",
+    "child",
+    "outline",
+    "resolve",
+    "tidy",
+    "types",
+    "union",
+    "without_null_unions",
+]
 
-ONE_SCHEMA = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames"}
+CONDITIONS = {"if", "not"}
+"""Words under which a schema that accepts less lets the whole accept more."""
+ONE_SCHEMA = {
+    *("additionalProperties", "contains", "else", "items", "propertyNames", "then"),
+    *CONDITIONS,
+}
 MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
-NAMED_SCHEMAS = {"$defs", "patternProperties", "properties"}
+NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
 UNIONS = ("anyOf", "oneOf")
+ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
+"""Words of which the outer one holds where a type of a union has them as well."""
 ENCODINGS = {"base64", "base64url"}
 """What pydantic calls formats, and JSON Schema (section 8.3) encodings of the content."""
 NOISE = {"discriminator", "title"}
@@ -114,6 +131,19 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     return _with_attribute_texts(tidied)
 
 
+def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a schema in which null stands beside no other type or value, at any depth.
+
+    It is for clients that refuse such unions, of whatever server the tool is. What is required
+    stays required, and what is null alone stays null.
+    """
+    kept = {
+        key: value if key in CONDITIONS else _each(key, value, without_null_unions)
+        for key, value in schema.items()
+    }
+    return _without_null(kept)
+
+
 def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an object's schema cut down to its properties and their types."""
     properties = resolve(schema, schema).get("properties", {})
@@ -181,11 +211,15 @@ def _each(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, 
     """The value of a keyword, with the schemas in it changed."""
     if key in ONE_SCHEMA and isinstance(value, Mapping):
         return change(value)
-    if key in MANY_SCHEMAS:
-        return [change(part) for part in value]
-    if key in NAMED_SCHEMAS:
-        return {name: change(part) for name, part in value.items()}
+    if key in MANY_SCHEMAS and isinstance(value, list):
+        return [_part(part, change) for part in value]
+    if key in NAMED_SCHEMAS and isinstance(value, Mapping):
+        return {name: _part(part, change) for name, part in value.items()}
     return value
+
+
+def _part(part: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    return change(part) if isinstance(part, Mapping) else part  # true and false are schemas too
 
 
 def _says_nothing(key: str, value: object) -> bool:
@@ -195,18 +229,47 @@ def _says_nothing(key: str, value: object) -> bool:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    if "enum" in schema:
-        schema["enum"] = [value for value in schema["enum"] if value is not None]
-        if all(isinstance(value, str) for value in schema["enum"]):
-            schema["type"] = "string"  # pydantic leaves it out where null was among them
+    """The schema without null beside other types and values at its top."""
+    narrowed = {**schema}
+    for key, is_null in NULLS.items():
+        parts = schema.get(key)
+        if isinstance(parts, list) and (kept := [part for part in parts if not is_null(part)]):
+            narrowed[key] = kept
+    if narrowed == schema:
+        return schema
+    if narrowed.get("default", ...) is None:
+        del narrowed["default"]
+    match narrowed.get("type"):
+        case [only]:
+            narrowed["type"] = only
+    values = narrowed.get("enum")
+    if values and all(isinstance(value, str) for value in values):
+        narrowed["type"] = "string"  # pydantic leaves it out where null was among them
+    return _without_union_of_one(narrowed)
+
+
+def _without_union_of_one(schema: dict[str, Any]) -> dict[str, Any]:
     for key in UNIONS:
-        kept = [part for part in schema.get(key, ()) if part.get("type") != "null"]
-        if len(kept) == 1:
-            del schema[key]
-            return {**kept[0], **schema}
-        if kept:
-            schema[key] = kept
+        rest = {name: value for name, value in schema.items() if name != key}
+        match schema.get(key):
+            case [Mapping() as only] if rest.keys() & only.keys() <= ANNOTATIONS:
+                return {**only, **rest}
     return schema
+
+
+def _is_null(schema: object) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("type") in ("null", ["null"]) or schema.get("const", ...) is None
+
+
+NULLS: Mapping[str, Callable[[object], bool]] = {
+    "enum": lambda value: value is None,
+    "type": lambda kind: kind == "null",
+    "anyOf": _is_null,
+    "oneOf": _is_null,
+}
+"""The words under which null can stand beside others, and what it is there."""
 
 
 def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:

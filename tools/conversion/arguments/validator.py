@@ -232,7 +232,8 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         if kind in UNSAYABLE_KEYS or not (is_named or keys.get("sub_type") == "int"):
             self.handle_invalid_for_json_schema(schema, f"a dict with keys of type {kind}")
         if not is_named:
-            generated["propertyNames"] = {"enum": [str(value) for value in values]}
+            names = [str(value) for value in values]
+            generated["propertyNames"] = {"enum": names, "type": "string"}
         if kind in KEYS:
             generated["propertyNames"] = {"pattern": KEYS[kind]}
         # Beside `patternProperties` anything else would be allowed too.
