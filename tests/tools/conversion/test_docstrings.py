@@ -143,7 +143,6 @@ def test_parameters_are_found_however_they_are_written(text: str, parameters: li
         "Reads: a file.\nNothing more.",
         "Steps:\n    1. Read.\n    2. Write.\nDone.",
         "Uses the form:\n\n    key: value\n\nDone.",
-        "F.\n\nExamples\n--------\n>>> f(1)\n2\n\nNotes\n-----\nSlow.",
         "F.\n\n:note: It is slow.",
         "See http://example.org: it is there.",
         "A table\n-----\nof things",
@@ -151,6 +150,12 @@ def test_parameters_are_found_however_they_are_written(text: str, parameters: li
 )
 def test_other_sections_stay_in_the_description(text: str) -> None:
     assert read_docstring(text) == Documentation(text)
+
+
+def test_sections_of_numpys_keep_their_titles_without_the_line_below() -> None:
+    text = "F.\n\nSee Also\n--------\ng : More.\n\nNotes\n-----\nSlow.\n\n    a\n    -\n    1"
+    said = "F.\n\nSee Also:\ng : More.\n\nNotes:\nSlow.\n\n    a\n    -\n    1"
+    assert read_docstring(text) == Documentation(said)
 
 
 @pytest.mark.parametrize(

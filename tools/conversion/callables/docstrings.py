@@ -36,6 +36,8 @@ MARK = re.compile(r"^[ \t]*(?:[:@]\w|[-=]{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
 """What each section or field of any style has; most docstrings have none."""
 GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
 UNDERLINE = re.compile(r"(-{3,}|={3,})")
+HEADING = re.compile(r"[A-Z]\w*( \w+)*")
+"""The title of a section of NumPy's that says nothing of the signature, such as `See Also`."""
 ITEM = re.compile(
     r"(?P<name>[\\*]*\w+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)[\\*]*\w+)*)\s*(?:\((?P<type>.*?)\))?\s*"
     r"(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)"
@@ -120,6 +122,9 @@ def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
         end = _end_of_google(lines, place)
         if _read_google(title["title"].lower(), lines[place + 1 : end], said):
             return end
+    if _is_heading(lines, place):
+        said.description += f"{line}:\n"
+        return place + 2
     said.description += f"{line}\n"
     return place + 1
 
@@ -252,6 +257,11 @@ def _is_underlined(lines: Sequence[str], place: int) -> bool:
         and bool(lines[place].strip())
         and UNDERLINE.fullmatch(lines[place + 1].strip()) is not None
     )
+
+
+def _is_heading(lines: Sequence[str], place: int) -> bool:
+    is_title = HEADING.fullmatch(lines[place]) and _is_underlined(lines, place)
+    return bool(is_title) and len(lines[place + 1].rstrip()) >= len(lines[place])
 
 
 def _bare(name: str) -> str:

@@ -6,7 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from types import GenericAlias, NoneType, UnionType
+from types import EllipsisType, GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typing_extensions
@@ -145,6 +145,8 @@ def _parameter(
         default = Field(default.default, description=default.help, ge=default.min, le=default.max)
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
+    if default is ... and EllipsisType not in get_args(bare(annotation)):  # as pydantic's `Field(...)`
+        default = NOTHING
     field = field_of(annotation)
     if default is NOTHING and field is not None and not field.is_required():
         default = OMITTED if field.default_factory else field.default
