@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import pytest
@@ -243,6 +244,14 @@ def test_the_keys_of_a_typed_dict_say_themselves_what_is_required() -> None:
     def take(**rest: Unpack[Loose]) -> None: ...
 
     assert FunctionToMCP.convert(take).input_schema["required"] == ["b"]
+
+
+def test_what_has_an_ellipsis_for_its_default_is_required_unless_its_type_says_so() -> None:
+    def ask(a: int = ..., b: int | EllipsisType = ...) -> None: ...  # type: ignore[assignment]  # the shape
+
+    schema = FunctionToMCP.convert(ask).input_schema
+    assert schema["properties"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}
+    assert schema["required"] == ["a"]
 
 
 def test_a_deprecated_parameter_says_so() -> None:

@@ -458,7 +458,7 @@ def test_a_default_is_shown_as_callers_could_send_it() -> None:
         wrong: int = "auto",  # type: ignore[assignment]  # the shape
         colour: Colour = Colour.RED,
         planet: Planet = Planet.EARTH,
-        opaque: Any = ...,
+        opaque: Any = object(),  # noqa: B008  # the shape
         broken: bytes = b"\xff",
     ) -> None: ...
 
@@ -500,7 +500,7 @@ Recursive: Any = Union[dict[str, "Recursive"], int]  # type: ignore[misc]  # noq
     ("annotation", "reason"),
     [
         (Annotated[int, Field(max_length=2)], "does not apply to integers"),
-        (Recursive, "a name in its type cannot be found; if that is the type's own"),
+        (Recursive, "the name 'Recursive' in its type cannot be found; import or define"),
     ],
 )
 def test_a_default_hides_no_mistake_in_a_type(annotation: Any, reason: str) -> None:

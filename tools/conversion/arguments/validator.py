@@ -113,8 +113,10 @@ def _reason(error: Exception) -> str:
         named = UNKNOWN_TYPE.search(str(error))
         return f"JSON has no value that becomes {named[1] if named else 'it'}"
     if isinstance(error, NameError | RecursionError):
+        name = f"the name {error.name!r}" if isinstance(error, NameError) else "a name"
         return (
-            "a name in its type cannot be found; if that is the type's own, make the type with "
+            f"{name} in its type cannot be found; import or define it at the top of its module, "
+            "and not only under `if TYPE_CHECKING:`; if it is the type's own, make the type with "
             "typing_extensions.TypeAliasType"
         )
     lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]

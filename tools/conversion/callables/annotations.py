@@ -30,11 +30,14 @@ from pydantic_core import CoreSchema
 from tools.core.errors import ToolDefinitionError
 
 __all__ = [
+    "UnfoundNameError",
     "bare",
+    "is_known",
     "is_library",
     "label",
     "local_names",
     "make_readable",
+    "needed",
     "resolve",
     "resolve_class",
     "substituted",
@@ -55,16 +58,90 @@ def is_library(found: Any) -> bool:
     return str(getattr(found, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
+class UnfoundNameError(ToolDefinitionError):
+    """An annotation has a name that cannot be found.
+
+    In the `Annotated` of a type it says that the type is known only as far as it goes.
+
+    Args:
+        owner: What is annotated.
+        name: The name.
+    """
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(
+            f"{label(owner)} has an annotation that names {name!r}, which cannot be found; import "
+            "or define it at the top of its module, and not only under `if TYPE_CHECKING:`, which "
+            "is false when the program runs."
+        )
+        self.name = name
+
+
+class _StandIn(type):
+    """The class of what stands for a name that cannot be found, and for whatever is asked of it."""
+
+    def __getattr__(cls, name: str) -> _StandIn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return cls
+
+    def __getitem__(cls, _arguments: object) -> _StandIn:
+        return cls
+
+
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     """Returns annotations with every name in their texts found, where the owner was written.
 
+    One with a name that is nowhere has an UnfoundNameError in its `Annotated`, for whoever needs it
+    to raise.
+
     Raises:
-        ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
+        ToolDefinitionError: If an annotation is not a type.
     """
     names = getattr(owner, "__globals__", None)
     if names is None:
         names = dict(vars(inspect.getmodule(owner) or object))
-    return _hints(SimpleNamespace(__annotations__=dict(annotations)), owner, names)
+    holder = SimpleNamespace(__annotations__=dict(annotations))
+    try:
+        return _hints(holder, owner, names)
+    except UnfoundNameError:
+        return {each: _known(each, annotations[each], owner, names) for each in annotations}
+
+
+def _known(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
+    """One annotation as far as it is known."""
+    holder = SimpleNamespace(__annotations__={each: annotation})
+    stand_ins: dict[str, Any] = {}
+    unfound = None
+    while True:
+        try:
+            hint = _hints(holder, owner, {**names, **stand_ins})[each]
+        except UnfoundNameError as error:
+            unfound = unfound or error
+            stand_ins[error.name] = _StandIn(error.name, (), {})
+        else:
+            return hint if unfound is None else Annotated[hint, unfound]
+
+
+def needed(annotation: Any) -> Any:
+    """Returns a type that is needed.
+
+    Raises:
+        UnfoundNameError: If a name in it cannot be found.
+    """
+    for each in _unfound(annotation):
+        raise each
+    return annotation
+
+
+def is_known(annotation: Any) -> bool:
+    """Returns whether each name in a type was found."""
+    return not _unfound(annotation)
+
+
+def _unfound(annotation: Any) -> list[UnfoundNameError]:
+    said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return [each for each in said if isinstance(each, UnfoundNameError)]
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
@@ -109,11 +186,7 @@ def _hints(holder: Any, owner: Any, names: dict[str, Any] | None) -> dict[str, A
         except NameError as error:
             name = error.name or ""
             if name in found or not _find(name, owner, found):
-                raise ToolDefinitionError(
-                    f"{label(owner)} has an annotation that names {name!r}, which cannot be "
-                    "found; import or define it at the top of its module, and not only under "
-                    "`if TYPE_CHECKING:`, which is false when the program runs."
-                ) from error
+                raise UnfoundNameError(owner, name) from error
         except (AttributeError, SyntaxError, TypeError) as error:
             raise ToolDefinitionError(
                 f"{label(owner)} has an annotation that is not a type: {error}."

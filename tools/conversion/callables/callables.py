@@ -16,7 +16,12 @@ from typing import Any, get_origin
 
 import typing_extensions
 
-from tools.conversion.callables.annotations import label, resolve, substituted
+from tools.conversion.callables.annotations import (
+    UnfoundNameError,
+    label,
+    resolve,
+    substituted,
+)
 from tools.conversion.callables.constructors import class_signature
 from tools.core.errors import ToolDefinitionError
 
@@ -141,8 +146,7 @@ def _plain_signature(function: Any) -> inspect.Signature | None:
     except (TypeError, ValueError):
         return None
     except NameError as error:  # Python 3.14 looks annotations up when they are asked for
-        resolve({"return": error.name}, function)
-        raise
+        raise UnfoundNameError(function, error.name or "") from error
     named = {name: hint for name, hint in _hints(signature).items() if hint is not NOTHING}
     return _retyped(signature, resolve(named, function)) if named else signature
 

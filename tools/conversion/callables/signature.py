@@ -16,7 +16,14 @@ from pydantic.json_schema import SkipJsonSchema
 
 from tools.conversion.arguments.input_types import aliases_of, field_of, input_type
 from tools.conversion.arguments.validation_errors import nearest
-from tools.conversion.callables.annotations import bare, label, make_readable, typed_dict_fields
+from tools.conversion.callables.annotations import (
+    bare,
+    is_known,
+    label,
+    make_readable,
+    needed,
+    typed_dict_fields,
+)
 from tools.conversion.callables.callables import (
     NOTHING,
     bound_names,
@@ -70,7 +77,7 @@ class Signature:
         given: The parameters that a caller gives.
         extra: The type of the values of `**kwargs`, or NOTHING where there are none.
         reserved: Names that are no keys of `**kwargs`, since the function has another use for them.
-        returns: The resolved return type, or NOTHING where none is named.
+        returns: The resolved return type, or NOTHING where none is named or can be found.
         owner: The callable inside partials, whose module knows the names in its annotations.
     """
 
@@ -96,7 +103,10 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
     )
     _check_hidden(function, parameters, hidden)
     _check_names(function, parameters)
-    make_readable(read.return_annotation)
+    returns = read.return_annotation
+    if not is_known(returns):
+        returns = NOTHING
+    make_readable(returns)
     extra = next((each for each in parameters if _takes_more(each)), None)
     given = tuple(
         each
@@ -111,7 +121,7 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
         given=given,
         extra=NOTHING if extra is None else extra.annotation,
         reserved=frozenset(taken - {each.alias for each in given}),
-        returns=read.return_annotation,
+        returns=returns,
         owner=underlying(function),
     )
 
@@ -141,11 +151,15 @@ def _parameter(
     hidden: Collection[str],
 ) -> Parameter:
     injected = _plain(annotation) is RequestContext
+    if name in hidden and not is_known(annotation):
+        annotation = Any
     if type(default).__module__ == "typer.models":
         default = Field(default.default, description=default.help, ge=default.min, le=default.max)
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
-    if default is ... and EllipsisType not in get_args(bare(annotation)):  # as pydantic's `Field(...)`
+    if default is ... and EllipsisType not in get_args(
+        bare(annotation)
+    ):  # as pydantic's `Field(...)`
         default = NOTHING
     field = field_of(annotation)
     if default is NOTHING and field is not None and not field.is_required():
@@ -155,7 +169,7 @@ def _parameter(
     return Parameter(
         name=name,
         alias=caller_name(field, name) if field else name,
-        annotation=annotation if injected else input_type(annotation),
+        annotation=annotation if injected else input_type(needed(annotation)),
         default=default,
         kind=kind,
         injected=injected,

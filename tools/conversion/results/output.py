@@ -76,6 +76,8 @@ OPEN = frozenset({"any", "is-instance"})
 JSON_OPTIONS = ("ser_json_bytes", "ser_json_temporal", "ser_json_timedelta")
 """Options of a model that change its JSON only."""
 BROKEN = (PydanticSerializationError, ValidationError)
+UNDEFINED = "class-not-fully-defined"
+"""What pydantic says of a type with a name in it that only type checkers know."""
 
 logger = logging.getLogger("toolcrib")
 
@@ -110,8 +112,7 @@ class Output:
         """Builds the schema and the serializer; `text` is what the docstring says of the result.
 
         Raises:
-            ToolDefinitionError: If the return type names something that is not defined, or that
-                cannot be sent.
+            ToolDefinitionError: If the return type is something that cannot be sent.
         """
         self._tool = tool
         self._has_return_value = has_return_value(returns)
@@ -156,9 +157,11 @@ class Output:
         try:
             kind = result_type(returns)
             return None if is_untyped(kind) else Serializer(kind)
-        except PydanticSchemaGenerationError:
+        except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
             return None
-        except (PydanticUndefinedAnnotation, PydanticUserError, UnsendableError) as error:
+        except (PydanticUserError, UnsendableError) as error:
+            if getattr(error, "code", "") == UNDEFINED:
+                return None
             raise ToolDefinitionError(
                 f"The result of {self._tool} has a type that cannot be read: "
                 f"{str(error).splitlines()[0]}"
