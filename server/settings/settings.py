@@ -14,7 +14,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
-    SecretStr,
     ValidationInfo,
     field_validator,
 )
@@ -38,6 +37,7 @@ from server.settings.group import (
 )
 from server.settings.http import HttpSettings
 from server.settings.index import ChromaSettings, EmbedderSettings, SearchSettings
+from server.settings.memory import MemorySettings, SummarySettings
 from server.settings.safety import (
     ApprovalSettings,
     AuditSettings,
@@ -55,10 +55,8 @@ __all__ = [
     "IdentitySettings",
     "LimitSettings",
     "LogSettings",
-    "MemorySettings",
     "Settings",
     "SettingsError",
-    "SummarySettings",
 ]
 
 DEFAULT_SOURCE = "default"
@@ -193,48 +191,6 @@ class FunctionSettings(SettingsGroup):
     memory_mb: int = Field(
         4_096, ge=0, description="Megabytes of memory for the process of one file; 0 sets no limit."
     )
-
-
-class MemorySettings(SettingsGroup):
-    """What is remembered by itself."""
-
-    record: bool = Field(
-        default=True,
-        description="Whether tool calls and fetched prompts are recorded, redacted and shortened, "
-        "in the memory of the user they concern.",
-    )
-    consolidate: bool = Field(
-        default=True,
-        description="Whether important entries are promoted, ended sessions summarized and old "
-        "memories persisted, in the background.",
-    )
-
-
-class SummarySettings(SettingsGroup):
-    """Which model sums up events where the client offers none."""
-
-    url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
-        "",
-        description="Base URL of an OpenAI-compatible API, such as http://127.0.0.1:11434/v1; "
-        "empty means that no such model is used.",
-    )
-    model: str = Field(
-        "", validate_default=True, description="The model's name; required with summaries.url."
-    )
-    api_key: SecretStr = Field(SecretStr(""), description="API key; if empty, none is sent.")
-    timeout: float = Field(
-        60.0,
-        gt=0,
-        allow_inf_nan=False,
-        description="Seconds that one answer may take, including retries.",
-    )
-
-    @field_validator("model")
-    @classmethod
-    def _need_a_name(cls, model: str, info: ValidationInfo) -> str:
-        if info.data.get("url") and not model:
-            raise ValueError("is required if summaries.url is set")
-        return model
 
 
 class Settings(SettingsGroup):

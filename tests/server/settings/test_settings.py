@@ -6,12 +6,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from server.settings.http import HttpSettings
-from server.settings.settings import (
-    FunctionSettings,
-    Settings,
-    SettingsError,
-    SummarySettings,
-)
+from server.settings.memory import SummarySettings
+from server.settings.settings import FunctionSettings, Settings, SettingsError
 
 
 def test_every_setting_has_a_description() -> None:
