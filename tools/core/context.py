@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -51,10 +51,10 @@ class IdentityArguments(TypedDict, total=False):
     """
 
     user_id: Annotated[
-        str | None, Field(min_length=1, max_length=256, description="Whose; default: yours")
+        str, Field(min_length=1, max_length=256, description="Whose; default: yours")
     ]
-    device_id: Annotated[str | None, Field(max_length=256, description="Which device")]
-    agent_id: Annotated[str | None, Field(max_length=256, description="Which agent")]
+    device_id: Annotated[str, Field(max_length=256, description="Which device")]
+    agent_id: Annotated[str, Field(max_length=256, description="Which agent")]
 
 
 class Machine:
@@ -226,12 +226,15 @@ class RequestContext:
         """Which sources and directories the settings name (scope context)."""
         return _granted(self._collections, "access to stored context")
 
-    def shelf(self, **identity: Unpack[IdentityArguments]) -> Shelf:
+    def shelf(self, **identity: str | None) -> Shelf:
         """Returns stored context, bound to whom the call is about (scope context)."""
         return _granted(self._library, "access to stored context").shelf(self.about(**identity))
 
-    def about(self, **identity: Unpack[IdentityArguments]) -> Identity:
+    def about(self, **identity: str | None) -> Identity:
         """Returns whose context the call is about: the caller's own, or whose is named.
+
+        Args:
+            identity: The `IdentityArguments` that name another; None names nobody.
 
         Raises:
             PermissionDeniedError: If the call is bound to its identity and another is named.

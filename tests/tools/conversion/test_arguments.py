@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
+from typing_extensions import TypedDict
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.results.jsonable import to_jsonable
@@ -29,6 +31,10 @@ class Mode(Enum):
 class Filters:
     start: int
     end: int | None = None
+
+
+class Cleared(TypedDict, total=False):
+    note: str | None
 
 
 class Range(BaseModel):
@@ -125,6 +131,62 @@ def test_null_is_the_default_except_where_it_is_a_value() -> None:
         "nullable": None,
         "free": None,
     }
+
+
+def test_null_is_listed_except_where_it_says_no_more_than_leaving_it_out() -> None:
+    def move(
+        due: date | None,
+        limit: int | None = 5,
+        mode: Literal["a", None] = None,  # noqa: PYI061  # the shape
+        size: Annotated[int, Field(ge=1)] | None = None,
+        count: int = None,  # type: ignore[assignment]  # noqa: RUF013  # the shape
+        **more: Unpack[Cleared],
+    ) -> None:
+        """Moves."""
+
+    spec = FunctionToMCP.convert(move)
+    null = {"type": "null"}
+    day = {"type": "string", "format": "date"}
+    assert spec.input_schema["required"] == ["due"]
+    assert spec.input_schema["properties"] == {
+        "due": {"anyOf": [day, null]},
+        "limit": {"anyOf": [{"type": "integer"}, null], "default": 5},
+        "mode": {"type": "string", "enum": ["a"]},
+        "size": {"type": "integer", "minimum": 1},
+        "count": {"type": "integer"},
+        "note": {"anyOf": [{"type": "string"}, null]},
+    }
+    sent = dict.fromkeys(spec.input_schema["properties"])
+    assert spec.validate(sent) == sent
+    assert spec.validate({"due": "2026-03-31"}) == {
+        **dict.fromkeys(["mode", "size", "count"]),
+        "due": date(2026, 3, 31),
+        "limit": 5,
+    }
+    assert _complaints(spec, {"limit": "x"}) == [
+        "`due` is missing; add a date such as '2026-03-31' or null.",
+        "`limit` is 'x'; send an integer or null.",
+    ]
+
+
+def test_what_is_wrong_in_an_object_that_may_be_null_is_told_by_its_place() -> None:
+    def plan(step: Range | None, steps: dict[str, list[Range | None] | None]) -> None:
+        """Plans."""
+
+    sent = {"step": {"start": "x", "end": 1}, "steps": {"a": None, "b": [None, {"start": 1}]}}
+    assert _complaints(FunctionToMCP.convert(plan), sent) == [
+        "`step.start` is 'x'; send an integer.",
+        "`steps.b[1].end` is missing; add an integer.",
+    ]
+
+
+def test_a_secret_that_may_be_null_does_not_show_its_default() -> None:
+    def log_in(key: SecretStr | None = SecretStr("hush")) -> None:  # noqa: B008  # the shape
+        """Logs in."""
+
+    schema = FunctionToMCP.convert(log_in).input_schema["properties"]["key"]
+    assert "default" not in schema
+    assert {"type": "null"} in schema["anyOf"]
 
 
 def test_a_text_that_may_be_a_string_is_not_read_as_json() -> None:
@@ -257,10 +319,13 @@ def test_validation_and_schema_agree(case: tuple[ToolSpec, dict[str, Any]]) -> N
     if validator.is_valid(raw):
         assert values is not None
     if values is not None:
+        required = spec.input_schema.get("required", ())
         converted = {
-            name: value for name, value in to_jsonable(values).items() if value is not None
+            name: value
+            for name, value in to_jsonable(values).items()
+            if value is not None or name in required
         }
-        for nested in converted.values():  # null is no value of the schema at any depth
+        for nested in converted.values():  # null is not listed where it is the default
             if isinstance(nested, dict) and nested.get("end", 0) is None:
                 del nested["end"]
         assert validator.is_valid(converted), list(validator.iter_errors(converted))

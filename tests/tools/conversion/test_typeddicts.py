@@ -66,7 +66,12 @@ class Pair(NamedTuple):
         (Boxed[int], {"item": 1}, {"item": "z"}, "`x.item` is 'z'"),
         (Boxed[list[Node]], {"item": [{"value": 1}]}, {"item": [1]}, "`x.item[0]` is 1"),
         (Closed, {"a": 1}, {"a": 1, "b": 2}, "`x.b` is unknown"),
-        (Node | None, {"value": 1}, 5, "`x` is 5; send an object with `value`, `children`."),
+        (
+            Node | None,
+            {"value": 1},
+            5,
+            "`x` is 5; send an object with `value`, `children`, or null.",
+        ),
     ],
 )
 def test_a_typed_dict_is_validated(

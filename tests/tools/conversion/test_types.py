@@ -89,6 +89,14 @@ class Watched:
     on_change: Callable[[str], None] | None = None
 
 
+@dataclass
+class Errand:
+    due: str | None
+    after: Errand | None
+    note: str | None = None
+    priority: int | None = 3
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(strict=True)
 
@@ -128,7 +136,82 @@ TYPES: dict[str, Any] = {
     "none": (None, {"type": "null"}, [(None, None)], 0, "is 0; send null."),
     "any": (Any, {}, [(None, None), ([1], [1])], ..., "is missing; add a value."),
     "object": (object, {}, [("x", "x")], ..., "is missing"),
-    "optional": (int | None, INTEGER, [(None, None), (1, 1)], "x", "send an integer."),
+    "optional": (
+        int | None,
+        {"anyOf": [INTEGER, {"type": "null"}]},
+        [(None, None), (1, 1), ("1", 1)],
+        "x",
+        "send an integer or null.",
+    ),
+    "items that may be null": (
+        list[int | None],
+        {"type": "array", "items": {"anyOf": [INTEGER, {"type": "null"}]}},
+        [([1, None], [1, None]), ("[null]", [None])],
+        ["x"],
+        "`x[0]` is 'x'; send an integer or null.",
+    ),
+    "values that may be null": (
+        dict[str, int | None],
+        {"type": "object", "additionalProperties": {"anyOf": [INTEGER, {"type": "null"}]}},
+        [({"a": None}, {"a": None}), ({"a": None, "b": "2"}, {"a": None, "b": 2})],
+        {"a": "x"},
+        "`x.a` is 'x'; send an integer or null.",
+    ),
+    "values that may not be null": (
+        dict[str, int],
+        {"type": "object", "additionalProperties": INTEGER},
+        [({"a": 1}, {"a": 1})],
+        {"a": None},
+        "`x.a` is None; send an integer.",
+    ),
+    "a part of a tuple that may be null": (
+        tuple[str, dt.date | None],
+        {
+            "type": "array",
+            "prefixItems": [
+                {"type": "string"},
+                {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+            ],
+            "minItems": 2,
+            "maxItems": 2,
+        },
+        [(["a", None], ("a", None)), (["a", "2026-03-31"], ("a", dt.date(2026, 3, 31)))],
+        ["a", "soon"],
+        "`x[1]` is 'soon'; send a date such as '2026-03-31' or null.",
+    ),
+    "choices and null": (
+        Literal["a", None],  # noqa: PYI061  # the shape
+        {"enum": ["a", None]},
+        [("a", "a"), (None, None)],
+        "b",
+        "send one of 'a', null.",
+    ),
+    "fields that may be null": (
+        Errand,
+        {
+            "type": "object",
+            "properties": {
+                "due": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "note": {"type": "string"},
+                "priority": {"anyOf": [INTEGER, {"type": "null"}], "default": 3},
+                "after": {"anyOf": [{"$ref": "#/$defs/Errand"}, {"type": "null"}]},
+            },
+            "required": ["due", "after"],
+        },
+        [
+            ({"due": None, "after": None}, Errand(due=None, after=None)),
+            (
+                {"due": "x", "after": {"due": None, "after": None}},
+                Errand(due="x", after=Errand(due=None, after=None)),
+            ),
+            (
+                {"due": None, "note": None, "priority": None, "after": None},
+                Errand(due=None, note=None, priority=None, after=None),
+            ),
+        ],
+        {"due": "x", "after": {"due": 5, "after": None}},
+        "`x.after.due` is 5; send a string or null.",
+    ),
     "union": (
         int | list[str],
         {"anyOf": [INTEGER, {"type": "array", "items": {"type": "string"}}]},
@@ -237,10 +320,10 @@ TYPES: dict[str, Any] = {
     ),
     "union with what JSON cannot say": (
         range | Annotated[int, Field(ge=1)] | None,
-        {"type": "integer", "minimum": 1},
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
         [(1, 1), (None, None)],
         0,
-        "send an integer of at least 1.",
+        "send an integer of at least 1 or null.",
     ),
     "field that JSON cannot say": (
         Watched,

@@ -59,7 +59,7 @@ def _even(number: int) -> int:
     return number
 
 
-PETS = "an object with `kind`, `lives` or an object with `kind`, `bark`, `tricks`"
+PETS = "an object with `kind`, `lives`, or an object with `kind`, `bark`, `tricks`"
 SHAPES = "an object with `radius` or an object with `side`"
 Sided = Annotated[
     Annotated[Circle, Tag("round")] | Annotated[Square, Tag("square")],

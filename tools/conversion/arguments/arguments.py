@@ -38,9 +38,9 @@ class Arguments:
 
     What the schema says is accepted as it is. Beyond it, where a value can mean one thing only, a
     text is read as the number, the boolean, or the JSON of the list or object that the schema
-    wants there; dates and durations may be numbers of seconds; 5.0 is 5; and null is the default.
-    Where a type has None in so many words, as in `x: int | None = 5`, null is None: the schema
-    does not offer it, since clients refuse unions with null, but a caller who sends it means it.
+    wants there; dates and durations may be numbers of seconds; 5.0 is 5; and null is the default
+    where it is no value of the type. Only where None is the default does the schema not offer it,
+    since leaving it out is the same; whoever sends it is understood.
 
     Attributes:
         schema: JSON Schema (2020-12) of the arguments object.
@@ -209,13 +209,17 @@ class Arguments:
             for name, part in self.schema["properties"].items()
             if "default" in part
         }
-        unfit = {name for name in shown if self.schema["properties"][name].get("writeOnly")}
+        unfit = {name for name in shown if self._is_secret(name)}
         unfit |= {name for name, value in shown.items() if not _is_json(value)}
         try:
             self._read({name: value for name, value in shown.items() if name not in unfit})
         except ValidationError as error:
             unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
         return [name for name in shown if name in unfit]
+
+    def _is_secret(self, name: str) -> bool:
+        parts = branches(self.schema["properties"][name], self.schema)
+        return any(part.get("writeOnly") for part in parts)
 
     def _error(
         self, problems: Sequence[str], suggestions: Sequence[str] = ()
@@ -307,14 +311,18 @@ def _false_numbers(
 def _coerced_items(
     value: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    required = {name for branch in branches(schema, root) for name in branch.get("required", ())}
+    left_out = {
+        name
+        for branch in branches(schema, root)
+        for name in branch.get("properties", {}).keys() - branch.get("required", ())
+    }
     for name, item in value.items():
         part = child(schema, name, root)
         if part is None:
             yield name, item
         elif item is not None:
             yield name, _coerced(item, part, root)
-        elif name in required or _takes_null(part, root):
+        elif name not in left_out or _takes_null(part, root):
             yield name, None
 
 

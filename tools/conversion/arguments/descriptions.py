@@ -60,14 +60,16 @@ def show(value: object) -> str:
 def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Returns in words what a schema accepts: "an integer from 1 to 100"."""
     texts = [_expected(branch, root, depth) for branch in branches(schema, root)]
-    return " or ".join(dict.fromkeys(texts))
+    *others, last = dict.fromkeys(texts)
+    comma = "," if any(", " in each for each in others) else ""
+    return f"{comma} or ".join([" or ".join(others), last]) if others else last
 
 
 def _expected(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if "const" in schema:
         return show(schema["const"])
     if "enum" in schema:
-        choices = [show(value) for value in schema["enum"]]
+        choices = ["null" if value is None else show(value) for value in schema["enum"]]
         return f"one of {enumerate_some(choices)}" if len(choices) > 1 else choices[0]
     kind = schema.get("type")
     if kind == "array":

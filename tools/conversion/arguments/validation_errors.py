@@ -166,7 +166,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
         return _key_line(error, root)
     if kind in UNKNOWN:
         here = _locate(place[:-1], root)
-        return unknown_name(here.path, place[-1], resolve(here.schema, root).get("properties", {}))
+        return unknown_name(here.path, place[-1], _inner(here.schema, root).get("properties", {}))
     here = _locate(place, root)
     path, schema, value = here.path, here.schema, error["input"]
     if kind.startswith("union_tag_"):
@@ -176,7 +176,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
     if kind == UNFIT:
         subject = f"`{path}` fits nothing"
-    text = _authors_text(error, resolve(schema, root))
+    text = _authors_text(error, _inner(schema, root))
     if text is not None:
         return f"{subject}; {text}"
     return f"{subject}; send {describe_schema(schema, root)}{_hint(value, schema, root)}."
@@ -195,7 +195,7 @@ def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
 
 def _key_line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     here = _locate(error["loc"], root)
-    keys = resolve(here.schema, root).get("propertyNames", {})
+    keys = _inner(here.schema, root).get("propertyNames", {})
     wanted = describe_schema({"type": "string", **keys}, root)
     return f"`{here.path}` has the name {show(error['input'])}; send {wanted}."
 
@@ -249,6 +249,7 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
     for depth, key in enumerate(place):
         if key == DICT_KEY:
             return _Place(path.removesuffix(f".{place[depth - 1]}"), before, first)
+        schema = _besides_null(schema, root)
         if union(resolve(schema, root)):
             first = depth if first is None and depth >= start else first
             schema = _branch(schema, key, place[depth + 1 : depth + 2], root) or schema
@@ -258,6 +259,16 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
             before = schema
             path, schema = _join(path, key), found
     return _Place(path, schema, first)
+
+
+def _besides_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a type is if not null: to pydantic a type or null is no union, and has no label."""
+    others = [part for part in union(resolve(schema, root)) if part.get("type") != "null"]
+    return _besides_null(others[0], root) if len(others) == 1 else schema
+
+
+def _inner(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    return resolve(_besides_null(schema, root), root)
 
 
 def _branch(

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from types import EllipsisType, GenericAlias, NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typing_extensions
 from pydantic import Field
@@ -164,8 +164,6 @@ def _parameter(
     field = field_of(annotation)
     if default is NOTHING and field is not None and not field.is_required():
         default = OMITTED if field.default_factory else field.default
-    if default is NOTHING and kind is not inspect.Parameter.VAR_KEYWORD and _says_none(annotation):
-        default = None
     return Parameter(
         name=name,
         alias=caller_name(field, name) if field else name,
@@ -227,12 +225,3 @@ def _is_skipped(annotation: Any) -> bool:
     return get_origin(annotation) is Annotated and any(
         SkipJsonSchema in (each, type(each)) for each in get_args(annotation)[1:]
     )
-
-
-def _says_none(annotation: Any) -> bool:
-    """Whether a type has None beside other types, so that leaving it out can only mean None."""
-    annotation = bare(annotation)
-    parts = get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return NoneType in parts or any(map(_says_none, parts))
-    return get_origin(annotation) is Literal and None in parts and len(parts) > 1
