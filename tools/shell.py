@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from tools.core.context import RequestContext
+from tools.core.invisible import visible_controls
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.policy.shell.repositories import repository_work
@@ -21,7 +22,6 @@ from tools.sandbox.processes.output import (
     State,
     Transcript,
     run_to_completion,
-    visible_controls,
 )
 
 __all__ = [

@@ -249,13 +249,12 @@ def answers(
     return check
 
 
-def refuses(arguments: Json, *words: str, silent: str = "") -> Check:
+def refuses(arguments: Json, *words: str) -> Check:
     """A call with these arguments is an error.
 
     Args:
         arguments: What is sent.
         *words: What the error's text says, in either case of letters.
-        silent: What it must not say.
     """
 
     async def check(tool: Tool) -> None:
@@ -265,8 +264,6 @@ def refuses(arguments: Json, *words: str, silent: str = "") -> Check:
         for word in words:
             if not re.search(word, answer.text, re.IGNORECASE):
                 raise Miss(f"the error for {_short(arguments)} lacks {word!r}: {answer.text!r}")
-        if silent and silent in json.dumps([answer.content, answer.structured]):
-            raise Miss(f"the error tells {silent!r} to the caller: {answer.text!r}")
 
     return check
 

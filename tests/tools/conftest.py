@@ -190,10 +190,12 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def toolbox(tmp_path: Path, library: Library) -> Callable[..., SandboxToolManager]:
     """Makes a manager of some functions, with a real sandbox and a real library."""
 
-    def make(*functions: Callable[..., Any], **options: Any) -> SandboxToolManager:
+    def make(
+        *functions: Callable[..., Any], source: str = "function", **options: Any
+    ) -> SandboxToolManager:
         registry = ToolRegistry()
         for function in functions:
-            registry.add(FunctionToMCP.convert(function))
+            registry.add(FunctionToMCP.convert(function, source=source))
         return SandboxToolManager(
             registry, sandbox=Sandbox(tmp_path), library=library, permissions=None, **options
         )

@@ -31,7 +31,7 @@ class FunctionToMCP:
         *,
         name: str | None = None,
         description: str | None = None,
-        source: str = "builtin",
+        source: str = "function",
         **overrides: Unpack[ToolOptions],
     ) -> ToolSpec:
         """Makes a tool of a function.
@@ -45,7 +45,8 @@ class FunctionToMCP:
             func: A function, method, class, builtin, callable object, or partial of one.
             name: The tool's name; by default the function's, or that of an object's class.
             description: Text for the model; by default the docstring's.
-            source: Where the function comes from, as in ToolSpec.
+            source: Where the function comes from, as in ToolSpec; what one of ours ("builtin")
+                raises unforeseen its caller is not told.
             **overrides: Options that hold whatever `@tool` said.
 
         Returns:
@@ -61,7 +62,8 @@ class FunctionToMCP:
         said = documentation(func)
         ignored = options.pop("ignored", ())
         arguments = Arguments(name, signature, said.parameters, ignored=ignored)
-        output = Output(name, signature.returns, said.returns)
+        is_ours = source == "builtin"
+        output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
         if description is None:
@@ -75,7 +77,7 @@ class FunctionToMCP:
             output_schema=output.schema,
             validate=arguments.validate,
             canonical=arguments.canonical,
-            invoke=Invocation(called, signature, output, abandon=abandon),
+            invoke=Invocation(called, signature, output, abandon=abandon, is_ours=is_ours),
             source=source,
             **options,
         )

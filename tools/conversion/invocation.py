@@ -15,9 +15,10 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import anyio.to_thread
-from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import BaseModel
+from pydantic_core import to_json
 
+from storage.errors import StorageError
 from tools.conversion.callables.signature import (
     NOTHING,
     OMITTED,
@@ -25,20 +26,24 @@ from tools.conversion.callables.signature import (
     Signature,
     underlying,
 )
+from tools.conversion.raised import DEFECTS, failure_of
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
 from tools.conversion.results.output import Collected, Output
 from tools.core.client import ProgressReporter
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError, InvalidArgumentsError, ToolError, only_cause
+from tools.core.errors import (
+    InternalError,
+    InvalidArgumentsError,
+    ToolError,
+    ToolFailedError,
+    only_cause,
+)
 from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]
 
 POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-DEFECTS = (PydanticSerializationError, ValidationError)
-"""Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
-
 BRIEF = 200
 """Characters of an item that are reported."""
 
@@ -61,14 +66,22 @@ class Invocation:
     """One function, callable with what validation made of the arguments."""
 
     def __init__(
-        self, function: Callable[..., Any], signature: Signature, output: Output, *, abandon: bool
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        output: Output,
+        *,
+        abandon: bool,
+        is_ours: bool,
     ) -> None:
         """Remembers how the function is run.
 
         With `abandon` a cancelled call leaves a plain function to itself; else it is waited for,
-        because a write could still land after the caller was told that it did not.
+        because a write could still land after the caller was told that it did not. What a function
+        of ours raises unforeseen stays what it is: a defect, of which its caller reads nothing.
         """
         self._function = function
+        self._is_ours = is_ours
         self._output = output
         self._takes_arguments = bool(signature.given)
         self._parameters = tuple(
@@ -92,8 +105,7 @@ class Invocation:
         Whatever is awaitable is awaited, whatever can be iterated over once is collected.
 
         Raises:
-            ToolError: If the function raises one, or a ValueError, whose text it is meant to tell.
-            RuntimeError: If it raises what only the interpreter should.
+            ToolError: If the function raises one, or anything else that its caller is to read.
             Exception: Whatever else it raises.
         """
         positional, named = self._bound(values, context)
@@ -112,8 +124,8 @@ class Invocation:
                 raise
             raise judged from error
         if isinstance(value, BaseModel):  # which may be of thousands of parts
-            return cast("ToolResult", await self._off_the_loop(self._output.result, value))
-        return self._output.result(value)
+            return cast("ToolResult", await self._off_the_loop(self._answer, value))
+        return self._answer(value)
 
     def _bound(
         self, values: dict[str, Any], context: RequestContext
@@ -153,7 +165,18 @@ class Invocation:
             return _Raised(error)
         if _is_pending(value):
             return _Pending(value)
-        return self._output.result(value)
+        return self._answer(value)
+
+    def _answer(self, value: Any) -> ToolResult:
+        """What the call answers; the value may run code of its author's for that."""
+        try:
+            return self._output.result(value)
+        except (ToolError, MemoryError):
+            raise
+        except Exception as error:
+            if self._is_ours:
+                raise
+            raise failure_of(error, self._function, about_arguments=False) from error
 
     async def _settled(self, outcome: _Pending | _Raised, context: RequestContext) -> Any:
         """What the function returns in the end."""
@@ -183,8 +206,16 @@ class Invocation:
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
             return error
         cause = only_cause(error)
-        if isinstance(cause, ToolError):
+        if isinstance(cause, ToolError | StorageError | MemoryError):
             return cause
+        if self._is_ours:
+            return self._judged_ours(error)
+        _drop_our_frames(cause)
+        return failure_of(cause, self._function, about_arguments=self._takes_arguments)
+
+    def _judged_ours(self, error: BaseException) -> BaseException:
+        """The same of a function of ours: its ValueErrors are meant to be told, and no others."""
+        cause = only_cause(error)
         if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
             if self._takes_arguments:
                 return InvalidArgumentsError(error_text(cause) or "The tool refused the arguments.")
@@ -192,6 +223,14 @@ class Invocation:
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
             return error
         return RuntimeError(f"{type(error).__name__} was raised by a tool.")
+
+
+def _drop_our_frames(error: BaseException) -> None:
+    """Leaves the function's own: its author is to read them."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    error.__traceback__ = trace
 
 
 def _value(
@@ -282,7 +321,9 @@ async def _collect_async(values: AsyncIterable[Any], report: ProgressReporter) -
 
 def _take(item: object, items: list[Any]) -> None:
     if len(items) == MOST_ITEMS:
-        raise InternalError(f"The tool gave {MOST_ITEMS:,} items and did not end; it was stopped.")
+        raise ToolFailedError(
+            f"The tool gave {MOST_ITEMS:,} items and did not end; it was stopped."
+        )
     items.append(item)
 
 

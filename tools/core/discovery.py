@@ -84,4 +84,4 @@ def _deferred(function: Callable[..., Any]) -> DeferredTool:
 @cache
 def _converted(function: Callable[..., Any]) -> ToolSpec:
     """The tool that it is in every registry of this process."""
-    return FunctionToMCP.convert(function)
+    return FunctionToMCP.convert(function, source="builtin")

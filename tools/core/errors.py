@@ -12,6 +12,7 @@ ToolError
 ├── RateLimitedError         rate_limited
 ├── UpstreamError            upstream_failed
 ├── UnavailableError         unavailable
+├── ToolFailedError          tool_failed
 └── InternalError            internal
 
 ToolDefinitionError          a function that cannot become a tool; never reaches a caller
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from storage.errors import (
@@ -35,6 +37,7 @@ from storage.errors import (
     StorageError,
     UnreadableDocumentError,
 )
+from tools.core.invisible import visible_controls
 
 __all__ = [
     "ApprovalRequiredError",
@@ -49,6 +52,7 @@ __all__ = [
     "RateLimitedError",
     "ToolDefinitionError",
     "ToolError",
+    "ToolFailedError",
     "UnavailableError",
     "UnknownToolError",
     "UnsendableError",
@@ -57,6 +61,9 @@ __all__ = [
     "as_typed",
     "only_cause",
 ]
+
+LONGEST_TRACE = 20_000
+"""Characters of a traceback that are logged: its last."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -72,6 +79,7 @@ ErrorType = Literal[
     "rate_limited",
     "upstream_failed",
     "unavailable",
+    "tool_failed",
     "internal",
 ]
 
@@ -172,6 +180,12 @@ class UnavailableError(ToolError):
     error_type = "unavailable"
 
 
+class ToolFailedError(ToolError):
+    """The tool's own code failed, which is not ours: its author's exception, or its result."""
+
+    error_type = "tool_failed"
+
+
 class InternalError(ToolError):
     """A defect of ours; the log has the details."""
 
@@ -199,18 +213,28 @@ STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
 """What each failure of storage means to a caller; an error counts as its nearest class here."""
 
 
-def as_tool_error(error: BaseException, tool_name: str) -> ToolError:
+def as_tool_error(
+    error: BaseException, tool_name: str, hide: Callable[[str], str] = str
+) -> ToolError:
     """Returns the failure of the tool tree that an exception stands for.
 
     That is a ToolError as it is, a StorageError translated, and anything else an InternalError that
-    tells the caller an incident number; the log has the traceback under that number.
+    tells the caller an incident number; the log has the traceback under that number. It also has
+    that of what an author's code raised or returned, as a warning.
+
+    Args:
+        error: The exception.
+        tool_name: The tool that was called.
+        hide: Takes the secrets of the call out of what is logged.
     """
     cause = only_cause(error)
+    if isinstance(cause, ToolFailedError | InternalError) and cause.__cause__ is not None:
+        _logger.warning("%s failed:\n%s", tool_name, hide(_trace(cause.__cause__)))
     if isinstance(cause, ToolError):
         return cause
     if isinstance(cause, StorageError):
         return _from_storage(cause)
-    return _incident(error, tool_name)
+    return _incident(error, tool_name, hide)
 
 
 def only_cause(error: BaseException) -> BaseException:
@@ -227,9 +251,17 @@ def _from_storage(error: StorageError) -> ToolError:
     )
 
 
-def _incident(error: BaseException, tool_name: str) -> InternalError:
+def _trace(error: BaseException) -> str:
+    """The traceback, of a bounded length: the text of an exception may have any."""
+    text = "".join(traceback.format_exception(error)).rstrip()
+    return visible_controls(text if len(text) <= LONGEST_TRACE else f"…{text[-LONGEST_TRACE:]}")
+
+
+def _incident(
+    error: BaseException, tool_name: str, hide: Callable[[str], str] = str
+) -> InternalError:
     number = secrets.token_hex(4)
-    _logger.error("Incident %s: %s crashed", number, tool_name, exc_info=error)
+    _logger.error("Incident %s: %s crashed\n%s", number, tool_name, hide(_trace(error)))
     return InternalError(
         f"{tool_name} failed inside, through no fault of the arguments (incident {number}).",
         next_actions=[

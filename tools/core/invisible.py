@@ -1,8 +1,8 @@
-"""Characters of which nothing is seen, though Unicode counts them among those that are shown."""
+"""Characters of which nothing is seen: those that Unicode counts as shown, and controls."""
 
 from __future__ import annotations
 
-__all__ = ["EMOJI_SELECTOR", "INVISIBLE"]
+__all__ = ["EMOJI_SELECTOR", "INVISIBLE", "visible_controls"]
 
 INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8"
@@ -13,3 +13,12 @@ Unicode's DerivedCoreProperties.txt, but for category Cf and the `EMOJI_SELECTOR
 
 EMOJI_SELECTOR = "\ufe0f"
 """Ignorable too, and a part of emoji."""
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\t\n"}
+_PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+"""Control characters, and the symbols that Unicode has for them."""
+
+
+def visible_controls(text: str) -> str:
+    """Replaces control characters, which could steer a terminal, by their symbols."""
+    return text.replace("\r\n", "\n").translate(_PICTURES)

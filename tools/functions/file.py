@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError, UnknownToolError
+from tools.core.errors import ToolFailedError, UnavailableError, UnknownToolError
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.environment import EnvironmentFailedError, Environments
@@ -138,7 +138,8 @@ class FunctionFile:
 
         Raises:
             UnknownToolError: If the file as it is now has no such function.
-            InternalError: If its worker ended during the call, or cannot be started.
+            ToolFailedError: If its worker ended during the call.
+            UnavailableError: If its worker cannot be started.
         """
         steps = count(1)
 
@@ -153,15 +154,15 @@ class FunctionFile:
                 suggestions=[spec.name for spec in self.specs],
             )
         if self._lacks_worker():
-            raise InternalError(f"The process that runs {self.path.name} cannot be started.")
+            raise UnavailableError(f"The process that runs {self.path.name} cannot be started.")
         try:
             return await cast("Worker", self._worker).call(name, arguments, context)
         except WorkerEndedError as error:
             logger.warning("The worker of %s %s during a call of %s", self.path, error, name)
-            raise InternalError(
+            raise ToolFailedError(
                 f"{name} did not finish: the process that runs {self.path.name} {error}.",
                 next_actions=["Ask for less in one call; the next call restarts the process."],
-            ) from error
+            ) from None  # it is in the log
 
     def retire(self) -> None:
         """Serves no more calls than those that are running."""

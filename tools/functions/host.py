@@ -24,7 +24,7 @@ from anyio.abc import TaskGroup
 
 from storage.models import Identity
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError, as_tool_error
+from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.loading import load
@@ -116,7 +116,7 @@ class _Calls:
     async def _run(self, message: Message) -> None:
         number, name = message["call"], message["name"]
         # Nobody reads this of a call that the server cancelled, but functions cancel tasks too.
-        result = ToolResult.failure(InternalError(f"{name} was cancelled from within its file."))
+        result = ToolResult.failure(ToolFailedError(f"{name} was cancelled from within its file."))
         try:
             with suppress(asyncio.CancelledError), self._scopes[number]:
                 result = await self._result(message)
@@ -127,8 +127,11 @@ class _Calls:
     def _answer(self, number: int, name: str, result: ToolResult) -> None:
         try:
             self._send(encode_result(number, result))
-        except (TooLongError, ValueError, RecursionError) as error:  # JSON cannot say it
-            self._send(encode_result(number, ToolResult.failure(as_tool_error(error, name))))
+        except TooLongError as error:
+            self._send(encode_result(number, ToolResult.failure(error)))
+        except (ValueError, RecursionError) as error:
+            failure = ToolFailedError(f"{name} returned what JSON cannot say: {error}.")
+            self._send(encode_result(number, ToolResult.failure(failure)))
 
     async def _result(self, message: Message) -> ToolResult:
         async def report(done: float, total: float | None, text: str | None) -> None:
@@ -141,7 +144,7 @@ class _Calls:
             return await spec.invoke(spec.validate(message["arguments"]), context)
         except MemoryError:
             return ToolResult.failure(
-                InternalError(
+                ToolFailedError(
                     f"{spec.name} needs more memory than its process may have.",
                     next_actions=["Ask for less in one call, or raise functions.memory_mb."],
                 )

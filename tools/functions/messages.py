@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tools.core.context import RequestContext
-from tools.core.errors import InternalError
+from tools.core.errors import ToolFailedError
 from tools.core.result import Media, ToolResult
 from tools.core.spec import ToolSpec
 
@@ -52,7 +52,7 @@ IN_PROCESS = {"validate", "canonical", "invoke", "describe", "customize"}
 """What of a specification cannot leave its process."""
 
 
-class TooLongError(InternalError):
+class TooLongError(ToolFailedError):
     """A message has more than LONGEST bytes."""
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ def ask_far_away() -> str:
 @tool(scope=ToolScope.SANDBOXED, effects=READ)
 def crash() -> None:
     """Crashes."""
-    raise RuntimeError("hunter2")
+    raise RuntimeError("No road.")
 
 
 @tool(scope=ToolScope.SANDBOXED, effects=READ)
@@ -203,7 +203,7 @@ async def test_a_success_is_structured_and_text(server_of: ServerOf, mode: str, 
         ("drop", {"name": "a", "times": 1.5}, "invalid_arguments", "times"),
         ("drop", {"name": ["a"]}, "invalid_arguments", "name"),
         ("drop", {"name": "a", "hard": {}}, "invalid_arguments", "hard"),
-        ("crash", {}, "internal", "incident"),
+        ("crash", {}, "tool_failed", "RuntimeError: No road."),
     ],
 )
 async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913, PLR0917  # one case is six words
@@ -225,7 +225,6 @@ async def test_a_failure_is_a_result_that_says_what_was_wrong(  # noqa: PLR0913,
         "next_actions",
     }
     assert hint in _text(result)
-    assert "hunter2" not in result.model_dump_json()
 
 
 @pytest.mark.anyio

@@ -24,7 +24,7 @@ from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.arrays import is_foreign
 from tools.conversion.results.jsonable import to_jsonable
 from tools.conversion.results.output import Output
-from tools.core.errors import InternalError
+from tools.core.errors import ToolFailedError
 
 LARGE = 2**53 + 1
 """An integer that a float cannot hold."""
@@ -231,13 +231,13 @@ def test_an_object_holds_values_that_stand_for_its_own(
     ],
 )
 def test_another_value_does_not_fit_the_return_type(returns: object, value: object) -> None:
-    with pytest.raises(InternalError, match="wrong type"):
+    with pytest.raises(ToolFailedError, match="wrong type"):
         Output("tool", returns).result(value)
 
 
 def test_columns_of_the_same_name_are_told() -> None:
     twins = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    with pytest.raises(InternalError, match="returned a DataFrame in which two columns have the"):
+    with pytest.raises(ToolFailedError, match="returned a DataFrame in which two columns have the"):
         Output("tool", NOTHING).result(twins)
 
 

@@ -19,6 +19,7 @@ from tools.core.errors import (
     InternalError,
     InvalidArgumentsError,
     ToolDefinitionError,
+    ToolFailedError,
 )
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
@@ -279,25 +280,22 @@ async def test_a_value_error_is_the_callers_and_a_tool_error_is_itself() -> None
     assert isinstance(caught.value.__cause__, ValueError)
     with pytest.raises(ConflictError):
         await spec.invoke({"kind": "tool"}, RequestContext())
-    with pytest.raises(KeyError):
+    with pytest.raises(ToolFailedError, match="KeyError: 'other'"):
         await spec.invoke({"kind": "other"}, RequestContext())
-    with pytest.raises(ValueError, match="validation error") as escaped:
+    with pytest.raises(ToolFailedError, match="ValidationError: 1 validation error"):
         await spec.invoke({"kind": "model"}, RequestContext())
-    assert not isinstance(escaped.value, InvalidArgumentsError)
 
 
 @pytest.mark.anyio
-async def test_a_wrong_return_type_is_an_internal_error(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_wrong_return_type_is_a_failure_of_the_tool_and_of_ours_a_defect() -> None:
     def lie() -> int:
         return "secret"  # type: ignore[return-value]  # the shape
 
-    spec = FunctionToMCP.convert(lie)
-    with pytest.raises(InternalError, match="lie returned the wrong type: a str") as caught:
-        await spec.invoke({}, RequestContext())
-    assert "secret" not in caught.value.message
-    assert "lie returned" in caplog.text
+    for source, kind in (("function", ToolFailedError), ("builtin", InternalError)):
+        spec = FunctionToMCP.convert(lie, source=source)
+        with pytest.raises(kind, match="lie returned the wrong type: a str") as caught:
+            await spec.invoke({}, RequestContext())
+        assert "secret" not in caught.value.message
 
 
 @pytest.mark.anyio

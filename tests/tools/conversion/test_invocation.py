@@ -7,6 +7,8 @@ import concurrent.futures
 import contextvars
 import functools
 import itertools
+import json
+import logging
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -23,9 +25,9 @@ from tools.conversion.invocation import BRIEF
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
-    InternalError,
     InvalidArgumentsError,
-    ToolError,
+    ToolFailedError,
+    as_tool_error,
 )
 from tools.core.result import Media, ToolResult
 from tools.core.spec import Effect, ToolSpec
@@ -35,7 +37,9 @@ PICTURE = Media("image", b"?", "image/png")
 CALLER: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
 
 
-async def run(function: Callable[..., Any], heard: Heard | None = None) -> ToolResult:
+async def run(
+    function: Callable[..., Any], heard: Heard | None = None, *, source: str = "function"
+) -> ToolResult:
     """Calls a tool that is made of the function, without arguments."""
 
     async def report(done: float, total: float | None, message: str | None) -> None:
@@ -44,7 +48,7 @@ async def run(function: Callable[..., Any], heard: Heard | None = None) -> ToolR
             heard.append((done, message))
         await anyio.lowlevel.checkpoint()
 
-    spec = FunctionToMCP.convert(function, name="tool")
+    spec = FunctionToMCP.convert(function, name="tool", source=source)
     return await spec.invoke(spec.validate({}), RequestContext(report_progress=report))
 
 
@@ -183,12 +187,12 @@ async def test_what_a_generator_returns_is_part_of_the_result() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_wrong_item_is_an_internal_error() -> None:
+async def test_a_wrong_item_is_a_failure_of_the_tool() -> None:
     def lie() -> Iterator[int]:
         yield 1
         yield "two"  # type: ignore[misc]  # the shape
 
-    with pytest.raises(InternalError, match="wrong type"):
+    with pytest.raises(ToolFailedError, match="wrong type"):
         await run(lie)
 
 
@@ -227,7 +231,7 @@ async def test_a_cursor_is_read_in_its_thread_and_closed() -> None:
 async def test_an_open_file_is_refused_and_not_read_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\nb\n", encoding="utf-8")
     with (tmp_path / "a.txt").open(encoding="utf-8") as file:
-        with pytest.raises(InternalError, match="returned an open file; return what is in it"):
+        with pytest.raises(ToolFailedError, match="returned an open file; return what is in it"):
             await run(lambda: file)
         assert file.read() == "a\nb\n"
 
@@ -251,7 +255,7 @@ async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatc
             ends.append("asynchronous")
 
     for function in (endless, endless_later):
-        with pytest.raises(InternalError, match="gave 100 items and did not end; it was stopped"):
+        with pytest.raises(ToolFailedError, match="gave 100 items and did not end; it was stopped"):
             await run(function)
     assert ends == ["plain", "asynchronous"]
 
@@ -412,34 +416,86 @@ def failing(error: BaseException) -> list[Callable[..., Any]]:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ValueError("The start comes after the end."), "The start comes after the end."),
-        (ExceptionGroup("one", [ValueError("Inside.")]), "Inside."),
-        (ValueError(), "The tool failed."),
-        (UnspeakableError(), "The tool failed."),
+        (FileNotFoundError("no such bed"), "FileNotFoundError: no such bed"),
+        (KeyError("bed"), "KeyError: 'bed'"),
+        (ValueError("It is about no argument."), "ValueError: It is about no argument."),
+        (ExceptionGroup("one", [ValueError("Inside.")]), "ValueError: Inside."),
+        (ValueError(), "ValueError"),
+        (UnspeakableError(), "UnspeakableError"),
+        (RuntimeError("\x1b[31mred\ud800\nblue"), "RuntimeError: ␛[31mred?\nblue"),
+        (RuntimeError("x" * 90_000), f"RuntimeError: {'x' * 1_999}…"),
     ],
+    ids=lambda each: str(each)[:20] if isinstance(each, str) else type(each).__name__,
 )
-async def test_the_text_of_a_value_error_is_told(error: Exception, told: str) -> None:
+async def test_an_exception_is_told_by_its_type_and_its_text(error: Exception, told: str) -> None:
     for function in failing(error):
-        with pytest.raises(InternalError) as caught:
+        with pytest.raises(ToolFailedError) as caught:
             await run(function)
         assert caught.value.message == told
-        assert caught.value.__cause__ is error
+        assert caught.value.next_actions == ()
+        assert caught.value.__cause__ in {error, *getattr(error, "exceptions", ())}
 
 
 @pytest.mark.anyio
-async def test_a_value_error_of_a_tool_with_arguments_is_about_them() -> None:
-    def refuse(name: str) -> None:
+async def test_a_value_error_that_a_function_raises_itself_is_about_its_arguments() -> None:
+    def check(name: str) -> None:
         raise ValueError(name)
 
-    spec = FunctionToMCP.convert(refuse)
-    for name, told in (("No.", "No."), ("", "The tool refused the arguments.")):
-        with pytest.raises(InvalidArgumentsError) as caught:
-            await spec.invoke(spec.validate({"name": name}), RequestContext())
-        assert caught.value.message == told
+    async def refuse(name: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        try:
+            check(name)
+        finally:
+            await anyio.lowlevel.checkpoint()
+
+    for function in (check, refuse):
+        spec = FunctionToMCP.convert(function)
+        for name, told in (("No.", "No."), ("", "The tool refused the arguments.")):
+            with pytest.raises(InvalidArgumentsError) as caught:
+                await spec.invoke(spec.validate({"name": name}), RequestContext())
+            assert caught.value.message == told
 
 
 @pytest.mark.anyio
-async def test_a_value_that_the_function_itself_got_wrong_is_not_told() -> None:
+async def test_a_value_error_that_something_else_raises_is_not_about_the_arguments() -> None:
+    def read(name: str) -> int:
+        return int(name)
+
+    def parse(name: str) -> object:
+        return json.loads(name)
+
+    for function, told in ((read, "ValueError: invalid literal"), (parse, "JSONDecodeError: ")):
+        spec = FunctionToMCP.convert(function)
+        with pytest.raises(ToolFailedError, match=told):
+            await spec.invoke(spec.validate({"name": "x"}), RequestContext())
+
+
+@pytest.mark.anyio
+async def test_its_author_reads_a_traceback_of_the_function_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for place in range(4):
+        function = failing(ZeroDivisionError("by design"))[place]
+        with pytest.raises(ToolFailedError) as caught:
+            await run(function)
+        as_tool_error(caught.value, "tool")
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert f"in {function.__name__}\n    raise error\n" in record.getMessage()
+        assert record.getMessage().count("File ") == 1
+        caplog.clear()
+
+
+@pytest.mark.anyio
+async def test_what_a_function_of_ours_raises_unforeseen_is_told_to_nobody() -> None:
+    for error, kind in ((KeyError("bed"), KeyError), (SystemExit(3), RuntimeError)):
+        for function in failing(error):
+            with pytest.raises(kind):
+                await run(function, source="builtin")
+
+
+@pytest.mark.anyio
+async def test_a_value_that_the_function_itself_got_wrong_is_no_wrong_argument() -> None:
     def invalid() -> None:
         Named.model_validate({"name": 1})
 
@@ -449,9 +505,8 @@ async def test_a_value_that_the_function_itself_got_wrong_is_not_told() -> None:
         named.model_dump_json()
 
     for function in (invalid, unserializable):
-        with pytest.raises(ValueError) as caught:  # noqa: PT011  # its kind is what matters
+        with pytest.raises(ToolFailedError, match=r"^(Validation|PydanticSerialization)Error: "):
             await run(function)
-        assert not isinstance(caught.value, ToolError)
 
 
 @pytest.mark.anyio
@@ -476,20 +531,16 @@ async def test_an_error_of_the_tree_is_itself(error: Exception) -> None:
         asyncio.CancelledError(),
         concurrent.futures.CancelledError(),
         RecursionError(),
-        MemoryError(),
         BaseExceptionGroup("one", [KeyboardInterrupt()]),
         ExceptionGroup("two", [ValueError("a"), ValueError("b")]),
     ],
     ids=lambda each: type(each).__name__,
 )
-async def test_whatever_else_is_raised_is_a_plain_exception_of_the_call(
-    error: BaseException,
-) -> None:
+async def test_whatever_else_is_raised_fails_the_call_and_no_more(error: BaseException) -> None:
+    told = "|".join(type(each).__name__ for each in (error, *getattr(error, "exceptions", ())))
     for function in failing(error):
-        with pytest.raises(Exception) as caught:  # noqa: PT011  # its kind is what matters
+        with pytest.raises(ToolFailedError, match=told):
             await run(function)
-        assert not isinstance(caught.value, ToolError)
-        assert error in (caught.value, caught.value.__cause__, caught.value.__context__)
 
 
 @pytest.mark.anyio
@@ -500,7 +551,7 @@ async def test_awaiting_something_cancelled_is_not_a_cancelled_call() -> None:
         task.cancel()
         await task
 
-    with pytest.raises(RuntimeError, match="CancelledError was raised by a tool"):
+    with pytest.raises(ToolFailedError, match="CancelledError"):
         await run(wait_for_nothing)
 
 
@@ -551,6 +602,5 @@ async def test_a_text_of_its_own_that_fails_is_no_fault_of_the_arguments() -> No
         return Report()
 
     spec = FunctionToMCP.convert(write)
-    with pytest.raises(ValueError, match="secret") as caught:
+    with pytest.raises(ToolFailedError, match="ValueError: secret"):
         await spec.invoke(spec.validate({}), RequestContext())
-    assert not isinstance(caught.value, ToolError)

@@ -50,7 +50,7 @@ from typing_extensions import Doc, TypedDict
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema import types
-from tools.core.errors import InternalError, ToolDefinitionError
+from tools.core.errors import ToolDefinitionError, ToolFailedError
 from tools.core.result import ToolResult
 
 MOMENT = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -366,8 +366,8 @@ def test_a_model_of_the_author_stays_as_it_is() -> None:
     assert Folder.model_json_schema(mode="serialization") == before
 
 
-def test_a_field_that_was_never_set_is_an_internal_error() -> None:
-    with pytest.raises(InternalError, match="a Invoice that does not match"):
+def test_a_field_that_was_never_set_is_a_failure_of_the_tool() -> None:
+    with pytest.raises(ToolFailedError, match="a Invoice that does not match"):
         Output("tool", Invoice).result(Invoice(0))
 
 
@@ -414,10 +414,10 @@ def _broken() -> Tree:
     ],
     ids=lambda each: str(type(each)),
 )
-def test_a_value_that_does_not_fit_the_return_type_is_an_internal_error(
+def test_a_value_that_does_not_fit_the_return_type_is_a_failure_of_the_tool(
     returns: object, value: object
 ) -> None:
-    with pytest.raises(InternalError, match="tool returned the wrong type: a"):
+    with pytest.raises(ToolFailedError, match="tool returned the wrong type: a"):
         Output("tool", returns).result(value)
 
 
@@ -435,13 +435,13 @@ async def _coroutine() -> None: ...
     ],
     ids=["file", "coroutine", "endless", "range", "keys"],
 )
-def test_a_value_that_cannot_be_sent_is_an_internal_error_with_the_reason(
+def test_a_value_that_cannot_be_sent_is_a_failure_of_the_tool_with_the_reason(
     tmp_path: Path, value: Callable[[Path], object], reason: str
 ) -> None:
     path = tmp_path / "a.txt"
     path.touch()
     given = value(path)
-    with pytest.raises(InternalError, match=f"tool returned {reason}"):
+    with pytest.raises(ToolFailedError, match=f"tool returned {reason}"):
         Output("tool", NOTHING).result(given)
     if isinstance(given, IOBase):
         given.close()
@@ -465,11 +465,11 @@ def test_what_a_generator_returns_is_kept_or_missed_loudly() -> None:
         assert output.result(gone).structured == whole
         assert output.schema is not None
         jsonschema.validate(whole, output.schema)
-        with pytest.raises(InternalError, match="wrong type"):
+        with pytest.raises(ToolFailedError, match="wrong type"):
             output.result(Collected([1], None))
     assert Output("tool", NOTHING).result(gone).structured == whole
     assert Output("tool", NOTHING).result(Collected([1])).structured == {"result": [1]}
-    with pytest.raises(InternalError, match=r"something besides what it yields.*make it Generator"):
+    with pytest.raises(ToolFailedError, match=r"besides what it yields.*make it Generator"):
         Output("tool", Iterator[int]).result(gone)
 
 

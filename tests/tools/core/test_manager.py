@@ -240,7 +240,7 @@ async def test_a_failure_of_storage_reaches_the_caller_in_the_tool_tree(toolbox:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("crash", [KeyError("hunter2"), SystemExit("hunter2")])
-async def test_a_crash_is_an_internal_error_without_details(
+async def test_a_crash_of_ours_is_told_without_details_and_one_of_an_authors_with_them(
     toolbox: Toolbox, crash: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
@@ -248,10 +248,13 @@ async def test_a_crash_is_an_internal_error_without_details(
         """Falls."""
         raise crash
 
-    result = await toolbox(fall).execute("fall", {}, CONTEXT)
-    assert _error_type(result) == "internal"
-    assert "hunter2" not in f"{result.text} {result.structured}"
-    assert "hunter2" in caplog.text
+    for source, kind in (("builtin", "internal"), ("function:fall.py", "tool_failed")):
+        caplog.clear()
+        result = await toolbox(fall, source=source).execute("fall", {}, CONTEXT)
+        assert _error_type(result) == kind
+        assert ("hunter2" in f"{result.text} {result.structured}") is (source != "builtin")
+        assert "hunter2" in caplog.text
+        assert ("incident" in result.text) is (source == "builtin")
 
 
 @pytest.mark.anyio
@@ -287,7 +290,7 @@ async def test_a_tools_own_timeout_is_not_the_calls_deadline(toolbox: Toolbox) -
         """Fails to connect."""
         raise TimeoutError
 
-    assert _error_type(await toolbox(connect).execute("connect", {}, CONTEXT)) == "internal"
+    assert _error_type(await toolbox(connect).execute("connect", {}, CONTEXT)) == "tool_failed"
 
 
 @pytest.mark.anyio

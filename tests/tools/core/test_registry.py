@@ -53,7 +53,7 @@ def read_file(path: str) -> str:
 
 @pytest.fixture
 def spec() -> ToolSpec:
-    return FunctionToMCP.convert(read_file)
+    return FunctionToMCP.convert(read_file, source="builtin")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def read_file(file_path: str) -> str:
     return file_path
 
 
-OURS = FunctionToMCP.convert(read_file)
+OURS = FunctionToMCP.convert(read_file, source="builtin")
 THEIRS = replace(
     OURS,
     name="disk__read_file",

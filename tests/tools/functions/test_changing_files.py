@@ -120,8 +120,8 @@ async def test_the_last_good_version_in_a_new_process_still_waits_for_the_next(
     async with serve("import os\ndef die() -> None: os.abort()") as served:
         served.save("SIZE = ", "_sizes.py")
         served.save("from _sizes import SIZE\ndef size() -> int: return SIZE")
-        assert (await served.error("die"))[0] == "internal"
-        assert (await served.error("die"))[0] == "internal"
+        assert (await served.error("die"))[0] == "tool_failed"
+        assert (await served.error("die"))[0] == "tool_failed"
         served.save("SIZE = 2", "_sizes.py")
         assert await served.value("size") == 2
 
@@ -155,7 +155,7 @@ async def test_a_syntax_error_keeps_the_last_good_version(
         assert it.files.problems == [f"{path}:2:12: SyntaxError: '(' was never closed"]
         (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
         assert record.getMessage() == it.files.problems[0]
-        assert (await it.error("die"))[0] == "internal"
+        assert (await it.error("die"))[0] == "tool_failed"
         assert await it.value("size") == 1  # in a new process, of a file that is still broken
         it.save("def size() -> int:\n    return (2)")
         assert await it.value("size") == 2

@@ -179,7 +179,7 @@ async def test_a_file_can_have_any_name(serve: Serve, name: str) -> None:
     async with serve(source, name=name) as served:
         assert await served.value("half", x="3") == 1.5
         assert (await served.error("half", y=3))[0] == "invalid_arguments"
-        assert (await served.error("fail", x=3))[0] == "internal"
+        assert (await served.error("fail", x=3))[0] == "tool_failed"
         assert served.files.problems == []
 
 

@@ -124,13 +124,13 @@ CRAFTS = """
 @pytest.mark.parametrize("tool", ["leave", "leave_later"])
 async def test_sys_exit_ends_the_call_and_no_more(serve: Serve, tool: str) -> None:
     async with serve(CRAFTS) as served:
-        assert (await served.error(tool, code=0))[0] == "internal"
+        assert (await served.error(tool, code=0))[0] == "tool_failed"
         assert await served.value("count") == 1
 
 
 async def test_an_interrupt_raised_by_a_function_ends_the_call_and_no_more(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
-        assert (await served.error("interrupt"))[0] == "internal"
+        assert (await served.error("interrupt"))[0] == "tool_failed"
         assert await served.value("count") == 1
 
 
@@ -148,7 +148,7 @@ async def test_a_crash_ends_the_worker_and_the_next_call_has_a_new_one(
     async with serve(CRAFTS) as served:
         first = await served.value("pid")
         kind, message = await served.error(tool, **arguments)
-        assert kind == "internal"
+        assert kind == "tool_failed"
         assert f"the process that runs crafts.py {how}" in message
         assert await served.value("pid") != first
         assert await served.value("count") == 1
@@ -156,14 +156,14 @@ async def test_a_crash_ends_the_worker_and_the_next_call_has_a_new_one(
 
 async def test_endless_recursion_is_an_error(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
-        assert (await served.error("recurse"))[0] == "internal"
+        assert (await served.error("recurse"))[0] == "tool_failed"
         assert await served.value("count") == 1
 
 
 async def test_memory_is_limited(serve: Serve) -> None:
     async with serve(CRAFTS, memory_bytes=1_000_000_000) as served:
         kind, message = await served.error("swallow")
-        assert (kind, "swallow needs more memory" in message) == ("internal", True)
+        assert (kind, "swallow needs more memory" in message) == ("tool_failed", True)
         assert await served.value("count") == 1
 
 
@@ -205,7 +205,7 @@ async def test_a_cancelled_call_that_ends_late_ends_no_other(
 async def test_a_worker_that_hangs_up_is_ended(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
         ended = _watched(await served.value("pid"))
-        assert (await served.error("hang_up"))[0] == "internal"
+        assert (await served.error("hang_up"))[0] == "tool_failed"
         await _until_ended(ended)
 
 
@@ -215,7 +215,7 @@ async def test_arguments_that_cannot_be_sent_cost_no_worker(
     monkeypatch.setattr(worker, "GRACE", 0.1)
     async with serve("import os\ndef pid(x: object = 0) -> int: return os.getpid()") as served:
         ended = _watched(await served.value("pid"))
-        assert (await served.error("pid", x=10**5000))[0] == "internal"
+        assert (await served.error("pid", x=10**5000))[0] == "tool_failed"
         with anyio.move_on_after(0.5) as scope:
             await _until_ended(ended)
         assert scope.cancelled_caught
@@ -245,7 +245,7 @@ async def test_cancellation_reaches_the_function(serve: Serve, tool: str) -> Non
 async def test_children_die_with_their_worker(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
         child = _watched(await served.value("child"))
-        assert (await served.error("abort"))[0] == "internal"
+        assert (await served.error("abort"))[0] == "tool_failed"
         await _until_ended(child)
         assert await served.value("count") == 1
 
@@ -260,7 +260,7 @@ async def test_a_worker_that_says_nonsense_is_ended(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serve(CRAFTS) as served:
-        assert (await served.error("wreck"))[0] == "internal"
+        assert (await served.error("wreck"))[0] == "tool_failed"
         assert await served.value("count") == 1
     assert "sent an invalid message" in caplog.text
 
@@ -283,16 +283,16 @@ async def test_what_is_printed_goes_to_the_log_and_not_to_stdout(
     assert capfd.readouterr().out == ""
 
 
-async def test_the_log_has_what_a_crash_was_under_its_incident(
+async def test_an_exception_is_told_and_the_log_has_the_authors_lines(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serve("def fail(x: int) -> float: return x / 0") as served:
-        _, message = await served.error("fail", x=1)
-    assert "ZeroDivisionError" not in message
-    incident = message.split("incident ")[1][:8]
-    (record,) = [each for each in caplog.records if incident in each.getMessage()]
-    assert record.levelno == logging.ERROR
-    assert "ZeroDivisionError: division by zero" in record.getMessage()
+    async with serve("def fail(x: int) -> float:\n    return x / 0") as served:
+        told = await served.error("fail", x=1)
+    assert told == ("tool_failed", "ZeroDivisionError: division by zero")
+    (record,) = [each for each in caplog.records if "ZeroDivision" in each.getMessage()]
+    assert record.levelno == logging.WARNING
+    assert 'crafts.py", line 2, in fail\n    return x / 0\n' in record.getMessage()
+    assert record.getMessage().count("File ") == 1
 
 
 async def test_a_large_result_arrives_whole_and_a_huge_one_is_refused(serve: Serve) -> None:
@@ -301,7 +301,7 @@ async def test_a_large_result_arrives_whole_and_a_huge_one_is_refused(serve: Ser
         result = await served.call("large", megabytes=10)
         assert len(result.structured["result"]) == 10_000_000
         kind, message = await served.error("large", megabytes=70)
-        assert (kind, "64,000,000 bytes" in message) == ("internal", True)
+        assert (kind, "64,000,000 bytes" in message) == ("tool_failed", True)
         assert (await served.error("wait_for", name="x" * 70_000_000))[1] == message
         assert await served.value("pid") == pid
 
@@ -312,7 +312,7 @@ async def test_a_result_that_json_cannot_tell_costs_no_worker(serve: Serve) -> N
         "def huge() -> int: return 10**5000"
     ) as served:
         pid = await served.value("pid")
-        assert (await served.error("huge"))[0] == "internal"
+        assert (await served.error("huge"))[0] == "tool_failed"
         assert await served.value("pid") == pid
 
 
@@ -327,7 +327,7 @@ async def test_a_call_that_its_own_file_cancels_says_so(serve: Serve) -> None:
     async with serve(source) as served:
         pid = await served.value("pid")
         kind, message = await served.error("stop")
-        assert (kind, "stop was cancelled from within" in message) == ("internal", True)
+        assert (kind, "stop was cancelled from within" in message) == ("tool_failed", True)
         assert await served.value("pid") == pid
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -33,7 +32,13 @@ from tools.conversion.results.return_type import (
     result_type,
 )
 from tools.conversion.schema import resolve, tidy
-from tools.core.errors import InternalError, ToolDefinitionError, UnsendableError
+from tools.core.errors import (
+    InternalError,
+    ToolDefinitionError,
+    ToolError,
+    ToolFailedError,
+    UnsendableError,
+)
 from tools.core.result import Media, ToolResult
 
 __all__ = ["Collected", "Output"]
@@ -79,8 +84,6 @@ BROKEN = (PydanticSerializationError, ValidationError)
 UNDEFINED = "class-not-fully-defined"
 """What pydantic says of a type with a name in it that only type checkers know."""
 
-logger = logging.getLogger("toolcrib")
-
 
 @dataclass(frozen=True, slots=True)
 class Collected:
@@ -108,6 +111,8 @@ class Output:
         tool: str,
         returns: Any,
         text: str = "",
+        *,
+        is_ours: bool = False,
     ) -> None:
         """Builds the schema and the serializer; `text` is what the docstring says of the result.
 
@@ -115,6 +120,7 @@ class Output:
             ToolDefinitionError: If the return type is something that cannot be sent.
         """
         self._tool = tool
+        self._is_ours = is_ours
         self._has_return_value = has_return_value(returns)
         self._wrapped = False
         self.schema: dict[str, Any] | None = None
@@ -129,8 +135,8 @@ class Output:
         already.
 
         Raises:
-            InternalError: If the value does not fit the return type, or has no form that could
-                be sent.
+            ToolFailedError: If the value does not fit the return type, or has no form that could
+                be sent; an InternalError of a tool of ours.
         """
         if isinstance(value, ToolResult):
             return value
@@ -141,14 +147,14 @@ class Output:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
             clean = to_jsonable(kept, media)
         except UnsendableError as error:
-            raise self._defect(str(error), error) from error
+            raise self._defect(str(error)) from error
         except RecursionError as error:
             told = "the wrong type: a value that contains itself, or is nested too deeply"
-            raise self._defect(told, error) from error
+            raise self._defect(told) from error
         except (AttributeError, ValueError) as error:  # such as a field that was never set
             kind = type(value).__name__
             told = f"the wrong type: a {kind} that does not match its return type"
-            raise self._defect(told, error) from error
+            raise self._defect(told) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
         return ToolResult(structured, _text(value, clean), media=tuple(media))
@@ -182,11 +188,11 @@ class Output:
         if collected.returned is None:
             return collected.items
         told = "something besides what it yields, which its return type does not mention; make it"
-        raise self._defect(f"{told} Generator[…, None, …]", None)
+        raise self._defect(f"{told} Generator[…, None, …]")
 
-    def _defect(self, told: str, error: Exception | None) -> InternalError:
-        logger.error("%s returned %s", self._tool, told, exc_info=error)
-        return InternalError(
+    def _defect(self, told: str) -> ToolError:
+        kind = InternalError if self._is_ours else ToolFailedError
+        return kind(
             f"{self._tool} returned {told}. This is a defect of the tool, not of the arguments."
         )
 

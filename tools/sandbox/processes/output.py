@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
+from tools.core.invisible import visible_controls
 from tools.core.result import ToolModel
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level
@@ -27,7 +28,6 @@ __all__ = [
     "Transcript",
     "run_to_completion",
     "shares",
-    "visible_controls",
 ]
 
 State = Literal["exited", "timed_out", "running"]
@@ -40,10 +40,6 @@ SHOWN_BYTES = 22_000
 
 REPORT_INTERVAL = 1.0
 """Seconds between two progress reports."""
-
-_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\t\n"}
-_PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-"""Control characters, and the symbols that Unicode has for them."""
 
 _LONGEST_CHARACTER = 4
 """Bytes of one character of UTF-8 at most (RFC 3629)."""
@@ -218,11 +214,6 @@ class Transcript(ToolModel):
                 return "ended at its deadline, with all that it started"
             case "running":
                 return "running"
-
-
-def visible_controls(text: str) -> str:
-    """Replaces control characters, which could steer a terminal, by their symbols."""
-    return text.replace("\r\n", "\n").translate(_PICTURES)
 
 
 async def run_to_completion(

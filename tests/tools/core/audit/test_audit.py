@@ -119,7 +119,7 @@ def test_a_line_tells_all_that_is_known_of_a_call(audit: Audit, path: Path) -> N
         "session": "s1",
         "client": "Cursor",
         "tool": "shell",
-        "source": "builtin",
+        "source": "function",
         "scope": "system",
         "effects": ["execute"],
         "arguments": {"command": "git status"},

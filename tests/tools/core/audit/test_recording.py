@@ -40,8 +40,8 @@ Recorded = Callable[..., SandboxToolManager]
 def recorded(toolbox: Callable[..., SandboxToolManager], library: Library) -> Recorded:
     """Makes a manager of some functions that records their calls."""
 
-    def make(*functions: Callable[..., Any]) -> SandboxToolManager:
-        return toolbox(*functions, recording=Recording(library.recorder))
+    def make(*functions: Callable[..., Any], source: str = "function") -> SandboxToolManager:
+        return toolbox(*functions, recording=Recording(library.recorder), source=source)
 
     return make
 
@@ -155,9 +155,14 @@ async def test_a_crash_is_recorded_as_what_the_caller_is_told(
 
     with caplog.at_level(logging.CRITICAL, "toolcrib"):
         await recorded(crash).execute("crash", {}, ASKING)
-    (entry,) = entries(library)
-    assert entry.outcome == "internal"
-    assert "zqinside" not in entry.said
+        await recorded(crash, source="builtin").execute("crash", {}, ASKING)
+    theirs, ours = entries(library)
+    assert (theirs.outcome, theirs.said) == (
+        "tool_failed",
+        "tool_failed: ZeroDivisionError: zqinside",
+    )
+    assert ours.outcome == "internal"
+    assert "zqinside" not in ours.said
 
 
 async def test_a_cancelled_call_is_recorded(recorded: Recorded, library: Library) -> None:
