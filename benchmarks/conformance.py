@@ -158,7 +158,7 @@ def _proxy(
     root.mkdir(exist_ok=True)
     environ = {
         **os.environ,
-        "TOOLCRIB_SERVERS": json.dumps({"every": {"url": url}}),
+        "TOOLCRIB_SERVERS": json.dumps({"every": {"url": url, "prefix": False}}),
         "TOOLCRIB_POLICY__ALLOW": "every__*",
         "TOOLCRIB_SURFACE": "lean,server:every",
         "TOOLCRIB_HTTP__PORT": str(port),

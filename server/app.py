@@ -152,7 +152,8 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         settings.sources, settings.directories, settings.root, settings.secrets
     )
     registry = discover_tools(collections)
-    surface = Surface(settings.surface)
+    unprefixed = [name for name, each in settings.servers.items() if not each.prefix]
+    surface = Surface(settings.surface, unprefixed)
     if not (settings.functions.paths or settings.servers):  # whose tools are known later
         surface.check(registry)
     profiles = Profiles(settings.profiles)

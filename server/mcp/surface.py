@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import mcp_types as types
@@ -57,10 +57,12 @@ class Surface:
     Args:
         chosen: Names of tools, `server:NAME` or `tag:TAG`, as in a profile; "lean" stands for the
             everyday ones and all of the user's own functions, "full" for every tool there is.
+        unprefixed: Servers whose tools are listed under the names that they have there.
     """
 
-    def __init__(self, chosen: Sequence[str]) -> None:
+    def __init__(self, chosen: Sequence[str], unprefixed: Collection[str] = ()) -> None:
         self._chosen = chosen
+        self._unprefixed = unprefixed
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
 
     def check(self, registry: ToolRegistry) -> None:
@@ -108,6 +110,11 @@ class Surface:
             for each in registry.offers(tool_set)
             if each.name in named or self._holds(each)
         ]
+
+    def name_of(self, spec: ToolSpec, registry: ToolRegistry) -> str:
+        """What a tool is listed as, by which it can be called; rules know it by its whole name."""
+        is_kept = spec.server in self._unprefixed and spec.name.endswith(f"__{spec.bare}")
+        return spec.bare if is_kept and registry.get(spec.bare) is spec else spec.name
 
     def shortens(self, spec: ToolSpec) -> bool:
         """Whether a tool is listed in its lean form: the built-in ones, unless all is wanted."""
@@ -200,7 +207,8 @@ class ToolLists:
 
     def _definition(self, spec: ToolSpec, tool_set: ToolSet | None) -> types.Tool:
         described = replace(spec, description=self._registry.description_of(spec, tool_set))
-        whole = describe(described)
+        name = self._surface.name_of(spec, self._registry)
+        whole = describe(described).model_copy(update={"name": name})
         return lean(whole) if self._surface.shortens(spec) else whole
 
 

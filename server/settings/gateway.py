@@ -44,6 +44,8 @@ class ServerSettings(SettingsGroup):
         start_timeout: Seconds until it must have answered for the first time.
         allow: Only these of its tools, by its own names; * and ? stand for any characters.
         deny: None of these.
+        prefix: Whether its tools are listed as server__tool; else under its own names, where no
+            other tool goes by them.
         trusted: Whether what it says of its tools is believed, such as that one only reads; else
             each call is judged as one that may do anything.
     """
@@ -62,6 +64,7 @@ class ServerSettings(SettingsGroup):
     start_timeout: float = Field(30.0, gt=0, le=600)
     allow: _Patterns = ()
     deny: _Patterns = ()
+    prefix: bool = True
     trusted: bool = False
 
     @model_validator(mode="after")

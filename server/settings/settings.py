@@ -233,8 +233,8 @@ class Settings(SettingsGroup):
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "
         "_): a table of command, args, env and cwd, or of url, transport, headers and token; and "
-        "of enabled, lazy, timeout, start_timeout, allow, deny, trusted. A JSON object in the "
-        "environment.",
+        "of enabled, lazy, timeout, start_timeout, allow, deny, prefix, trusted. A JSON object in "
+        "the environment.",
     )
     profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
         {},

@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -22,9 +23,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.settings import SettingsError
 from server.settings.http import HttpSettings
 from server.transport.middleware import BearerTokens, Drain, SoundAuthority, callers_of
+from server.transport.resumption import RETRY_MS, ResumableSessions
 from server.transport.signals import stopped_by_signals
 
-__all__ = ["address_of", "allowed_callers", "listen", "serve_http", "serve_sse"]
+__all__ = [
+    "address_of",
+    "allowed_callers",
+    "listen",
+    "serve_http",
+    "serve_sse",
+    "streamable_http_app",
+]
 
 HTTP_PATH = "/mcp"
 SSE_PATH = "/sse"
@@ -45,13 +54,15 @@ async def serve_http(
     Raises:
         SettingsError: If the address cannot or must not be listened on.
     """
-
-    def make_app(security: TransportSecuritySettings) -> ASGIApp:
-        return server.streamable_http_app(
-            streamable_http_path=HTTP_PATH, transport_security=security
-        )
-
+    make_app = partial(streamable_http_app, server)
     await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
+
+
+def streamable_http_app(server: Server[Any], security: TransportSecuritySettings) -> Starlette:
+    """The ASGI application of `serve_http`: both eras, of which the older can resume streams."""
+    sessions = ResumableSessions(server, security_settings=security, retry_interval=RETRY_MS)
+    route = Route(HTTP_PATH, sessions.asgi_app)
+    return Starlette(routes=[route], lifespan=lambda _app: sessions.run())
 
 
 async def serve_sse(

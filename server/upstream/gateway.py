@@ -250,10 +250,10 @@ class Gateway:
     async def _take(self, upstream: Upstream, listing: Listing) -> bool:
         """Puts another listing in the place of the last, and tells; whether it is another."""
         changed = listing.differs_from(upstream.listing)
-        upstream.offers(listing)
         if "tools" in changed:
             invoke = partial(partial, self._call, upstream)  # by the name that the server has
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
+        upstream.offers(listing)  # what is known of it can be found by now
         self._settled[upstream.name].set()
         if changed:
             for listener in self._listeners:

@@ -50,6 +50,8 @@ class Round:
         self.tickets = [each for each in _listed(said.get("tickets")) if isinstance(each, str)]
         self.suspension = _text(said.get("suspension"))
         self.handed = {name: _Handed.of(each) for name, each in _pairs(said.get("upstream"))}
+        others = {key: each for key, each in self.answers.items() if not _OURS.fullmatch(key)}
+        self._unasked = {} if said else others
         self._requests: dict[str, types.InputRequest] = {}
         self._calls: Counter[str] = Counter()
 
@@ -69,10 +71,15 @@ class Round:
             self.ask(shown, request)
 
     def take(self, call: str) -> tuple[types.InputResponses | None, str | None]:
-        """The answers to what another server asked, and what it handed over; of a new call None."""
+        """The answers to what another server asked, and what it handed over; of a new call None.
+
+        Answers to nothing that was asked here are for the first call of another server: that would
+        have them if the client had called it itself.
+        """
         handed = self.handed.pop(call, None)
         if handed is None:
-            return None, None
+            unasked, self._unasked = self._unasked, {}
+            return unasked or None, None
         answers = {
             own: self.answers[shown] for shown, own in handed.keys.items() if shown in self.answers
         }

@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 from mcp import Client
 
 import tools
 from server.app import App, build
-from server.mcp.surface import EVERYDAY, Surface
+from server.mcp.surface import EVERYDAY, Surface, ToolLists
 from server.settings.settings import FunctionSettings, Settings, SettingsError
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover
@@ -149,3 +150,20 @@ def test_a_surface_names_tools_of_other_servers(named: str) -> None:
     assert Surface([named]).select(registry) == [spec]
     shown = Surface(["lean", named]).select(registry)
     assert {each.name for each in shown} == {*EVERYDAY, "hub__file_issue"}
+
+
+@pytest.mark.anyio
+async def test_a_server_without_a_prefix_is_listed_by_its_own_names_where_they_are_free() -> None:
+    def grep() -> None:
+        """Searches."""
+
+    def file_issue() -> None:
+        """Files."""
+
+    registry = ToolRegistry()
+    discover(registry, tools)
+    for made in map(FunctionToMCP.convert, (grep, file_issue)):
+        registry.add(replace(made, name=f"hub__{made.name}", bare=made.name, source="upstream:hub"))
+    surface = Surface(["server:hub"], unprefixed=["hub"])
+    listed = await ToolLists(registry, surface, anyio.lowlevel.checkpoint).of(None)
+    assert [each.name for each in listed] == ["file_issue", "hub__grep"]

@@ -178,3 +178,14 @@ async def test_calls_side_by_side_ask_each_on_its_own_and_hold_up_no_other(
             result = await round_of(client, "call_tools", arguments={"calls": calls}, **more)
     assert said(result).count("Ann") == 3
     assert [journal.lines.count(line) for line in ("asking", "asked", "echo")] == [2, 2, 2]
+
+
+@pytest.mark.anyio
+async def test_answers_that_nobody_asked_for_reach_the_server_as_without_toolcrib(
+    app_of: AppOf, client_of: ClientOf
+) -> None:
+    async with (
+        app_of("modern") as app,
+        client_of(app, "modern", elicitation_callback=never) as client,
+    ):
+        assert "Ann" in said(await round_of(client, input_responses={"q": YES}))

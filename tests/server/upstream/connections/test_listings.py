@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
 from server.upstream.connections import listing
@@ -125,6 +126,18 @@ async def test_a_bare_name_is_looked_for_everywhere(frail: Any, gateway_of: Any)
     async with gateway_of(eager=False, **servers) as running:
         await running.gateway.find("rare")
         assert running.registry.find("rare").name == "other__rare"
+
+
+async def test_a_server_whose_list_is_known_has_its_tools_in_the_registry(
+    frail: Any, gateway_of: Any
+) -> None:
+    servers = {"toy": frail().settings()}
+    async with gateway_of(eager=False, **servers) as running, anyio.create_task_group() as group:
+        group.start_soon(running.gateway.find, "echo")
+        with anyio.fail_after(20):
+            while running.gateway.listing_of("toy") is None:  # it is what is read
+                await anyio.lowlevel.checkpoint()
+        assert running.registry.find("echo").name == "toy__echo"
 
 
 async def test_nothing_is_started_that_nobody_needs(frail: Any, gateway_of: Any) -> None:
