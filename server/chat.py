@@ -15,7 +15,7 @@ import anyio.to_thread
 from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.endpoint import Endpoint
-from tools.core.client import Prompt, Reply
+from tools.core.client import Prompt, Refusal, Reply
 
 __all__ = ["ChatSampler"]
 
@@ -51,39 +51,37 @@ class ChatSampler:
             f"{url.rstrip('/')}/chat/completions", api_key, timeout=timeout, client=client
         )
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:  # noqa: ARG002  # the call goes on
-        """A reply to each prompt; None where the endpoint or its model refused or failed."""
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:  # noqa: ARG002  # the call goes on
+        """A reply to each prompt, or that the model refused; None where that failed."""
         return [
             await anyio.to_thread.run_sync(partial(self._ask, prompt), abandon_on_cancel=True)
             for prompt in prompts
         ]
 
-    def _ask(self, prompt: Prompt) -> Reply | None:
+    def _ask(self, prompt: Prompt) -> Reply | Refusal | None:
         # No limit of tokens goes along: its name differs from model to model.
+        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
         body = {
             "model": self._model,
-            "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": prompt.text},
-            ],
+            "messages": [*system, {"role": "user", "content": prompt.text}],
         }
         try:
-            text = _text_of(self._endpoint.post(body))
+            return self._reply(self._endpoint.post(body))
         except StorageUnavailableError as error:
             logger.warning("The model gives no answer: %s", error.message)
             return None
-        return None if text is None else Reply(text, self._model)
 
-
-def _text_of(answer: bytes) -> str | None:
-    """What the model said; None if it refused or the answer is none."""
-    try:
-        choice = json.loads(answer)["choices"][0]
-        said = choice["message"]["content"]
-        refused = (
-            choice["message"].get("refusal") or choice.get("finish_reason") == "content_filter"
-        )
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        logger.warning("The model's endpoint did not answer with a chat completion.")
-        return None
-    return None if refused or not isinstance(said, str) or not said.strip() else said
+    def _reply(self, answer: bytes) -> Reply | Refusal | None:
+        """What the model said; None if the answer is none."""
+        try:
+            choice = json.loads(answer)["choices"][0]
+            said = choice["message"]["content"]
+            refused = (
+                choice["message"].get("refusal") or choice.get("finish_reason") == "content_filter"
+            )
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            logger.warning("The model's endpoint did not answer with a chat completion.")
+            return None
+        if refused:
+            return Refusal(f"the model {self._model}")
+        return Reply(said, self._model) if isinstance(said, str) and said.strip() else None

@@ -201,7 +201,7 @@ async def call_tool(
     if spec is not None and spec.passes_on:
         raise _nested_too_deep(name, call_tool.__name__)
     call = ToolCall(name, arguments or {})
-    return _advised(await context.call(call.name, call.arguments), context, call)
+    return _advised(await context.result_of(call.name, call.arguments), context, call)
 
 
 @tool(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,14 +14,13 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.elicitation import ClientApprover
-from server.mcp.asking.sampling import ClientSampler
+from server.mcp.asking.contexts import context_of
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.resources import ContextResources
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.surface import Surface, ToolLists
-from tools.core.client import ProgressReporter, Sampler
+from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
@@ -192,18 +190,8 @@ class _ToolHandlers:
 
     def _context(self, request: ClientRequest) -> RequestContext:
         profile = None if self.profiles is None else self.profiles.of(request.ctx)
-        return RequestContext(
-            request.principal.identity,
-            _progress_reporter(request.ctx),
-            tool_set=None if profile is None else profile.tool_set,
-            bound=request.principal.bound,
-            sampler=ClientSampler(request) if request.offers_sampling else self.sampler,
-            approver=ClientApprover(request) if request.offers_forms else None,
-            session_id=request.conversation.session_id,
-            client=request.conversation.client,
-            relay=request,
-            repetition=lambda: request.repetition,
-        )
+        tool_set = None if profile is None else profile.tool_set
+        return context_of(request, sampler=self.sampler, tool_set=tool_set)
 
 
 def _answer(
@@ -239,16 +227,3 @@ def _media_block(media: Media) -> types.ContentBlock:
     if media.kind == "image":
         return types.ImageContent(data=data, mime_type=media.mime_type)
     return types.AudioContent(data=data, mime_type=media.mime_type)
-
-
-def _progress_reporter(ctx: Context) -> ProgressReporter:
-    """Reports to the client, which hears nothing unless it sent a progress token."""
-    last = -math.inf
-
-    async def report(done: float, total: float | None, message: str | None) -> None:
-        nonlocal last
-        if done > last:  # the protocol wants each value greater than the one before
-            last = done
-            await ctx.session.report_progress(done, total, message and utf8_text(message))
-
-    return report

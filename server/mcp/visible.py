@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
-__all__ = ["visible", "visible_lines"]
+__all__ = ["visible", "visible_form", "visible_lines"]
+
+SHOWN_KEYS = frozenset({"title", "description"})
+"""Texts of a form that only tell; its other texts are part of the answer."""
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
 """Control characters to the pictures that Unicode has of them."""
@@ -36,6 +41,23 @@ def visible_lines(text: str) -> str:
     """The same of a text whose line ends and tabs stay."""
     lines = text.replace("\t", "    ").split("\n")
     return "\n".join(visible(line) for line in lines)
+
+
+def visible_form(schema: Any) -> Any:  # noqa: ANN401  # any part of a JSON Schema
+    """A form whose titles and descriptions hide nothing; what is answered stays as it is."""
+    if isinstance(schema, list):
+        return [visible_form(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {key: _member(key, value) for key, value in schema.items()}
+
+
+def _member(key: str, value: object) -> object:
+    if key in SHOWN_KEYS and isinstance(value, str):
+        return visible_lines(value)
+    if key == "enumNames" and isinstance(value, list):
+        return [visible(each) if isinstance(each, str) else each for each in value]
+    return visible_form(value)
 
 
 def _shown(character: str) -> str:

@@ -168,8 +168,9 @@ class _Build(ABC, Generic[DueT, WrittenT]):
         if self._sampler is None or self.refusals:  # who said no once is not asked again
             return [None] * len(due)
         prompts = [self._prompt(one) for one in due]
-        replies = await self._sampler.ask(prompts, state=self._rounds.model_dump_json())
-        self.refusals += sum(reply is None for reply in replies)
+        said = await self._sampler.ask(prompts, state=self._rounds.model_dump_json())
+        replies = [each if isinstance(each, Reply) else None for each in said]
+        self.refusals += replies.count(None)
         return replies
 
     async def _write(self, due: DueT, reply: Reply | None) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "ProgressReporter",
     "Prompt",
     "Question",
+    "Refusal",
     "Reply",
     "Sampler",
     "digest_of",
@@ -158,6 +159,17 @@ class Reply:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That a model, or the person who has it, would not answer.
+
+    Attributes:
+        by: Which of the two, in a few words.
+    """
+
+    by: str
+
+
 class AnswersAwaitedError(UnavailableError):
     """The client has to ask its model first, and then makes the same call once more."""
 
@@ -180,8 +192,8 @@ class Sampler(Protocol):
     at_once: int
     state: str
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:
-        """A reply to each prompt; None where the model, or whoever has it, refused or failed.
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:
+        """A reply to each prompt, or who refused; None where that failed.
 
         Args:
             prompts: The questions.

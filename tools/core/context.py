@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -14,8 +14,11 @@ from typing_extensions import TypedDict
 
 from storage.locks import made_once
 from storage.models import Identity
+from tools.core.asking.asker import Asker, Waiting
+from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.peer import Peer
 from tools.core.client import Approver, ProgressReporter, Sampler
-from tools.core.errors import PermissionDeniedError, UnavailableError
+from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
 from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
 from tools.sandbox.files.sandbox import Sandbox
@@ -34,7 +37,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Calls", "IdentityArguments", "Machine", "RequestContext", "first_use"]
+__all__ = ["Calls", "IdentityArguments", "Machine", "RequestContext", "Work", "first_use"]
 
 PartT = TypeVar("PartT")
 Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
@@ -42,6 +45,10 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 
 Batch = Callable[["Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
 """Calls several tools: reads side by side, writes in their order."""
+
+Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
+Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable["ToolResult"]]
+"""Does the work of the function of that name, with those arguments, in a context of its own."""
 
 
 class IdentityArguments(TypedDict, total=False):
@@ -127,17 +134,15 @@ async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What a tool needs to call other tools.
+    """What a tool needs to find and call other tools for its caller.
 
     Attributes:
         catalogue: Every tool there is, and which of them fit a need.
-        call: Calls one, on the path that every call takes.
-        batch: Calls several, each on that path.
+        batch: Calls several, each on the path that every call takes.
         text_budget: Characters of text that one result may have.
     """
 
     catalogue: Catalogue
-    call: Call
     batch: Batch
     text_budget: int
 
@@ -147,7 +152,7 @@ async def _report_nothing(_done: float, _total: float | None, _message: str | No
 
 
 @dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(Asker):
     """One call's identity, its way to report, and what its scope grants.
 
     A tool receives it by declaring a parameter of this type; the parameter is never in the schema.
@@ -165,6 +170,11 @@ class RequestContext:
         relay: The way to the client for other servers (scope mcp); only the server knows its form.
         repetition: Returns the results of the calls that the tool made before; None where its
             client does not make its call again.
+        peer: The client, as a function speaks to it.
+        carry: Has a function go on while its client is away; None where it is within another.
+        tool: The tool that is running; empty before one is.
+        depth: How many calls this one is within.
+        deadline: How long the tool may still take; None before it runs.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -177,6 +187,8 @@ class RequestContext:
     _searching: Machine | None = None
     _reach: Callable[[str], bool] | None = None
     _history: CallHistory | None = None
+    _call: Call | None = None
+    _waiting: Waiting = nullcontext
     bound: bool = field(default=False, kw_only=True)
     sampler: Sampler | None = field(default=None, kw_only=True)
     session_id: str = field(default="", kw_only=True)
@@ -185,6 +197,11 @@ class RequestContext:
     tool_set: ToolSet | None = field(default=None, kw_only=True)
     relay: object | None = field(default=None, kw_only=True)
     repetition: Callable[[], Repetition | None] = field(default=lambda: None, kw_only=True)
+    peer: Peer = field(default_factory=Peer, kw_only=True)
+    carry: Carry | None = field(default=None, kw_only=True)
+    tool: str = field(default="", kw_only=True)
+    depth: int = field(default=0, kw_only=True)
+    deadline: PausableDeadline | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -250,8 +267,19 @@ class RequestContext:
         return self._granted_calls().catalogue
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Calls another tool for the same caller, as if the caller did (scope context)."""
-        return await self._granted_calls().call(name, arguments)
+        """Calls another tool for the same caller, as if the caller did.
+
+        Raises:
+            CallFailedError: If that fails; it says why, and what to do next.
+        """
+        result = await self.result_of(name, arguments)
+        if result.is_error:
+            raise CallFailedError(name, result.structured)
+        return result
+
+    async def result_of(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """What another tool answers to the same caller, a failure too."""
+        return await _granted(self._call, "calls to other tools")(name, arguments)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         """Calls other tools for the same caller: reads side by side, writes in their order."""
@@ -273,6 +301,7 @@ class RequestContext:
         searching: Machine | None = None,
         reach: Callable[[str], bool] | None = None,
         history: CallHistory | None = None,
+        call: Call | None = None,
     ) -> RequestContext:
         """The same call with what its scope grants."""
         return replace(
@@ -285,7 +314,22 @@ class RequestContext:
             _searching=searching,
             _reach=reach,
             _history=history,
+            _call=call,
         )
+
+    def running(self, tool: str, deadline: PausableDeadline, waiting: Waiting) -> RequestContext:
+        """The same call while it runs.
+
+        Args:
+            tool: Which tool runs.
+            deadline: How long it may take.
+            waiting: What it is in while somebody thinks about its question.
+        """
+        return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
+
+    def within(self) -> RequestContext:
+        """The same of a call that the tool makes."""
+        return replace(self, depth=self.depth + 1)
 
     def _granted_calls(self) -> Calls:
         return _granted(self._calls, "calls to other tools")

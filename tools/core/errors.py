@@ -5,6 +5,7 @@ ToolError
 ├── NotFoundError            not_found
 ├── UnknownToolError         unknown_tool
 ├── PermissionDeniedError    permission_denied
+│   └── DeclinedError        permission_denied, by the person or the model that was asked
 ├── ApprovalRequiredError    approval_required
 ├── OutsideSandboxError      outside_sandbox
 ├── ConflictError            conflict
@@ -13,7 +14,8 @@ ToolError
 ├── UpstreamError            upstream_failed
 ├── UnavailableError         unavailable
 ├── ToolFailedError          tool_failed
-└── InternalError            internal
+├── InternalError            internal
+└── CallFailedError          that of the call which a function made
 
 ToolDefinitionError          a function that cannot become a tool; never reaches a caller
 UnsendableError              a value that JSON cannot say; reaches a caller as internal
@@ -25,7 +27,7 @@ import logging
 import secrets
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from storage.errors import (
     AmbiguousNameError,
@@ -41,8 +43,10 @@ from tools.core.invisible import visible_controls
 
 __all__ = [
     "ApprovalRequiredError",
+    "CallFailedError",
     "ConflictError",
     "DeadlineError",
+    "DeclinedError",
     "ErrorType",
     "InternalError",
     "InvalidArgumentsError",
@@ -99,7 +103,7 @@ class ToolError(Exception):
             `toolcrib …` in backticks, and is shown as `as_typed` has it.
     """
 
-    error_type: ClassVar[ErrorType] = "internal"
+    error_type: ErrorType = "internal"
 
     def __init__(
         self,
@@ -136,6 +140,20 @@ class PermissionDeniedError(ToolError):
     """The policy or the operating system refuses."""
 
     error_type = "permission_denied"
+
+
+class DeclinedError(PermissionDeniedError):
+    """The person, or the model, that a function asked gave no answer.
+
+    Attributes:
+        dismissed: Whether the person closed the question, and said neither yes nor no.
+    """
+
+    def __init__(
+        self, message: str, *, dismissed: bool = False, next_actions: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message, next_actions=next_actions)
+        self.dismissed = dismissed
 
 
 class ApprovalRequiredError(ToolError):
@@ -190,6 +208,27 @@ class InternalError(ToolError):
     """A defect of ours; the log has the details."""
 
     error_type = "internal"
+
+
+class CallFailedError(ToolError):
+    """A call that a function made failed.
+
+    Args:
+        tool: The tool that it called.
+        failure: What that answered: a ToolFailure as JSON.
+
+    Attributes:
+        tool: The tool that it called.
+    """
+
+    def __init__(self, tool: str, failure: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"{tool} failed: {failure['message']}",
+            suggestions=failure["suggestions"],
+            next_actions=failure["next_actions"],
+        )
+        self.error_type = failure["error_type"]
+        self.tool = tool
 
 
 class ToolDefinitionError(TypeError):

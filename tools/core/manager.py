@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -14,12 +14,19 @@ import anyio
 
 from storage.keeping.changes.models import Caller
 from storage.library import Library
+from tools.core.asking.deadline import PausableDeadline
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, Machine, RequestContext
-from tools.core.errors import DeadlineError, PermissionDeniedError, as_tool_error, only_cause
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    PermissionDeniedError,
+    as_tool_error,
+    only_cause,
+)
 from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
@@ -34,6 +41,9 @@ if TYPE_CHECKING:  # loaded on first use
     from tools.sandbox.history.history import CallHistory, History
 
 __all__ = ["SandboxToolManager"]
+
+MOST_DEPTH = 8
+"""Calls within calls within calls: a function may call itself."""
 
 
 class SandboxToolManager:
@@ -146,12 +156,39 @@ class SandboxToolManager:
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
         if self._permissions is not None:
-            await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
-        turn = self._turns.of(spec)
-        granted = self._grant(spec, call, turn, permission)
-        async with turn:
-            result = self._redaction.result(await _run(spec, checked, granted))
+            with nullcontext() if context.deadline is None else context.deadline.paused():
+                await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
+        run = partial(self._run, spec, checked, call, permission)
+        if context.carry is not None and spec.source.startswith("function:"):
+            result = await context.carry(context, spec.name, arguments, run)
+        else:  # ours are made to be run again, and those of other servers go on there
+            result = await run(context)
+        result = self._redaction.result(result)
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
+
+    async def _run(
+        self,
+        spec: ToolSpec,
+        arguments: dict[str, Any],
+        call: BegunCall,
+        permission: Permission,
+        context: RequestContext,
+    ) -> ToolResult:
+        """Runs the tool until its deadline, which counts from its turn, not from its place in line.
+
+        Its time stands still, and its place is another's, while somebody thinks about a question.
+        """
+        turn = self._turns.of(spec)
+        async with turn:
+            deadline = PausableDeadline(spec.timeout, context.deadline)
+            running = context.running(spec.name, deadline, partial(_waiting, turn, deadline))
+            granted = self._grant(spec, call, running, turn, permission)
+            with deadline.scope:
+                return await spec.invoke(arguments, granted)
+        raise DeadlineError(
+            f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped.",
+            next_actions=["Ask for less in one call, or call again later."],
+        )
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:
         """The tool that is called, where its caller may call it."""
@@ -189,9 +226,14 @@ class SandboxToolManager:
             await self._catalogue.served(finished.spec, result, identity, session)
 
     def _grant(
-        self, spec: ToolSpec, call: BegunCall, turn: Turn, permission: Permission
+        self,
+        spec: ToolSpec,
+        call: BegunCall,
+        context: RequestContext,
+        turn: Turn,
+        permission: Permission,
     ) -> RequestContext:
-        context, places, sandbox = call.context, permission.places, self._sandbox
+        places, sandbox = permission.places, self._sandbox
         if places is not None:
             sandbox = sandbox.ruled(places, self._accepting)
         history: CallHistory | None = None
@@ -199,20 +241,17 @@ class SandboxToolManager:
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
             history = self._history().of(caller)
             sandbox = sandbox.recorded(history)
+        nested = partial(self._nested, context.within(), turn, permission)
         match spec.scope:
             case ToolScope.SANDBOXED:
-                return context.granted(sandbox=sandbox, searching=self._machine)
+                return context.granted(sandbox=sandbox, searching=self._machine, call=nested)
             case ToolScope.CONTEXT:
-                calls = Calls(
-                    self._catalogue,
-                    partial(self._nested, context, turn, permission),
-                    partial(self._nested_batch, context, turn, permission),
-                    self._text_budget,
-                )
+                batch = partial(self._nested_batch, context.within(), turn, permission)
                 return context.granted(
                     sandbox=sandbox,
                     library=self._library,
-                    calls=calls,
+                    call=nested,
+                    calls=Calls(self._catalogue, batch, self._text_budget),
                     collections=self._collections,
                     history=history,
                 )
@@ -226,6 +265,7 @@ class SandboxToolManager:
                     machine=self._machine,
                     reach=permission.reach,
                     history=history,
+                    call=nested,
                 )
 
     def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
@@ -262,6 +302,8 @@ class SandboxToolManager:
 
     async def _once(self, call: ToolCall, context: RequestContext) -> Made:
         """Makes a call, unless it was answered when its caller was made before."""
+        if context.depth > MOST_DEPTH:
+            return ToolResult.failure(_too_deep(call.name)), True
         repetition = context.repetition()
         if repetition is None:
             return await self._executed(call.name, call.arguments, context)
@@ -278,11 +320,16 @@ class SandboxToolManager:
         return spec is None or not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
 
 
-async def _run(spec: ToolSpec, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
-    """Runs the tool until its deadline, which counts from its turn, not from its place in line."""
-    with anyio.move_on_after(spec.timeout):
-        return await spec.invoke(arguments, context)
-    raise DeadlineError(
-        f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped.",
-        next_actions=["Ask for less in one call, or call again later."],
+@asynccontextmanager
+async def _waiting(turn: Turn, deadline: PausableDeadline) -> AsyncIterator[None]:
+    """What a call is in while somebody thinks: others have its place, and its time stands still."""
+    with deadline.paused():
+        async with turn.lent():
+            yield
+
+
+def _too_deep(name: str) -> InvalidArgumentsError:
+    return InvalidArgumentsError(
+        f"{name} was not called: it is within {MOST_DEPTH} calls already, each made by the one"
+        " around it. A tool that calls itself has to end.",
     )

@@ -73,17 +73,22 @@ class Turn:
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Gives the place back for the time of a call that this call makes.
+        """Gives the place back for the time of a call or a question of this call's.
 
         A call that is cancelled meanwhile is at its end, and does not take it again.
         """
         self._waiting += 1
         self._give_back()
+        failure: Exception | None = None
         try:
             yield
+        except Exception as error:  # noqa: BLE001  # the call goes on with it, and may catch it
+            failure = error
         finally:
             self._waiting -= 1
         await self._retake()
+        if failure is not None:
+            raise failure
 
     async def _retake(self) -> None:
         async with self._retaking:

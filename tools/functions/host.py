@@ -38,6 +38,7 @@ from tools.functions.messages import (
     encode_result,
     encode_spec,
 )
+from tools.functions.questions import Questions, ServerPeer
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["main"]
@@ -102,6 +103,7 @@ class _Calls:
             read_only=tuple(map(Path, load.read_only)),
         )
         self._send = send
+        self._questions = Questions(send)
         self._group = group
         self._scopes: dict[int, anyio.CancelScope] = {}
 
@@ -109,6 +111,8 @@ class _Calls:
         if "cancel" in message:
             if scope := self._scopes.get(message["cancel"]):
                 scope.cancel()
+        elif "answer" in message:
+            self._questions.take(message)
         else:
             self._scopes[message["call"]] = anyio.CancelScope()
             self._group.start_soon(self._run, message)
@@ -138,8 +142,17 @@ class _Calls:
             self._send({"progress": message["call"], "done": done, "total": total, "message": text})
             await anyio.lowlevel.checkpoint()
 
-        context = RequestContext(Identity(**message["identity"]), report, self._sandbox)
         spec = self._specs[message["name"]]
+        peer = ServerPeer(self._questions, message["call"])
+        context = RequestContext(
+            Identity(**message["identity"]),
+            report,
+            self._sandbox,
+            _call=peer.call,
+            sampler=peer,
+            peer=peer,
+            tool=spec.name,
+        )
         try:
             return await spec.invoke(spec.validate(message["arguments"]), context)
         except MemoryError:

@@ -7,6 +7,11 @@
 | server | `{"call": n, "name", "arguments", "identity"}` | run a tool |
 | server | `{"cancel": n}` | stop that call |
 | worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
+| worker | `{"tell": n, "level", "text"}` | what its client should hear |
+| worker | `{"changed": n, "uri"}` | that a resource changed |
+| worker | `{"ask": n, "id": k, …}` | a `form`, a `prompt` or a `tool` that a call asks for |
+| worker | `{"withdraw": n, "id": k}` | that nobody waits for that any more |
+| server | `{"answer": k, …}` | the answer to it: a `value`, or a `failure` |
 | worker | `{"log": level, "text"}` | what the server's log should have |
 | worker | `{"result": n, …}` | the end of a call, a cancelled one too |
 """
@@ -24,8 +29,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tools.core.context import RequestContext
-from tools.core.errors import ToolFailedError
-from tools.core.result import Media, ToolResult
+from tools.core.errors import DeclinedError, ToolError, ToolFailedError
+from tools.core.result import Media, ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
 
 __all__ = [
@@ -34,11 +39,13 @@ __all__ = [
     "Message",
     "Problem",
     "TooLongError",
+    "decode_error",
     "decode_loaded",
     "decode_result",
     "decode_spec",
     "decoded",
     "encode",
+    "encode_error",
     "encode_result",
     "encode_spec",
 ]
@@ -187,6 +194,22 @@ def decode_result(message: Message) -> ToolResult:
     """Returns how a call ended."""
     media = tuple(Media(kind, b64decode(data), mime) for kind, mime, data in message["media"])
     return ToolResult(message["structured"], message["text"], message["is_error"], media)
+
+
+def encode_error(error: ToolError) -> Message:
+    """Returns what a function is told of a failure."""
+    dismissed = error.dismissed if isinstance(error, DeclinedError) else None
+    return {**ToolFailure.of(error).model_dump(), "dismissed": dismissed}
+
+
+def decode_error(sent: Message) -> ToolError:
+    """Returns the failure as a function gets it."""
+    message, next_actions = sent["message"], sent["next_actions"]
+    if sent["dismissed"] is not None:
+        return DeclinedError(message, dismissed=sent["dismissed"], next_actions=next_actions)
+    kinds = [each for each in ToolError.__subclasses__() if "error_type" in vars(each)]
+    kind = next(each for each in kinds if each.error_type == sent["error_type"])
+    return kind(message, suggestions=sent["suggestions"], next_actions=next_actions)
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import re
 import signal
 import subprocess
 import time
@@ -20,9 +19,11 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from tools.core.asking.peer import LONGEST_LINE, log_line
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.functions import bootstrap
+from tools.functions.answers import Answers
 from tools.functions.messages import (
     Load,
     Loaded,
@@ -43,13 +44,14 @@ GRACE = 2.0
 DRAIN = 0.5
 """Seconds for what a dead worker left in its pipes; a child of it may keep them open."""
 WAITING = 100
-"""Reports of progress that wait for a slow client; more are dropped."""
-LONGEST_LINE = 2_000
-"""Bytes of a line that are logged."""
+"""What a call tells and a slow client has not taken; more is dropped."""
+LONGEST_BYTES = 4 * LONGEST_LINE + 1
+"""Bytes of a line that are kept, of which at least one more character comes than is logged."""
 LINES_A_SECOND = 200
 """Lines of one worker that are logged within a second; the rest is counted."""
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that move a terminal's cursor or change its colours."""
+
+DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
+"""What messages say before the end of a call: which call it is."""
 
 Replies = MemoryObjectReceiveStream[Message]
 
@@ -126,10 +128,14 @@ class Worker:
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._send(line)
-            async for reply in replies:
-                if "result" in reply:
-                    return decode_result(reply)
-                await context.report_progress(reply["done"], reply["total"], reply["message"])
+            async with anyio.create_task_group() as group:
+                answers = Answers(context, group, self._send_message)
+                async for reply in replies:
+                    if "result" in reply:
+                        group.cancel_scope.cancel()  # what it asked and did not wait for
+                        return decode_result(reply)
+                    await answers.take(reply)
+                group.cancel_scope.cancel()
             await self._process.wait()
             raise WorkerEndedError(_ending(self._process))
         finally:
@@ -182,9 +188,11 @@ class Worker:
         await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
 
     def _take(self, message: Message) -> None:
-        if "progress" in message:
-            call = self._calls.get(message["progress"])  # a function may go on after its end
-            if call and call.statistics().current_buffer_used < WAITING:
+        if "result" not in message:
+            kind = next(key for key in DURING_A_CALL if key in message)
+            call = self._calls.get(message[kind])  # a function may go on after its end
+            is_asked = kind in {"ask", "withdraw"}
+            if call and (is_asked or call.statistics().current_buffer_used < WAITING):
                 _deliver(message, call)
             return
         number = message["result"]
@@ -204,6 +212,9 @@ class Worker:
                 return
         self._stuck.add(number)
         self.retire()
+
+    async def _send_message(self, message: Message) -> None:
+        await self._send(encode(message))
 
     async def _send(self, line: bytes) -> None:
         # A worker that has ended is noticed by the reader.
@@ -245,10 +256,10 @@ async def _log_lines(stream: ByteReceiveStream, name: str) -> None:
         async for chunk in stream:
             *ended, rest = chunk.split(b"\n")
             for part in ended:
-                line += part[: LONGEST_LINE + 1]
+                line += part[:LONGEST_BYTES]
                 log.add(line)
                 line.clear()
-            line += rest[: LONGEST_LINE + 1 - len(line)]
+            line += rest[: LONGEST_BYTES - len(line)]
     finally:
         if line:
             log.add(line)
@@ -270,9 +281,8 @@ class _OutputLog:
         if self._logged > LINES_A_SECOND:
             self._dropped += 1
             return
-        text = line[:LONGEST_LINE].decode(errors="replace").rstrip("\r")
-        more = " […]" if len(line) > LONGEST_LINE else ""
-        output_logger.info("%s: %s%s", self._name, CONTROL.sub(_escaped, text), more)
+        text = line.decode(errors="replace").rstrip("\r")
+        output_logger.info("%s: %s", self._name, log_line(text))
 
     def report_dropped(self) -> None:
         if self._dropped:
@@ -280,7 +290,3 @@ class _OutputLog:
                 "%s printed %d more lines than are logged", self._name, self._dropped
             )
         self._dropped = 0
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f"\\x{ord(match[0]):02x}"

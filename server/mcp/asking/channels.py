@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
@@ -16,11 +12,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import ValidationError
 
+from tools.core.asking.deadline import PausableDeadline
+
 __all__ = [
     "ANSWER_SECONDS",
     "BackChannel",
     "Channel",
-    "PausableDeadline",
     "can_ask",
     "fits",
     "offers_forms",
@@ -31,48 +28,20 @@ ANSWER_SECONDS = 600.0
 """How long a person may think."""
 
 
-class PausableDeadline:
-    """How long a server may work on a call, without the time in which a person thinks.
-
-    Args:
-        seconds: How long, from now on.
-
-    Attributes:
-        scope: Is cancelled when the time is over; entered by whoever waits for the work.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        self._left = seconds
-        self._open_questions = 0
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Has the time stand still while a question is open, one of several maybe."""
-        if not self._open_questions:
-            self._left = self.scope.deadline - anyio.current_time()
-            self.scope.deadline = math.inf
-        self._open_questions += 1
-        try:
-            yield
-        finally:
-            self._open_questions -= 1
-            if not self._open_questions:
-                self.scope.deadline = anyio.current_time() + self._left
-
-
 class Channel(Protocol):
     """The channel to the client of one request.
 
     Attributes:
         capabilities: What the client can be asked.
-        ctx: The request; None while its client has to make it again.
         deadline: How long its server may work on it.
     """
 
     capabilities: types.ClientCapabilities | None
-    ctx: ServerRequestContext[Any, Any] | None
     deadline: PausableDeadline
+
+    @property
+    def ctx(self) -> ServerRequestContext[Any, Any] | None:
+        """The request; None while its client has to make it again."""
 
     async def ask(
         self, request: types.InputRequest

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
+import anyio
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -15,14 +16,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.asking.channels import offers_forms, sent
+from server.mcp.asking.channels import BackChannel, Channel, offers_forms, sent
 from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
-from server.mcp.asking.suspended import SuspendedRequest, SuspendedRequests
+from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
 from server.mcp.sessions import Sessions, principal_of
 from storage.models import Identity
-from tools.core.client import AnswersAwaitedError, digest_of
+from tools.core.asking.deadline import PausableDeadline
+from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
 from tools.core.nested import Repetition
 
 __all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
@@ -30,7 +32,12 @@ __all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """With which a client says what it can be asked, before it calls anything."""
 
+DIGEST_CHARACTERS = 16
+"""Of the name of a call within a request."""
+
+Changed = Callable[[str], Awaitable[None]]
 Context = ServerRequestContext[Any, Any]
+OutcomeT = TypeVar("OutcomeT")
 
 
 class RootsListener(Protocol):
@@ -101,6 +108,11 @@ class ClientRequest:
         return Repetition(self.suspended.finished) if self.is_modern else None
 
     @property
+    def changed(self) -> Changed:
+        """Tells whoever listens that a resource changed."""
+        return self._requests.changed
+
+    @property
     def all_suspended(self) -> SuspendedRequests:
         """Where its calls go on while its client is away."""
         return self._requests.suspended
@@ -127,23 +139,29 @@ class ClientRequest:
     @property
     def can_be_asked(self) -> bool:
         """Whether its client can be asked anything."""
-        capabilities = self._capabilities
+        capabilities = self.capabilities
         return capabilities is not None and any(
             (capabilities.elicitation, capabilities.sampling, capabilities.roots)
         )
 
     @property
+    def comes_again(self) -> bool:
+        """Whether its client is asked by ending it, and makes it again with the answers."""
+        return self.is_modern and self.can_be_asked
+
+    @property
     def offers_forms(self) -> bool:
         """Whether its client can show a form to its person."""
-        return self._capabilities is not None and offers_forms(self._capabilities.elicitation)
+        return self.capabilities is not None and offers_forms(self.capabilities.elicitation)
 
     @property
     def offers_sampling(self) -> bool:
         """Whether its client lets its model be asked."""
-        return self._capabilities is not None and self._capabilities.sampling is not None
+        return self.capabilities is not None and self.capabilities.sampling is not None
 
     @property
-    def _capabilities(self) -> types.ClientCapabilities | None:
+    def capabilities(self) -> types.ClientCapabilities | None:
+        """What its client can be asked; None if nothing, now."""
         can_ask = self.is_modern or self.ctx.session.can_send_request
         return self.ctx.session.client_capabilities if can_ask else None
 
@@ -185,6 +203,41 @@ class ClientRequest:
             raise AnswersAwaitedError("The client has to answer first.")
         return self.this_round.answers
 
+    def channel(self, deadline: PausableDeadline) -> Channel:
+        """The channel to its client while that waits, for whoever works on it until a deadline."""
+        return BackChannel(self.ctx, deadline)
+
+    def name_of(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Names a call within it; the same each time that the request is made."""
+        said = digest_of(tool, arguments, self.principal.identity)
+        return self.this_round.name_of(said[:DIGEST_CHARACTERS])
+
+    async def go_on(
+        self,
+        name: str,
+        begin: Callable[[SuspendedCall[OutcomeT]], Callable[[], Awaitable[OutcomeT]]],
+        report: ProgressReporter,
+    ) -> OutcomeT:
+        """Makes a call within it, or goes on with it, for a client that makes it again.
+
+        Args:
+            name: The call's, as `name_of` has it.
+            begin: Gives the work, which is done once.
+            report: Hears how far it is.
+
+        Raises:
+            AnswersAwaitedError: If the client must answer first, and then makes the request again.
+        """
+        call: SuspendedCall[OutcomeT] | None = self.suspended.calls.get(name)
+        if call is None:
+            call = self.suspended.calls[name] = SuspendedCall(self.suspended, self.ctx)
+            self.all_suspended.start(call, begin(call))
+        outcome = await call.result(self.ctx, report, self.this_round)
+        if outcome is None:
+            raise AnswersAwaitedError("The client has to answer first.")
+        del self.suspended.calls[name]
+        return outcome
+
     def awaited(self) -> types.InputRequiredResult | None:
         """What its client is to answer before it makes the call again; None if nothing.
 
@@ -213,6 +266,7 @@ class ClientRequests:
         identity: Whose requests these are where no token says it.
         suspended: Those that wait for their clients to come back; entered while calls may go on.
         clients: What is known of the client of each conversation.
+        changed: Tells whoever listens that a resource changed.
     """
 
     def __init__(self, sessions: Sessions, identity: Identity) -> None:
@@ -220,6 +274,7 @@ class ClientRequests:
         self.identity = identity
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
+        self.changed: Changed = _heard_by_nobody
         self._listeners: defaultdict[str, WeakSet[RootsListener]] = defaultdict(WeakSet)
 
     def session_of(self, ctx: Context) -> str:
@@ -259,3 +314,7 @@ class ClientRequests:
     async def _roots_changed(self, ctx: Context, _params: types.NotificationParams) -> None:
         for each in tuple(self._listeners.get(self.session_of(ctx), ())):
             await each.roots_changed()
+
+
+async def _heard_by_nobody(_uri: str) -> None:
+    await anyio.lowlevel.checkpoint()

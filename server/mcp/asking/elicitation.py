@@ -12,6 +12,7 @@ import mcp_types as types
 
 from server.mcp.asking.channels import ANSWER_SECONDS
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.function_run import FunctionRun, round_of
 from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
 from tools.core.client import AnswersAwaitedError, Consent, Question
@@ -25,15 +26,16 @@ SHOWN_CHARACTERS = 6_000
 class ClientApprover:
     """Asks the person at the client that makes a call."""
 
-    def __init__(self, request: ClientRequest) -> None:
-        self.tickets: Sequence[str] = tuple(request.this_round.tickets) if request.is_modern else ()
+    def __init__(self, request: ClientRequest | FunctionRun) -> None:
         self._request = request
+        self._round = round_of(request)
+        self.tickets: Sequence[str] = () if self._round is None else tuple(self._round.tickets)
 
     def keep(self, ticket: str) -> bool:
         """Has the call name a ticket if it comes again; whether it can come again."""
-        if self._request.is_modern and ticket not in self._request.this_round.tickets:
-            self._request.this_round.tickets.append(ticket)
-        return self._request.is_modern
+        if self._round is not None and ticket not in self._round.tickets:
+            self._round.tickets.append(ticket)
+        return self._round is not None
 
     async def ask(self, question: Question, ticket: str) -> Consent:
         """What the person says; NONE where the client fails.

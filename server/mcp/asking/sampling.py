@@ -11,8 +11,9 @@ from hashlib import sha256
 import mcp_types as types
 
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.function_run import FunctionRun, round_of
 from server.mcp.safe_json import utf8_text
-from tools.core.client import Prompt, Reply
+from tools.core.client import Prompt, Refusal, Reply
 
 __all__ = ["ClientSampler"]
 
@@ -25,19 +26,23 @@ MOST_AT_ONCE = 25
 _REFUSALS = frozenset({"refusal", "content_filter"})
 """Stop reasons with which a model refuses; the protocol leaves the set open."""
 
+_REJECTED = -1
+"""The error with which clients say that their person refused (2025-11-25, Sampling)."""
+
 
 class ClientSampler:
     """Asks the model of the client that makes a call."""
 
     kind = "client"
 
-    def __init__(self, request: ClientRequest) -> None:
-        self.at_once = MOST_AT_ONCE if request.is_modern else 1
-        self.state = request.this_round.state if request.is_modern else ""
+    def __init__(self, request: ClientRequest | FunctionRun) -> None:
+        this_round = round_of(request)
+        self.at_once = 1 if this_round is None else MOST_AT_ONCE
+        self.state = "" if this_round is None else this_round.state
         self._request = request
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | None]:
-        """A reply to each prompt; None where the client or its model refused or failed.
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:
+        """A reply to each prompt, or who refused; None where that failed.
 
         Raises:
             AnswersAwaitedError: If the client must answer first, and then makes the call again.
@@ -58,17 +63,20 @@ def _question(prompt: Prompt) -> types.CreateMessageRequest:
     return types.CreateMessageRequest(
         params=types.CreateMessageRequestParams(
             messages=[types.SamplingMessage(role="user", content=content)],
-            system_prompt=prompt.system,
+            system_prompt=prompt.system or None,
             max_tokens=prompt.max_tokens,
             include_context="none",
         )
     )
 
 
-def _reply(answer: types.InputResponse | types.ErrorData) -> Reply | None:
+def _reply(answer: types.InputResponse | types.ErrorData) -> Reply | Refusal | None:
+    if isinstance(answer, types.ErrorData) and answer.code == _REJECTED:
+        return Refusal("the user of the client")
     if not isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools):
         return None
+    if answer.stop_reason in _REFUSALS:
+        return Refusal("the model of the client")
     blocks = answer.content if isinstance(answer.content, list) else [answer.content]
     text = "\n".join(block.text for block in blocks if isinstance(block, types.TextContent))
-    refused = answer.stop_reason in _REFUSALS
-    return None if refused or not text.strip() else Reply(text, answer.model)
+    return Reply(text, answer.model) if text.strip() else None

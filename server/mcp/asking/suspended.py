@@ -19,9 +19,10 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.channels import PausableDeadline, fits
+from server.mcp.asking.channels import Channel, fits
 from server.mcp.asking.rounds import Round
 from storage.models import Identity
+from tools.core.asking.deadline import PausableDeadline
 from tools.core.client import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
@@ -127,24 +128,17 @@ _WRONG_KIND = types.ErrorData(
 
 
 class SuspendedCall(Generic[OutcomeT]):
-    """A call that goes on while its client is away, and the channel to that client.
+    """A call that goes on while its client is away.
 
     Attributes:
         ctx: The request that waits for it now; None while the client is away.
         capabilities: What the client can be asked.
-        deadline: How long its server may work on it.
         ask: Asks the client when it comes back; gives None if it will not.
     """
 
-    def __init__(
-        self,
-        request: SuspendedRequest,
-        ctx: ServerRequestContext[Any, Any],
-        deadline: PausableDeadline,
-    ) -> None:
+    def __init__(self, request: SuspendedRequest, ctx: ServerRequestContext[Any, Any]) -> None:
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.capabilities = ctx.session.client_capabilities
-        self.deadline = deadline
         self.ask = request.ask
         self._request = request
         self._scope = anyio.CancelScope()
@@ -162,6 +156,10 @@ class SuspendedCall(Generic[OutcomeT]):
         if self._scope.cancelled_caught:
             self._error = UnavailableError("The call was given up.")
         self._request.wake()
+
+    def channel(self, deadline: PausableDeadline) -> Channel:
+        """The channel to its client, for whoever works on it until a deadline."""
+        return _SuspendedChannel(self, deadline)
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
         """Tells the request that waits how far the call is."""
@@ -193,6 +191,25 @@ class SuspendedCall(Generic[OutcomeT]):
     def cancel(self) -> None:
         """Gives it up, which its server is told."""
         self._scope.cancel()
+
+
+class _SuspendedChannel:
+    """Asks a client that is away, or is asked by ending its request."""
+
+    def __init__(self, call: SuspendedCall[Any], deadline: PausableDeadline) -> None:
+        self.capabilities = call.capabilities
+        self.deadline = deadline
+        self._call = call
+
+    @property
+    def ctx(self) -> ServerRequestContext[Any, Any] | None:
+        return self._call.ctx
+
+    async def ask(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
+        with self.deadline.paused():
+            return await self._call.ask(request)
 
 
 class SuspendedRequests:

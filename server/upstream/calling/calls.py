@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.refusals import for_client, no_result, refusal
@@ -43,7 +44,7 @@ async def call(
         DeadlineError: If it takes too long; the time in which somebody is asked does not count.
         AnswersAwaitedError: If the client has to answer first, and then makes the call again.
     """
-    relay = context.relay if isinstance(context.relay, ClientRequest) else None
+    relay = context.relay if isinstance(context.relay, ClientRequest | FunctionRun) else None
     made: Exchange[types.CallToolResult] = Exchange(upstream, context)
 
     def outgoing(report: ProgressReporter | None) -> Outgoing:
@@ -57,7 +58,7 @@ async def call(
         else:
             answer = await made.make((own_name, arguments), outgoing, relay)
     except MCPError as error:
-        if relay is not None:
+        if isinstance(relay, ClientRequest):  # what a function makes of it is up to the function
             able = relay.ctx.session.client_capabilities
             relay.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error

@@ -9,14 +9,16 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import mcp_types as types
 
-from server.mcp.asking.channels import BackChannel, Channel, PausableDeadline, can_ask
+from server.mcp.asking.channels import Channel, can_ask
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.function_run import FunctionRun
 from server.mcp.asking.suspended import SuspendedCall
 from server.upstream.calling.question_text import UnshowableError, presented
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
-from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
+from tools.core.asking.deadline import PausableDeadline
+from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, UpstreamError
 
@@ -28,8 +30,6 @@ MOST_ROUNDS = 10
 FIRST_PAUSE = 0.05
 LAST_PAUSE = 0.25
 """Seconds before a server is called again that asked nothing, growing."""
-
-DIGEST_CHARACTERS = 16
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT", bound=types.Result)
@@ -67,7 +67,7 @@ class Exchange(Generic[ResultT]):
     def __init__(self, upstream: Upstream, context: RequestContext) -> None:
         self._upstream = upstream
         self._context = context
-        self._deadline = PausableDeadline(upstream.settings.timeout)
+        self._deadline = PausableDeadline(upstream.settings.timeout, context.deadline)
 
     async def alone(self, request: Request[ResultT]) -> ResultT:
         """Makes it for somebody who cannot be asked."""
@@ -77,7 +77,7 @@ class Exchange(Generic[ResultT]):
         self,
         named: tuple[str, Mapping[str, Any]],
         make: Callable[[ProgressReporter | None], Request[ResultT]],
-        relay: ClientRequest,
+        relay: ClientRequest | FunctionRun,
     ) -> ResultT:
         """Makes it for a client, who is asked in the channel of its protocol.
 
@@ -87,14 +87,13 @@ class Exchange(Generic[ResultT]):
             relay: The channel to the client.
         """
         relay.note_client()
-        if relay.is_modern and relay.can_be_asked:
+        if isinstance(relay, ClientRequest) and relay.comes_again:
             return await self._in_rounds(named, make, relay)
         report = self._context.report_progress if relay.wants_progress else None
-        return await self._at_once(make(report), relay)
+        return await self._at_once(make(report), relay.channel(self._deadline))
 
-    async def _at_once(self, request: Request[ResultT], relay: ClientRequest) -> ResultT:
+    async def _at_once(self, request: Request[ResultT], channel: Channel) -> ResultT:
         """Makes it while the client waits, who is asked meanwhile where that can be."""
-        channel = BackChannel(relay.ctx, self._deadline)
         return await self._in_time(
             partial(self._talk, channel, partial(self._finish, channel, request))
         )
@@ -107,29 +106,21 @@ class Exchange(Generic[ResultT]):
     ) -> ResultT:
         """Makes it, or goes on with it, for a client that is asked by ending its own request."""
         this_round = relay.this_round
-        name, arguments = named
-        said = digest_of(f"{self._upstream.name}/{name}", arguments, self._context.identity)
-        name = this_round.name_of(said[:DIGEST_CHARACTERS])
-        suspended: SuspendedCall[ResultT | types.InputRequiredResult] | None = (
-            relay.suspended.calls.get(name)
-        )
-        if suspended is None:
-            suspended = relay.suspended.calls[name] = SuspendedCall(
-                relay.suspended, relay.ctx, self._deadline
-            )
-            request = make(suspended.report if relay.wants_progress else None)
+        name = relay.name_of(f"{self._upstream.name}/{named[0]}", named[1])
+
+        def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
+            request = make(call.report if relay.wants_progress else None)
             send = partial(self._send, request, *this_round.take(name))
-            talk = partial(self._talk, suspended, send)
-            relay.all_suspended.start(suspended, partial(self._in_time, talk))
-        answer = await suspended.result(relay.ctx, self._context.report_progress, this_round)
-        if answer is not None:
-            del relay.suspended.calls[name]
-        if isinstance(answer, types.InputRequiredResult):
-            asked = (answer.input_requests or {}).items()
-            shown = {key: self._presented(suspended, each) for key, each in asked}
-            this_round.pass_on(name, shown, answer.request_state)
-        elif answer is not None:
+            return partial(self._in_time, partial(self._talk, call.channel(self._deadline), send))
+
+        answer: ResultT | types.InputRequiredResult = await relay.go_on(
+            name, begin, self._context.report_progress
+        )
+        if not isinstance(answer, types.InputRequiredResult):
             return answer
+        asked = (answer.input_requests or {}).items()
+        shown = {key: self._presented(relay.capabilities, each) for key, each in asked}
+        this_round.pass_on(name, shown, answer.request_state)
         raise AnswersAwaitedError(f"The server {self._upstream.name!r} has to be answered first.")
 
     async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
@@ -195,7 +186,7 @@ class Exchange(Generic[ResultT]):
     async def _answered(
         self, channel: Channel | None, request: types.InputRequest
     ) -> types.InputResponse:
-        shown = self._presented(channel, request)
+        shown = self._presented(None if channel is None else channel.capabilities, request)
         answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
         if isinstance(answer, types.ErrorData):
             raise UpstreamError(
@@ -205,9 +196,9 @@ class Exchange(Generic[ResultT]):
         return answer
 
     def _presented(
-        self, channel: Channel | None, request: types.InputRequest
+        self, capabilities: types.ClientCapabilities | None, request: types.InputRequest
     ) -> types.InputRequest:
-        if channel is None or not can_ask(channel.capabilities, request):
+        if not can_ask(capabilities, request):
             raise UpstreamError(
                 f"The server {self._upstream.name!r} asked for what this client cannot be asked"
                 f" ({request.method})."

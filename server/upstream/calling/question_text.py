@@ -7,17 +7,12 @@ server, and a person is to see all of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import mcp_types as types
 
-from server.mcp.visible import visible, visible_lines
+from server.mcp.visible import visible, visible_form, visible_lines
 
 __all__ = ["UnshowableError", "completed_id", "presented", "presented_page"]
-
-SHOWN_KEYS = frozenset({"title", "description"})
-"""Texts of a form that only tell; its other texts are part of the answer."""
 
 _WEB = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 """Addresses whose every character can be seen: RFC 3986 has no others."""
@@ -77,29 +72,12 @@ def presented_page(
 def _form(server: str, params: types.ElicitRequestFormParams) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(
         message=_asked(server, params.message),
-        requested_schema=_told(params.requested_schema),
+        requested_schema=visible_form(params.requested_schema),
     )
 
 
 def _asked(server: str, message: str) -> str:
     return f"The server {server!r} asks: {visible_lines(message)}"
-
-
-def _told(schema: Any) -> Any:  # noqa: ANN401  # any part of a JSON Schema
-    """A form whose titles and descriptions hide nothing; what is answered stays as it is."""
-    if isinstance(schema, list):
-        return [_told(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    return {key: _told_member(key, value) for key, value in schema.items()}
-
-
-def _told_member(key: str, value: object) -> object:
-    if key in SHOWN_KEYS and isinstance(value, str):
-        return visible_lines(value)
-    if key == "enumNames" and isinstance(value, list):
-        return [visible(each) if isinstance(each, str) else each for each in value]
-    return _told(value)
 
 
 def _sampling(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 
 from storage.models import Identity
 from tools.core.context import RequestContext
-from tools.core.errors import NotFoundError
-from tools.core.manager import SandboxToolManager
+from tools.core.errors import CallFailedError, NotFoundError
+from tools.core.manager import MOST_DEPTH, SandboxToolManager
 from tools.core.nested import ToolCall
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, tool
+from tools.core.toolset import ToolSet
 
 READ = {Effect.READ}
 WRITE = {Effect.WRITE}
@@ -139,14 +141,35 @@ async def test_a_scope_grants_what_it_says_and_no_more(
 
 
 @pytest.mark.anyio
-async def test_a_scope_that_grants_no_calls_cannot_reach_a_wider_one(toolbox: Toolbox) -> None:
+async def test_a_call_within_a_call_has_the_rights_of_the_caller(toolbox: Toolbox) -> None:
     @tool(scope=ToolScope.SANDBOXED, effects=READ)
-    async def climb(context: RequestContext) -> None:
-        """Calls what it may not."""
-        await context.call("double", {"number": 1})
+    async def climb(context: RequestContext) -> int:
+        """Calls what its caller may not."""
+        return int((await context.call("double", {"number": 1})).structured["result"])
 
-    result = await toolbox(climb, double).execute("climb", {}, CONTEXT)
-    assert _error_type(result) == "permission_denied"
+    manager = toolbox(climb, double)
+    alone = replace(CONTEXT, tool_set=ToolSet("climbers", allow=("climb",)))
+    assert (await manager.execute("climb", {}, CONTEXT)).structured == {"result": 2}
+    assert _error_type(await manager.execute("climb", {}, alone)) == "permission_denied"
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_calls_itself_without_end_is_stopped(toolbox: Toolbox) -> None:
+    depths: list[int] = []
+
+    @tool(scope=ToolScope.SANDBOXED, effects=READ)
+    async def climb(context: RequestContext, height: int) -> None:
+        """Climbs on.
+
+        Args:
+            height: How far it is.
+        """
+        depths.append(height)
+        await context.call("climb", {"height": height + 1})
+
+    result = await toolbox(climb).execute("climb", {"height": 0}, CONTEXT)
+    assert _error_type(result) == "invalid_arguments"
+    assert depths == list(range(MOST_DEPTH + 1))
 
 
 @pytest.mark.anyio
@@ -168,16 +191,20 @@ async def test_a_call_within_a_call_is_the_same_callers_and_takes_the_same_path(
     @tool(scope=ToolScope.CONTEXT, effects=READ)
     async def outer(context: RequestContext) -> list[str]:
         """Calls well and badly."""
-        answers = [
-            await context.call("inner", {"number": 1}),
-            await context.call("inner", {"number": "x"}),
-            await context.call("iner", {}),
-        ]
-        return [str(answer.structured.get("error_type")) for answer in answers]
+        answers = [str((await context.call("inner", {"number": 1})).structured["result"])]
+        for name, arguments in (("inner", {"number": "x"}), ("iner", {})):
+            try:
+                await context.call(name, arguments)
+            except CallFailedError as error:
+                answers += [error.tool, error.error_type, *error.suggestions]
+        return answers
 
     ann = RequestContext(Identity("ann"), bound=True)
     result = await toolbox(inner, outer).execute("outer", {}, ann)
-    assert result.structured["result"] == ["None", "invalid_arguments", "unknown_tool"]
+    assert result.structured["result"] == [
+        *("1", "inner", "invalid_arguments"),
+        *("iner", "unknown_tool", "inner"),
+    ]
     assert seen == [(Identity("ann"), True, ["files"])]
 
 

@@ -6,8 +6,8 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.mcp.asking.channels import PausableDeadline
 from server.upstream.calling.question_text import UnshowableError, presented
+from tools.core.asking.deadline import PausableDeadline
 
 
 def url(address: str) -> types.ElicitRequest:

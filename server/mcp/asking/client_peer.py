@@ -1,0 +1,79 @@
+"""The client of a running function, which it asks by forms and tells what happens."""
+
+from __future__ import annotations
+
+import mcp_types as types
+
+from server.mcp.asking.channels import ANSWER_SECONDS
+from server.mcp.asking.function_run import FunctionRun
+from server.mcp.forwarding import MOST_AT_ONCE, wants_log
+from server.mcp.safe_json import utf8_json, utf8_text
+from server.mcp.visible import visible, visible_form, visible_lines
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer
+from tools.core.errors import UnavailableError
+
+__all__ = ["ClientPeer"]
+
+
+class ClientPeer(Peer):
+    """The client of a function.
+
+    Args:
+        run: The function's run.
+    """
+
+    def __init__(self, run: FunctionRun) -> None:
+        self._run = run
+        self._telling = 0
+
+    async def fill(self, tool: str, form: Form) -> Filled:
+        """What the person at the client makes of a form.
+
+        Raises:
+            UnavailableError: If the client shows no forms, or fails.
+        """
+        client = visible(self._run.client) or "this client"
+        if not self._run.offers_forms:
+            raise UnavailableError(
+                f"{tool} wanted to ask the user something, but {client} cannot show a form"
+                " (it offers no elicitation).",
+                next_actions=[f"Call {tool} from a client that shows forms."],
+            )
+        answers = await self._run.ask({tool: _question(tool, form)}, seconds=ANSWER_SECONDS)
+        answer = answers[tool]
+        if isinstance(answer, types.ElicitResult):
+            return Filled(answer.action, answer.content or {})
+        said = answer.message if isinstance(answer, types.ErrorData) else "no answer to a form"
+        raise UnavailableError(f"{client} did not show the form of {tool}: {visible(said)}")
+
+    async def log(self, tool: str, level: LogLevel, text: str) -> None:
+        """Tells the client, if it wants to hear it, and the log."""
+        await super().log(tool, level, text)
+        ctx = self._run.ctx
+        floor = None if self._run.is_modern else self._run.level
+        if ctx is None or self._telling >= MOST_AT_ONCE or not wants_log(ctx, level, floor):
+            return
+        params = types.LoggingMessageNotificationParams(
+            level=level, logger=tool, data=utf8_text(text)
+        )
+        self._telling += 1
+        try:
+            await ctx.session.send_notification(
+                types.LoggingMessageNotification(params=params), ctx.request_id
+            )
+        finally:
+            self._telling -= 1
+
+    async def changed(self, uri: str) -> None:
+        """Tells whoever listens that a resource changed."""
+        await self._run.changed(uri)
+
+
+def _question(tool: str, form: Form) -> types.ElicitRequest:
+    """A form that says which tool asks, and in which nothing hides or steers."""
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(
+            message=utf8_text(f"The tool {tool!r} asks: {visible_lines(form.message)}"),
+            requested_schema=utf8_json(visible_form(form.schema)),
+        )
+    )

@@ -1,0 +1,99 @@
+"""Contexts: what a call is given of its client, and what a function is that goes on without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+
+from server.mcp.asking.client_peer import ClientPeer
+from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.elicitation import ClientApprover
+from server.mcp.asking.function_run import FunctionRun
+from server.mcp.asking.sampling import ClientSampler
+from server.mcp.asking.suspended import SuspendedCall
+from server.mcp.safe_json import utf8_text
+from tools.core.client import ProgressReporter, Sampler
+from tools.core.context import RequestContext, Work
+from tools.core.result import ToolResult
+from tools.core.toolset import ToolSet
+
+__all__ = ["context_of"]
+
+
+def context_of(
+    request: ClientRequest, *, sampler: Sampler | None = None, tool_set: ToolSet | None = None
+) -> RequestContext:
+    """The context of a client's call.
+
+    Args:
+        request: The call.
+        sampler: The way to a model for clients that offer none.
+        tool_set: The tools that the client may find and call; None means all.
+    """
+    return RequestContext(
+        request.principal.identity,
+        _progress_reporter(request.ctx),
+        tool_set=tool_set,
+        bound=request.principal.bound,
+        sampler=ClientSampler(request) if request.offers_sampling else sampler,
+        approver=ClientApprover(request) if request.offers_forms else None,
+        session_id=request.conversation.session_id,
+        client=request.conversation.client,
+        relay=request,
+        repetition=lambda: request.repetition,
+        carry=partial(_carry, request),
+    )
+
+
+async def _carry(
+    request: ClientRequest,
+    context: RequestContext,
+    name: str,
+    arguments: Mapping[str, Any],
+    work: Work,
+) -> ToolResult:
+    """Runs a function, whose author does not expect it to be run twice.
+
+    Raises:
+        AnswersAwaitedError: If the client must answer first, and then makes the call again; the
+            function goes on meanwhile.
+    """
+    if not request.comes_again:
+        return await work(_of_function(context, FunctionRun(request)))
+
+    def begin(call: SuspendedCall[ToolResult]) -> Callable[[], Awaitable[ToolResult]]:
+        going_on = replace(context, report_progress=call.report)
+        return partial(work, _of_function(going_on, FunctionRun(request, call)))
+
+    return await request.go_on(request.name_of(name, arguments), begin, context.report_progress)
+
+
+def _of_function(context: RequestContext, run: FunctionRun) -> RequestContext:
+    """The context of a function, and of all that it calls: nothing of that is made again."""
+    return replace(
+        context,
+        sampler=ClientSampler(run) if run.offers_sampling else context.sampler,
+        approver=ClientApprover(run) if run.offers_forms else None,
+        peer=ClientPeer(run),
+        relay=run,
+        repetition=lambda: None,
+        carry=None,
+    )
+
+
+def _progress_reporter(ctx: ServerRequestContext[Any, Any]) -> ProgressReporter:
+    """Reports to the client, which hears nothing unless it sent a progress token."""
+    last = -math.inf
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        nonlocal last
+        if done > last:  # the protocol wants each value greater than the one before
+            last = done
+            await ctx.session.report_progress(done, total, message and utf8_text(message))
+
+    return report

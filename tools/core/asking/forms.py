@@ -1,0 +1,255 @@
+"""Forms: from a type to what a person fills in, and from what they wrote to a value of it.
+
+A form is flat: texts, numbers, yes or no, one or several of some choices
+(https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+from typing_extensions import TypedDict
+
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+
+__all__ = ["FormOf"]
+
+ValueT = TypeVar("ValueT")
+
+ALONE = "answer"
+"""The field of a form that asks for one value."""
+
+_FORMATS = frozenset({"email", "uri", "date", "date-time"})
+"""Of a text, as the protocol's forms have them; others are left to the validation."""
+
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    "string": ("minLength", "maxLength"),
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "boolean": (),
+    "array": ("minItems", "maxItems"),
+}
+"""What a field of each type may say besides its texts, its default and its choices."""
+
+_NAMES = "x-names"
+"""Where the names of an enum's members stand until they are titles."""
+
+
+class FormOf(Generic[ValueT]):
+    """The form that asks for a value of a type.
+
+    Args:
+        kind: A model, dataclass or TypedDict of plain fields, or the type of one value.
+
+    Attributes:
+        schema: Its fields, as the protocol's forms have them.
+
+    Raises:
+        ToolDefinitionError: If no form can ask for it; it says which field is why.
+    """
+
+    def __init__(self, kind: type[ValueT]) -> None:
+        name = getattr(kind, "__name__", str(kind))
+        try:
+            self._adapter: TypeAdapter[ValueT] = TypeAdapter(_known(kind))
+            said = self._adapter.json_schema(schema_generator=_Schemas)
+        except PydanticUserError as error:
+            raise _refusal(name, str(error).splitlines()[0].rstrip(".")) from error
+        definitions = said.get("$defs", {})
+        whole = _resolved(said, definitions)
+        if whole.get("properties") == {}:
+            raise _refusal(name, "it has no fields")
+        self._is_alone = "properties" not in whole
+        fields, required = whole.get("properties", {}), whole.get("required", ())
+        if self._is_alone:
+            fields, required = {ALONE: {**said, "title": "Your answer"}}, (ALONE,)
+        self._fields: dict[str, _Field] = {}
+        for each, schema in fields.items():
+            try:
+                self._fields[each] = _field(_resolved(schema, definitions), definitions)
+            except _NoFieldError as error:
+                where = name if self._is_alone else f"{name}.{each}"
+                raise _refusal(where, str(error)) from error
+        self._nullable = [each for each in required if self._fields[each].is_nullable]
+        self._required = [each for each in required if each not in self._nullable]
+        self.schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {each: field.schema for each, field in self._fields.items()},
+            **({"required": self._required} if self._required else {}),
+        }
+
+    def is_answered(self, content: Mapping[str, Any]) -> bool:
+        """Whether what has to be filled in was; some clients send an empty form."""
+        return all(content.get(each) is not None for each in self._required)
+
+    def value(self, content: Mapping[str, Any]) -> ValueT:
+        """What was written, as a value of the type.
+
+        Raises:
+            InvalidArgumentsError: If it does not fit the type; it says where.
+        """
+        said: dict[str, Any] = dict.fromkeys(self._nullable)
+        for each, field in self._fields.items():
+            if content.get(each) is not None:
+                said[each] = field.meant(content[each])
+        try:
+            return self._adapter.validate_json(json.dumps(said[ALONE] if self._is_alone else said))
+        except ValidationError as error:
+            wrong = "; ".join(
+                f"{'.'.join(map(str, each['loc'])) or ALONE}: {each['msg']}"
+                for each in error.errors(include_url=False, include_input=False)
+            )
+            raise InvalidArgumentsError(
+                f"What the user wrote into the form does not fit: {wrong}.",
+                next_actions=["Call again, and have the user fill in the form once more."],
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a form.
+
+    Attributes:
+        schema: As the protocol has it.
+        choices: The values that its texts stand for; empty where there is none to choose.
+        is_nullable: Whether it may be left empty, which means None.
+    """
+
+    schema: dict[str, Any]
+    choices: Mapping[str, Any]
+    is_nullable: bool
+
+    def meant(self, said: object) -> object:
+        """The value that somebody chose; what is no choice is left to the validation."""
+        if isinstance(said, list):
+            return [self.meant(each) for each in said]
+        return self.choices.get(said, said) if isinstance(said, str) else said
+
+
+class _NoFieldError(Exception):
+    """Why something can be no field of a form."""
+
+
+class _Schemas(GenerateJsonSchema):
+    """Tells the names of an enum's members as well: people choose by these."""
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        return {**super().enum_schema(schema), _NAMES: [each.name for each in schema["members"]]}
+
+
+def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
+    said, is_nullable = _without_null(said, definitions)
+    if said.get("writeOnly") or said.get("format") == "password":
+        raise _NoFieldError("a form must not ask for a secret (MCP, elicitation)")
+    if said.get("type") == "array":
+        items, _ = _without_null(_resolved(said.get("items", {}), definitions), definitions)
+        choices, chosen = _choices(items, "anyOf")
+        if not choices:
+            raise _NoFieldError("a list can only be some of several choices: list[Literal[…]]")
+        shown: dict[str, Any] = {"type": "array", "items": chosen}
+    else:
+        choices, shown = _choices(said, "oneOf")
+        shown = shown or _plain(said)
+    kept = ("title", "description", *_KEPT[shown["type"]])
+    shown |= {key: said[key] for key in kept if key in said}
+    if said.get("default") is not None:
+        shown["default"] = _told(said["default"]) if choices else said["default"]
+    return _Field(shown, choices, is_nullable)
+
+
+def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A text, a number, or yes or no."""
+    kind = said.get("type")
+    if kind not in {"string", "number", "integer", "boolean"}:
+        raise _NoFieldError("it has parts of its own" if kind else "its type says nothing")
+    shown = {"type": kind}
+    if said.get("format") in _FORMATS:
+        shown["format"] = said["format"]
+    step = 1 if kind == "integer" else 0
+    for bound, sign in (("minimum", 1), ("maximum", -1)):
+        exclusive = said.get(f"exclusive{bound.capitalize()}")
+        if exclusive is not None:
+            shown[bound] = exclusive + sign * step
+    return shown
+
+
+def _choices(said: Mapping[str, Any], titled: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """The values by the texts that are chosen, and the schema; both empty without choices."""
+    own = said.get("oneOf", ())  # an author's, by `json_schema_extra`
+    values = [each["const"] for each in own] or said.get("enum") or [said.get("const")]
+    if values == [None]:
+        return {}, {}
+    texts = [_told(each) for each in values]
+    shown: dict[str, Any] = {} if titled == "anyOf" else {"type": "string"}
+    titles = [each["title"] for each in own] or said.get(_NAMES, texts)
+    if list(map(_plainly, titles)) != list(map(_plainly, texts)):
+        shown[titled] = [
+            {"const": text, "title": title} for text, title in zip(texts, titles, strict=True)
+        ]
+    else:
+        shown |= {"type": "string", "enum": texts}
+    if "enumNames" in said:
+        shown["enumNames"] = said["enumNames"]
+    return dict(zip(texts, values, strict=True)), shown
+
+
+def _plainly(text: str) -> str:
+    """A name without what tells only the writing of it: RED_BED is no title for red-bed."""
+    return "".join(filter(str.isalnum, text)).lower()
+
+
+def _told(value: Any) -> Any:  # noqa: ANN401  # a default of any type
+    """A value as the text that is chosen; several as several."""
+    if isinstance(value, list):
+        return [_told(each) for each in value]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _without_null(
+    said: dict[str, Any], definitions: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """The one alternative that a form can ask for, and whether null is another."""
+    if None in said.get("enum", ()):
+        return {**said, "enum": [each for each in said["enum"] if each is not None]}, True
+    if "anyOf" not in said:
+        return said, False
+    each = [_resolved(one, definitions) for one in said["anyOf"]]
+    others = [one for one in each if one.get("type") != "null"]
+    numbers = [one for one in others if one.get("type") == "number"]  # Decimal: also as a text
+    only = others if len(others) == 1 else numbers
+    if len(only) != 1:
+        raise _NoFieldError("it may be of several types, and a form asks for one")
+    rest = {key: value for key, value in said.items() if key != "anyOf"}
+    return {**only[0], **rest}, len(others) < len(each)
+
+
+def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with what it refers to in its place."""
+    found = dict(said)
+    while "$ref" in found:
+        found = {**definitions[found.pop("$ref").rpartition("/")[2]], **found}
+    return found
+
+
+def _known(kind: Any) -> Any:  # noqa: ANN401  # a type
+    """A type as pydantic takes it: before Python 3.12 it refuses the TypedDict of typing."""
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(kind):
+        return kind
+    fields = typing.get_type_hints(kind, include_extras=True)
+    return TypedDict(kind.__name__, fields, total=kind.__total__)  # type: ignore[operator]
+
+
+def _refusal(what: str, why: str) -> ToolDefinitionError:
+    return ToolDefinitionError(
+        f"No form can ask for {what}: {why}. Ask for a model, dataclass or TypedDict whose fields"
+        " are texts, numbers, yes or no, or choices (Literal, Enum), or for one of these alone."
+    )

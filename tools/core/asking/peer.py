@@ -1,0 +1,101 @@
+"""The peer of a running call: the client, as a function speaks to it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import anyio
+
+from tools.core.errors import UnavailableError
+
+__all__ = ["LONGEST_LINE", "Filled", "Form", "LogLevel", "Peer", "log_line"]
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""From the least to the most severe (RFC 5424)."""
+
+LONGEST_LINE = 2_000
+"""Characters of a message that are logged."""
+
+_LOGGED_AS: Mapping[LogLevel, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+"""What is worse is critical."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+"""Characters that end a line, move a terminal's cursor or change its colours."""
+
+_logger = logging.getLogger("toolcrib.functions")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form that a person fills in.
+
+    Attributes:
+        message: What they are asked.
+        schema: The fields, as the protocol's forms have them.
+    """
+
+    message: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a person did with a form.
+
+    Attributes:
+        action: Whether they sent it, said no, or closed it.
+        content: What they wrote.
+    """
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, Any]
+
+
+class Peer:
+    """Nobody: what a call has that no client made."""
+
+    async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # a client's form
+        """What a person makes of a form.
+
+        Args:
+            tool: Which tool asks; the person reads it.
+            form: What it asks.
+
+        Raises:
+            UnavailableError: If no person can be asked.
+        """
+        await anyio.lowlevel.checkpoint()
+        raise UnavailableError(
+            f"{tool} wanted to ask the user something, but nobody can be asked here: no MCP client"
+            " made this call.",
+            next_actions=[f"Call {tool} from a client that shows forms (elicitation)."],
+        )
+
+    async def log(self, tool: str, level: LogLevel, text: str) -> None:
+        """Tells what happens in a tool; here to the log alone."""
+        _logger.log(_LOGGED_AS.get(level, logging.CRITICAL), "%s: %s", tool, log_line(text))
+        await anyio.lowlevel.checkpoint()
+
+    async def changed(self, uri: str) -> None:  # noqa: ARG002  # nobody listens
+        """Tells whoever listens that a resource changed."""
+        await anyio.lowlevel.checkpoint()
+
+
+def log_line(text: str) -> str:
+    """A text as one line of the log, in which nothing steers a terminal."""
+    more = " […]" if len(text) > LONGEST_LINE else ""
+    return _CONTROL.sub(_escaped, text[:LONGEST_LINE]) + more
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "\\n" if match[0] == "\n" else f"\\x{ord(match[0]):02x}"

@@ -1,0 +1,82 @@
+"""The server's side of what a function asks: each question is answered in a task of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tools.core.asking.peer import Form
+from tools.core.context import RequestContext
+from tools.core.errors import RateLimitedError, as_tool_error
+from tools.functions.messages import Message, encode_error, encode_result
+
+__all__ = ["Answers"]
+
+MOST_OPEN = 64
+"""Questions of one call that may be open at once."""
+
+
+class Answers:
+    """Answers one running call, and tells its client what it has to tell.
+
+    Args:
+        context: The call, with what its scope grants.
+        group: Where questions are answered.
+        send: Sends a message to the worker.
+    """
+
+    def __init__(
+        self,
+        context: RequestContext,
+        group: TaskGroup,
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
+        self._context = context
+        self._group = group
+        self._send = send
+        self._open: dict[int, anyio.CancelScope] = {}
+
+    async def take(self, message: Message) -> None:
+        """Takes what the worker says before the end of its call."""
+        if "ask" in message:
+            self._group.start_soon(self._answer, message)
+        elif "withdraw" in message:
+            if (scope := self._open.get(message["id"])) is not None:
+                scope.cancel()
+        elif "tell" in message:
+            await self._context.log(message["level"], message["text"])
+        elif "changed" in message:
+            await self._context.changed(message["uri"])
+        else:
+            done, total, text = message["done"], message["total"], message["message"]
+            await self._context.report_progress(done, total, text)
+
+    async def _answer(self, message: Message) -> None:
+        number = message["id"]
+        with anyio.CancelScope() as self._open[number]:
+            try:
+                answer = {"value": await self._value(message)}
+            except Exception as error:  # noqa: BLE001  # whatever it is, the function is told
+                answer = {"failure": encode_error(as_tool_error(error, self._context.tool))}
+            await self._send({"answer": number, **answer})
+        del self._open[number]
+
+    async def _value(self, message: Message) -> Message:
+        if len(self._open) > MOST_OPEN:
+            raise RateLimitedError(
+                f"{self._context.tool} asks more than {MOST_OPEN} things at once.",
+                next_actions=["Ask fewer things at once."],
+            )
+        if "form" in message:
+            return asdict(await self._context.fill(Form(**message["form"])))
+        if "prompt" in message:
+            prompt = message["prompt"]
+            reply = await self._context.sample(
+                prompt["text"], system=prompt["system"], max_tokens=prompt["max_tokens"]
+            )
+            return asdict(reply)
+        result = await self._context.result_of(message["tool"], message["arguments"])
+        return encode_result(message["id"], result)
