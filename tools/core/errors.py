@@ -27,7 +27,7 @@ import logging
 import secrets
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from storage.errors import (
     AmbiguousNameError,
