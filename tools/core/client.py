@@ -158,6 +158,9 @@ class Reply:
     text: str
     model: str
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

@@ -1,0 +1,88 @@
+"""The real server with a function file, whose functions ask their client; real clients of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client._memory import InMemoryTransport
+
+from server.app import App, build
+from server.settings import Settings
+from server.settings.safety import PolicySettings
+from server.settings.settings import FunctionSettings
+
+MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
+
+HEAD = """
+    import anyio
+    from pathlib import Path
+    from typing import Literal
+
+    from pydantic import BaseModel, Field
+
+    from tools.core.context import RequestContext
+    from tools.core.errors import CallFailedError, DeclinedError, ToolError, UnavailableError
+
+    def _note(line):
+        with Path("journal").open("a") as journal:
+            journal.write(line + "\\n")
+"""
+
+
+class Garden:
+    """A running server, with what its functions noted."""
+
+    def __init__(self, app: App, root: Path, file: Path) -> None:
+        self.app = app
+        self.root = root
+        self.file = file
+
+    @property
+    def noted(self) -> list[str]:
+        journal = self.root / "journal"
+        return journal.read_text("utf-8").splitlines() if journal.exists() else []
+
+    async def notes(self, line: str) -> None:
+        """Waits until a function has noted that."""
+        with anyio.fail_after(20):
+            while line not in self.noted:  # noqa: ASYNC110  # another process writes it
+                await anyio.sleep(0.005)
+
+    def client(self, era: str, **can: Any) -> Client:
+        return Client(InMemoryTransport(self.app.server), mode=MODES[era], **can)
+
+
+@pytest.fixture
+def garden_of(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Garden]]:
+    """Runs the server with functions of this source."""
+    root, file = tmp_path / "root", tmp_path / "functions" / "garden.py"
+    root.mkdir()
+    file.parent.mkdir()
+
+    @asynccontextmanager
+    async def make(
+        source: str, *, ask: tuple[str, ...] = (), **settings: Any
+    ) -> AsyncIterator[Garden]:
+        file.write_text(dedent(HEAD) + dedent(source), encoding="utf-8")
+        app = build(
+            Settings(
+                data_dir=tmp_path / "data",
+                root=root,
+                functions=FunctionSettings(paths=(file,)),
+                policy=PolicySettings(allow=("*",), ask=ask),
+                **settings,
+            )
+        )
+        async with app.running():
+            await app.functions.loaded()
+            assert not app.functions.problems, app.functions.problems
+            yield Garden(app, root, file)
+
+    return make

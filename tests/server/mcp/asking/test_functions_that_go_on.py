@@ -1,0 +1,238 @@
+"""Functions that go on while their client is away (protocol 2026-07-28): a real worker, a client
+that makes each round itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+
+GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
+Round = types.CallToolResult | types.InputRequiredResult
+
+pytestmark = pytest.mark.anyio
+ERA = "2026-07-28"
+YES = types.ElicitResult(action="accept", content={"answer": True})
+
+SOURCE = '''
+    import os
+
+    async def ask(context: RequestContext, what: str = "Well?") -> bool:
+        """Asks."""
+        _note("asking")
+        try:
+            answer = await context.ask(bool, what)
+        except anyio.get_cancelled_exc_class():
+            _note("gave up")
+            raise
+        _note("asked")
+        return answer
+
+    async def pid(context: RequestContext) -> int:
+        """Asks, then tells its process."""
+        _note(str(os.getpid()))
+        await context.ask(bool, "Well?")
+        return os.getpid()
+'''
+
+
+async def never(_context: Any, _params: Any) -> types.ElicitResult:
+    raise AssertionError("The tests answer themselves.")
+
+
+async def round_of(client: Any, name: str = "ask", **more: Any) -> Round:
+    result = await client.session.call_tool(
+        name, **{"arguments": {}, "allow_input_required": True, **more}
+    )
+    assert isinstance(result, Round)
+    return result
+
+
+def answered(result: Round, answer: Any = YES) -> dict[str, Any]:
+    """The same call with answers to all that it asked."""
+    assert isinstance(result, types.InputRequiredResult), result.content
+    assert result.input_requests
+    return {
+        "input_responses": dict.fromkeys(result.input_requests, answer),
+        "request_state": result.request_state,
+    }
+
+
+def said(result: Round) -> str:
+    assert isinstance(result, types.CallToolResult)
+    assert isinstance(result.content[0], types.TextContent)
+    return result.content[0].text
+
+
+async def test_a_function_goes_on_where_it_was(garden_of: GardenOf) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client)
+        assert garden.noted == ["asking"]
+        again = await round_of(client, request_state=answered(first)["request_state"])
+        assert said(await round_of(client, **answered(again))) == "true"
+    assert garden.noted == ["asking", "asked"]
+
+
+async def test_a_function_whose_client_does_not_come_back_is_cancelled(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        garden.app.requests.suspended.seconds = 0.05
+        first = await round_of(client)
+        await garden.notes("gave up")
+        assert "come too late" in said(await round_of(client, **answered(first)))
+    assert garden.noted == ["asking", "gave up"]
+
+
+async def test_a_function_is_cancelled_with_the_call_that_waits_for_it(
+    garden_of: GardenOf,
+) -> None:
+    source = '''
+        async def wait(context: RequestContext) -> None:
+            """Asks, then waits."""
+            await context.ask(bool, "Well?")
+            _note("waiting")
+            try:
+                await anyio.sleep(60)
+            finally:
+                _note("gave up")
+    '''
+    async with (
+        garden_of(source) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client, "wait")
+        async with anyio.create_task_group() as group:
+
+            async def go_on() -> None:
+                await round_of(client, "wait", **answered(first))
+
+            group.start_soon(go_on)
+            await garden.notes("waiting")
+            group.cancel_scope.cancel()
+        await garden.notes("gave up")
+
+
+async def test_answers_count_once_and_for_this_very_call_of_this_conversation(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        brought = answered(await round_of(client))
+        other = {**brought, "arguments": {"what": "Sure?"}}
+        assert "come too late" in said(await round_of(client, **other))
+        assert "come too late" in said(await round_of(client, "pid", **brought))
+        own, garden.app.sessions.own = garden.app.sessions.own, "another conversation"
+        assert "come too late" in said(await round_of(client, **brought))
+        garden.app.sessions.own = own
+        assert said(await round_of(client, **brought)) == "true"
+        assert "come too late" in said(await round_of(client, **brought))
+    assert garden.noted == ["asking", "asked"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        types.ListRootsResult(roots=[]),
+        types.CreateMessageResult(
+            role="assistant", content=types.TextContent(text="yes"), model="m"
+        ),
+    ],
+)
+async def test_an_answer_of_another_kind_is_none(garden_of: GardenOf, answer: Any) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        brought = answered(await round_of(client), answer)
+        assert said(await round_of(client, **brought)).startswith("unavailable: ")
+
+
+async def test_two_clients_are_asked_each_on_its_own(garden_of: GardenOf) -> None:
+    no = types.ElicitResult(action="accept", content={"answer": False})
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as ann,
+        garden.client(ERA, elicitation_callback=never) as bo,
+    ):
+        first, second = await round_of(ann), await round_of(bo)
+        assert said(await round_of(bo, **answered(second, no))) == "false"
+        assert said(await round_of(ann, **answered(first))) == "true"
+    assert garden.noted.count("asking") == 2
+
+
+async def test_a_file_that_is_saved_meanwhile_serves_new_calls_and_ends_the_old_one(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client, "pid")
+        garden.file.write_text(garden.file.read_text("utf-8") + "\n# saved", encoding="utf-8")
+        second = await round_of(client, "pid")
+        old, new = garden.noted
+        assert old != new
+        assert said(await round_of(client, "pid", **answered(first))) == old
+        assert said(await round_of(client, "pid", **answered(second))) == new
+
+
+async def test_a_worker_that_dies_meanwhile_fails_the_call(garden_of: GardenOf) -> None:
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client, "pid")
+        os.kill(int(garden.noted[0]), signal.SIGKILL)
+        result = await round_of(client, "pid", **answered(first))
+        assert "killed by SIGKILL" in said(result)
+
+
+async def test_a_tool_of_ours_that_calls_several_waits_for_one_that_asks(
+    garden_of: GardenOf,
+) -> None:
+    calls = [{"name": "ask", "arguments": {}}, {"name": "pid", "arguments": {}}]
+    async with (
+        garden_of(SOURCE) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        result = await round_of(client, "call_tools", arguments={"calls": calls})
+        while isinstance(result, types.InputRequiredResult):
+            more = answered(result)
+            result = await round_of(client, "call_tools", arguments={"calls": calls}, **more)
+    assert not result.is_error
+    assert "failed" not in said(result)
+    assert garden.noted[:2] == ["asking", "asked"]
+    assert len(garden.noted) == 3
+
+
+async def test_an_author_may_give_up_a_question(garden_of: GardenOf) -> None:
+    source = '''
+        async def hurry(context: RequestContext) -> str:
+            """Asks, but not for long."""
+            with anyio.move_on_after(0.05):
+                return str(await context.ask(bool, "Well?"))
+            _note("went on")
+            return "nobody answered"
+    '''
+    async with (
+        garden_of(source) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client, "hurry")
+        await garden.notes("went on")
+        assert said(await round_of(client, "hurry", **answered(first))) == "nobody answered"
