@@ -61,10 +61,11 @@ if TYPE_CHECKING:
     from server.upstream.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
     from tools.functions.file import WorkerOptions
+    from tools.openapi.apis import Apis
     from tools.retrieval.learning import Learning
     from tools.sandbox.history.history import History
 
-__all__ = ["App", "build", "discover_tools", "function_files"]
+__all__ = ["App", "apis_of", "build", "discover_tools", "function_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class App:
         history: Makes what keeps the changes of files, once.
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
+        apis: The HTTP APIs, whose tools are there while it is running; None where there are none.
         catalogue: Finds tools, and fills its index in the background while it is running.
         browsing: What clients browse of other servers; None where there are none.
         requests: Takes what other servers ask to the clients.
@@ -99,6 +101,7 @@ class App:
     history: Callable[[], History]
     functions: FunctionFiles
     gateway: Gateway | NoGateway
+    apis: Apis | None
     catalogue: Catalogue
     browsing: Browsing | None
     requests: ClientRequests
@@ -122,8 +125,9 @@ class App:
         self.library.indexer.start()
         try:
             async with AsyncExitStack() as stack:
-                for part in (self.machine, self.functions, self.gateway):
-                    await stack.enter_async_context(part.running())
+                for part in (self.machine, self.functions, self.gateway, self.apis):
+                    if part is not None:
+                        await stack.enter_async_context(part.running())
                 if self.browsing is not None:
                     await stack.enter_async_context(self.browsing.subscriptions.running())
                 for after in (self.requests.suspended, self.catalogue):
@@ -154,7 +158,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     registry = discover_tools(collections)
     unprefixed = [name for name, each in settings.servers.items() if not each.prefix]
     surface = Surface(settings.surface, unprefixed)
-    if not (settings.functions.paths or settings.servers):  # whose tools are known later
+    if not (settings.functions.paths or settings.servers or settings.openapi):  # known later
         surface.check(registry)
     profiles = Profiles(settings.profiles)
     profiles.check(settings)
@@ -178,10 +182,13 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         why_unlisted=partial(_why_unlisted, gateway),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
+    apis = apis_of(settings, registry, machine, catalogue.notify)
 
     async def find(name: str) -> None:
         await functions.refresh()
         await gateway.find(name)
+        if apis is not None:
+            await apis.find(name)
 
     make_manager = partial(
         SandboxToolManager,
@@ -216,6 +223,8 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     async def ready() -> None:
         await functions.loaded()
         await gateway.ready()
+        if apis is not None and "tools" in _changing_lists(settings, surface, registry):
+            await apis.ready()  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
     prompts = Prompts(resources, registry, sessions, recording)
@@ -256,6 +265,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         history=history,
         functions=functions,
         gateway=gateway,
+        apis=apis,
         catalogue=catalogue,
         browsing=browsing,
         requests=requests,
@@ -266,7 +276,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
 
 
 def _changing_lists(settings: Settings, surface: Surface, registry: ToolRegistry) -> list[str]:
-    """Which lists change with other servers."""
+    """Which lists have more than there is at the start, such as tools of other servers."""
     pinned = [name for profile in settings.profiles.values() for name in profile.pinned]
     tools_too = surface.may_list_servers(registry, pinned)
     return ["prompts", "resources", *(["tools"] if tools_too else [])]
@@ -279,6 +289,17 @@ def discover_tools(collections: Collections) -> ToolRegistry:
     discover_installed(registry)
     registry.customize(collections)
     return registry
+
+
+def apis_of(
+    settings: Settings, registry: ToolRegistry, machine: Machine, on_change: Callable[[], None]
+) -> Apis | None:
+    """The HTTP APIs of the settings, which put their tools into a registry; None without any."""
+    if not settings.openapi:
+        return None
+    from server.apis import make_apis
+
+    return make_apis(settings, registry, machine, on_change)
 
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from server.current_policy import counting_file
 from server.settings.settings import Settings
-from server.upstream.safety.naming import SEPARATOR
 from storage.library import Library
 from storage.locks import locked
 from tools.core.audit.audit import Audit
 from tools.core.context import Machine
+from tools.core.naming import SEPARATOR
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox
@@ -184,7 +184,7 @@ def protected(settings: Settings) -> tuple[Path, ...]:
 
 
 def read_only(settings: Settings) -> tuple[Path, ...]:
-    """What the server runs: itself, the function files, and the directories that they import from.
+    """What the server obeys: itself, function files, where they import from, and descriptions.
 
     One in the root itself is closed alone: the root is what agents write to.
     """
@@ -192,8 +192,11 @@ def read_only(settings: Settings) -> tuple[Path, ...]:
     folders = [path if path.is_dir() else path.parent for path in paths]
     own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
     inside = sorted(each for each in own if each.is_relative_to(settings.root.resolve()))
-    return *paths, *(
-        each for each in (*folders, *inside) if not settings.root.resolve().is_relative_to(each)
+    described = filter(None, (each.file for each in settings.openapi.values()))
+    return (
+        *paths,
+        *described,
+        *(each for each in (*folders, *inside) if not settings.root.resolve().is_relative_to(each)),
     )
 
 

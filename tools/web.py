@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from tools.sandbox.web.page import Page
     from tools.sandbox.web.url import Url
 
-__all__ = ["HttpAnswer", "WebPage", "http_request", "read_web_page", "web_search"]
+__all__ = [
+    "HttpAnswer",
+    "WebPage",
+    "http_request",
+    "read_web_page",
+    "stays_within",
+    "web_search",
+]
 
 MAX_BODY = 2_000_000
 """Characters that one request sends."""
@@ -135,12 +142,12 @@ async def http_request(
     """Makes an HTTP request to a public address; redirects to other sites are answers."""
     content = None if body is None else body.encode("utf-8", "surrogatepass")
     response = await context.machine.web.request(
-        method, url, headers=headers, body=content, secret=secret, follows=_follows(context)
+        method, url, headers=headers, body=content, secret=secret, follows=stays_within(context)
     )
     return _http_answer(response, await read_body(response, form))
 
 
-def _follows(context: RequestContext) -> Callable[[Url, Url], bool]:
+def stays_within(context: RequestContext) -> Callable[[Url, Url], bool]:
     """Which redirects a call follows: those within its site that no rule of the policy denies.
 
     The policy and whoever approved the call judged its URL alone: another site is another call.
@@ -238,7 +245,7 @@ async def read_web_page(
     from tools.sandbox.web.page import page_of
 
     response = await context.machine.web.request(
-        "GET", url, headers={"Accept": ACCEPT}, follows=_follows(context)
+        "GET", url, headers={"Accept": ACCEPT}, follows=stays_within(context)
     )
     _check_page(url, response)
     try:

@@ -67,10 +67,13 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
         if app.registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
             await app.gateway.find(name)
+        if app.apis is not None:
+            await app.apis.load()
         spec = app.registry.get(name)
         if spec is not None and REACHING in spec.tags:
             await app.gateway.ready()  # with what other servers listed last
-        if spec is not None and spec.server and not as_json:  # our own tools read texts themselves
+        is_typed = spec is not None and not spec.source.startswith(("openapi:", "upstream:"))
+        if spec is not None and not (is_typed or as_json):  # our own tools read texts themselves
             given = {key: _typed(key, value, spec.input_schema) for key, value in given.items()}
         return await app.manager.execute(name, given, context)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
-from server.app import App, build, discover_tools, function_files
+from server.app import App, apis_of, build, discover_tools, function_files
 from server.cli.invocation import invocation, invocation_elsewhere
+from server.safety import make_machine
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.settings.sources import load
 from storage.database import RECORD, Database
 from storage.errors import BackupError
 from tools.core.registry import ToolRegistry
+from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
@@ -110,7 +113,15 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
         settings.sources, settings.directories, settings.root, settings.secrets
     )
     registry = discover_tools(collections)
-    anyio.run(function_files(settings, registry).load_once)
+    machine = make_machine(settings, os.environ, Redaction())
+    apis = apis_of(settings, registry, machine, lambda: None)
+
+    async def load() -> None:
+        await function_files(settings, registry).load_once()
+        if apis is not None:
+            await apis.load()
+
+    anyio.run(load)
     return registry
 
 
@@ -119,6 +130,8 @@ def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
 
     async def load() -> None:
         await app.functions.load_once()
+        if app.apis is not None:
+            await app.apis.load()
         async with app.gateway.running(eager=False):
             await app.gateway.ready()
             if name is not None:

@@ -17,7 +17,7 @@ from tomlkit.items import Array, Comment, Table, Whitespace
 
 from server.settings.settings import SettingsError
 
-__all__ = ["ListEntries", "ServerTable", "SettingsFile", "add_entries"]
+__all__ = ["ListEntries", "NamedTable", "SettingsFile", "add_entries"]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _PRIVATE = 0o600
@@ -27,12 +27,12 @@ _COLUMNS = 90
 
 
 @dataclass(frozen=True, slots=True)
-class ServerTable:
-    """A server to be written.
+class NamedTable:
+    """A table that the user has named, such as a server, to be written.
 
     Attributes:
         name: Its name in the settings.
-        fields: Its settings.
+        fields: What it sets.
         comments: Lines at its head, such as where it comes from.
     """
 
@@ -88,10 +88,9 @@ class SettingsFile:
         """What it sets."""
         return self._values
 
-    @property
-    def servers(self) -> Mapping[str, Any]:
-        """The servers in the file, by name."""
-        found = self._values.get("servers", {})
+    def named(self, group: str) -> Mapping[str, Any]:
+        """The tables `[GROUP.NAME]` in the file, such as those of servers, by name."""
+        found = self._values.get(group, {})
         return found if isinstance(found, dict) else {}
 
     @property
@@ -100,21 +99,21 @@ class SettingsFile:
         policy = self._values.get("policy", {})
         return policy.get("allow", []) if isinstance(policy, dict) else None
 
-    def put(self, tables: list[ServerTable]) -> None:
-        """Writes servers, each in place of the one of the same name, or at the end.
+    def put(self, group: str, tables: list[NamedTable]) -> None:
+        """Writes tables `[GROUP.NAME]`, each in place of that of the same name, or at the end.
 
         The file becomes readable by its owner alone, because servers have secrets.
 
         Raises:
             SettingsError: If it cannot be written, or not without changing anything else.
         """
-        servers = dict(self.servers) | {each.name: each.fields for each in tables}
-        expected = {**self._values, "servers": servers}
-        text = self._changed(lambda document: _put_servers(document, tables), expected)
+        named = dict(self.named(group)) | {each.name: each.fields for each in tables}
+        expected = {**self._values, group: named}
+        text = self._changed(lambda document: _put_tables(document, group, tables), expected)
         if text is None:
             raise SettingsError(
-                f"{self.path} cannot be changed safely: its servers are not written as tables"
-                " [servers.NAME], one after the other. Write them so; nothing was changed."
+                f"{self.path} cannot be changed safely: {group} is not written as tables"
+                f" [{group}.NAME], one after the other. Write it so; nothing was changed."
             )
         self._replace(text, _PRIVATE)
 
@@ -256,10 +255,10 @@ def _list_in(document: tomlkit.TOMLDocument, name: str, key: str) -> Array:
     return found
 
 
-def _put_servers(document: tomlkit.TOMLDocument, tables: list[ServerTable]) -> None:
-    servers: Any = document.setdefault("servers", tomlkit.table(is_super_table=True))
+def _put_tables(document: tomlkit.TOMLDocument, group: str, tables: list[NamedTable]) -> None:
+    named: Any = document.setdefault(group, tomlkit.table(is_super_table=True))
     for each in tables:
-        old = servers.get(each.name)
+        old = named.get(each.name)
         following = _pop_trailing(old) if isinstance(old, Table) else []
         table = tomlkit.table()
         for comment in each.comments:
@@ -268,7 +267,7 @@ def _put_servers(document: tomlkit.TOMLDocument, tables: list[ServerTable]) -> N
             table.add(key, value)
         for item in following:
             _last(table).add(item)
-        servers[each.name] = table
+        named[each.name] = table
 
 
 def _is_table(item: tuple[str, object]) -> bool:

@@ -38,6 +38,7 @@ from server.settings.group import (
 from server.settings.http import HttpSettings
 from server.settings.index import ChromaSettings, EmbedderSettings, SearchSettings
 from server.settings.memory import MemorySettings, SummarySettings
+from server.settings.openapi import OpenApiSettings, check_apis
 from server.settings.safety import (
     ApprovalSettings,
     AuditSettings,
@@ -266,6 +267,14 @@ class Settings(SettingsGroup):
         "environment.",
     )
 
+    openapi: Annotated[Mapping[ServerName, OpenApiSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="HTTP APIs whose operations become tools, each under a name that you choose "
+        "(a-z, 0-9, single - and _): a table of description, which is an OpenAPI file or its "
+        "address, and of url, include, exclude, secret, trusted, enabled. A JSON object in the "
+        "environment.",
+    )
+
     @field_validator("sources")
     @classmethod
     def _tell_sources_apart(
@@ -281,6 +290,14 @@ class Settings(SettingsGroup):
     ) -> Mapping[str, DirectorySettings]:
         check_directories(directories, info.data.get("sources", {}))
         return directories
+
+    @field_validator("openapi")
+    @classmethod
+    def _tell_apis_apart(
+        cls, apis: Mapping[str, OpenApiSettings], info: ValidationInfo
+    ) -> Mapping[str, OpenApiSettings]:
+        check_apis(apis, info.data.get("servers", {}), info.data.get("secrets", {}))
+        return apis
 
     @field_validator("functions")
     @classmethod

@@ -22,10 +22,10 @@ from server.upstream.connections.listing import Kind, Listing
 from server.upstream.connections.opening import Opener
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.admission import Admission
-from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
+from tools.core.naming import SEPARATOR
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 

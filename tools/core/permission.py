@@ -161,7 +161,7 @@ class Permissions:
             identity=context.identity,
             client=context.client,
             digest=digest_of(spec.name, sent, context.identity),
-            shown=_shown(arguments, sent),
+            shown="\n".join(filter(None, [_request(spec, arguments), _shown(arguments, sent)])),
             reason=decision.reason,
             grant=grant_for(policy, spec, arguments),
             offers=offers_for(policy, spec, arguments, decision, containment),
@@ -180,6 +180,12 @@ async def containment_of(processes: Processes) -> Containment:
     if await processes.is_offline():
         return Containment.OFFLINE
     return Containment.CONFINED if await processes.is_confined() else Containment.NONE
+
+
+def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+    """The request of a tool none of whose arguments says it; empty for any other."""
+    about = spec.subject
+    return f"{about.method} {about.read(arguments)}" if about and about.read else ""
 
 
 def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:

@@ -44,7 +44,10 @@ SHORTEST = 16
 """Bytes that the smallest file of any of these formats has; its first bytes alone are no file."""
 
 
-NARROWING = ("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor")
+NARROWING = (
+    *("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor"),
+    "fields",
+)
 """Arguments that ask for less, as the catalogue names them."""
 
 

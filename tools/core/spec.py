@@ -78,18 +78,22 @@ class SubjectKind(StrEnum):
 
 
 class Subject(NamedTuple):
-    """The parameter that says what a call is about, by which rules tell calls of a tool apart.
+    """What a call is about, by which rules tell calls of a tool apart.
 
     Attributes:
         kind: How rules compare it.
-        parameter: Its name.
+        parameter: The parameter that says it; where `read` does, a name that no argument has.
         secret: The parameter that names a secret of the settings, which only a rule that names it
             allows; empty for none.
+        method: The method of every request of the tool; empty where its parameter `method` says it.
+        read: Makes it of arguments that `ToolSpec.validate` returned, where none of them says it.
     """
 
     kind: SubjectKind
-    parameter: str
+    parameter: str = "(subject)"
     secret: str = ""
+    method: str = ""
+    read: Callable[[Mapping[str, Any]], str] | None = None
 
 
 class Alias:

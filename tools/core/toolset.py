@@ -18,7 +18,8 @@ class ToolOffer:
         aliases: Other names that reach it; accepted, not listed.
         known_as: What agents call such a tool elsewhere; reaches it where no other tool is called
             so.
-        source: "builtin", "function", "function:FILE", "created", "upstream:NAME" or "file".
+        source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
+            or "file".
         bare: What it is called at its own server; reaches it where no other tool is called so.
     """
 

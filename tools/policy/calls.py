@@ -42,9 +42,12 @@ class Call:
     @cached_property
     def subject(self) -> str | None:
         """What it is about, as it is given; None where it is about nothing."""
-        if self.spec.subject is None:
+        about = self.spec.subject
+        if about is None:
             return None
-        given = self.argument(self.spec.subject.parameter)
+        given = self.argument(about.parameter)
+        if given is None and about.read is not None:
+            given = about.read(self.arguments)
         return None if given is None else str(given)
 
     @cached_property
@@ -93,7 +96,8 @@ class Call:
     @property
     def method(self) -> str:
         """The method of its request."""
-        return str(self.argument("method") or "GET").upper()
+        fixed = self.spec.subject.method if self.spec.subject else ""
+        return fixed or str(self.argument("method") or "GET").upper()
 
 
 def reads_files(spec: ToolSpec) -> bool:

@@ -260,8 +260,19 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
     if spec.barred:
         raise PermissionDeniedError(
             f"{spec.name} is in quarantine: {spec.barred}",
-            next_actions=[f"Ask the user to run `toolcrib servers review {spec.server}`."],
+            next_actions=[_review(spec)],
         )
+
+
+def _review(spec: ToolSpec) -> str:
+    """How a person looks at what is in quarantine."""
+    if spec.server:
+        return f"Ask the user to run `toolcrib servers review {spec.server}`."
+    table = spec.source.replace(":", ".")
+    return (
+        f"Ask the user to look at the description in [{table}] of the settings, and to set"
+        " `trusted = true` there if it is as it should be."
+    )
 
 
 def _own_index(library: Library | None) -> ToolIndex:

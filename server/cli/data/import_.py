@@ -1,4 +1,4 @@
-"""`toolcrib import`: folders, notes, chats and directories of people; the servers of clients."""
+"""`toolcrib import`: folders, notes, chats, directories of people; other servers and APIs."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ RESEARCHERS = "researchers"
 SERVERS = "servers"
 """What stands for the MCP servers of other clients."""
 
+OPENAPI = "openapi"
+"""What stands before the description of an HTTP API."""
+
 MOST_SAID = 10
 """Skipped files that are named, of those with one cause; the rest are counted."""
 
@@ -49,7 +52,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
             metavar="PATH",
             help="Folders, Markdown vaults, files, exports of ChatGPT, Claude (zip or JSON) or"
             " Toolcrib; or a directory, such as researchers, and files with its records"
-            " (JSON, JSONL or CSV); or servers, with --from.",
+            " (JSON, JSONL or CSV); or servers, with --from; or openapi, and the file or address"
+            " of a description of an HTTP API.",
         ),
     ],
     prune: Annotated[
@@ -84,15 +88,21 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", metavar="NAME", help="With servers: only this one; may be repeated."
+            "--only",
+            metavar="NAME",
+            help="With servers: only this one; with openapi: only these operations, by operationId,"
+            " tag:TAG or 'GET /path/*'. May be repeated.",
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="With servers: replace those of the same name.")
+        bool, typer.Option("--replace", help="With servers, openapi: replace what has the name.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With servers: show what would be done.")
+        bool, typer.Option("--dry-run", help="With servers, openapi: show what would be done.")
     ] = False,
+    name: Annotated[
+        str, typer.Option("--name", help="With openapi: what the API is to be called.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -102,6 +112,12 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     Exits with 1 if nothing or a named file cannot be stored.
     """
+    if names[0] == OPENAPI and (len(names) > 1 or not Path(OPENAPI).exists()):
+        from server.cli.gateway.import_openapi import WantedApi, import_openapi
+
+        api = WantedApi(_description(names), name, tuple(only or ()), replace, dry_run)
+        import_openapi(api, config, as_json=as_json)
+        return
     if source is not None or only or replace or dry_run:
         from server.cli.gateway.import_servers import Wanted, import_servers
 
@@ -129,10 +145,24 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         sys.exit(1)
 
 
+def _description(names: list[str]) -> str:
+    """The description that is named.
+
+    Raises:
+        BadParameter: If none is, or several.
+    """
+    if len(names) != 2:  # noqa: PLR2004  # the word and the description
+        raise typer.BadParameter(
+            f"name one file or address: `toolcrib import {OPENAPI} openapi.yaml`.", param_hint=HINT
+        )
+    return names[1]
+
+
 def _check_servers(names: list[str], source: str | None) -> None:
     if names != [SERVERS]:
         raise typer.BadParameter(
-            "--from, --only, --replace and --dry-run go with `toolcrib import servers` alone.",
+            "--from goes with `toolcrib import servers` alone; --only, --replace and --dry-run with"
+            " that and `toolcrib import openapi`.",
             param_hint=HINT,
         )
     if source is None:

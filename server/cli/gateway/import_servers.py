@@ -22,7 +22,7 @@ from server.clients.files import Named, fitted, named_servers, parse
 from server.clients.own import OwnAddress, is_toolcrib
 from server.mcp.visible import visible
 from server.settings import SettingsError
-from server.settings.file import ServerTable, SettingsFile
+from server.settings.file import NamedTable, SettingsFile
 from server.settings.gateway import ServerSettings
 from server.settings.sources import load
 from tools.answers.directory import counted
@@ -109,9 +109,10 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
     files = _files(wanted.source)
     named = _chosen(named_servers(files, Path.cwd()), wanted.only)
     own = OwnAddress(settings.http.host, settings.http.port)
-    found = _sort(named, file.servers, own, replace=wanted.replace)
+    there = file.named("servers")
+    found = _sort(named, there, own, replace=wanted.replace)
     if found.taken and not wanted.dry_run:
-        file.put([_table(taken, file.servers) for taken in found.taken])
+        file.put("servers", [_table(taken, there) for taken in found.taken])
     if as_json:
         print_json(_as_json(found, file.path, written=not wanted.dry_run))
     else:
@@ -245,13 +246,13 @@ def _same(there: object, fields: Mapping[str, Any]) -> bool:
     return isinstance(there, dict) and all(there.get(key) == fields[key] for key in fields)
 
 
-def _table(taken: _Taken, there: Mapping[str, Any]) -> ServerTable:
+def _table(taken: _Taken, there: Mapping[str, Any]) -> NamedTable:
     old = there.get(taken.name, {})
     kept = {key: old[key] for key in KEPT if key in old}
     origin = f"Imported from {taken.named.dialect.title}: {taken.named.name}, {taken.named.file}"
     to_do = (f"To do: {each}" for each in taken.translation.to_do)
     comments = tuple(visible(line) for line in (origin, *to_do))
-    return ServerTable(taken.name, {**kept, **taken.translation.fields}, comments)
+    return NamedTable(taken.name, {**kept, **taken.translation.fields}, comments)
 
 
 def _as_json(found: _Sorted, path: Path, *, written: bool) -> dict[str, Any]:

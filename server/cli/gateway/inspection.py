@@ -13,13 +13,13 @@ from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.transport import Transports
-from server.upstream.safety.naming import exposed_name
 from server.upstream.safety.survey import Surveyed, survey
 from server.upstream.safety.vetting import Judged, Vetting
 from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins
 from storage.database import RECORD, Database
+from tools.core.naming import exposed_name
 
 __all__ = ["Inspected", "Inspection", "Quarantined", "inspection"]
 

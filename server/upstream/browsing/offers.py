@@ -21,11 +21,11 @@ from server.upstream.connections.connection import Connection
 from server.upstream.connections.failures import as_mcp_error
 from server.upstream.connections.listing import Listing
 from server.upstream.gateway import Gateway
-from server.upstream.safety.naming import SEPARATOR
 from server.upstream.upstream import Upstream
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError
+from tools.core.naming import SEPARATOR
 
 __all__ = ["Admits", "Asked", "Offers", "admits_every"]
 

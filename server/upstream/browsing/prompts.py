@@ -15,8 +15,8 @@ from server.mcp.resources import PAGE_SIZE
 from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources
-from server.upstream.safety.naming import exposed_name
 from server.upstream.upstream import Upstream
+from tools.core.naming import exposed_name
 
 __all__ = ["GatewayPrompts"]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.settings import SettingsError
-from server.settings.file import ListEntries, ServerTable, SettingsFile
+from server.settings.file import ListEntries, NamedTable, SettingsFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 FIELDS = st.fixed_dictionaries(
@@ -50,14 +50,14 @@ def test_whatever_is_written_is_read_again(
 ) -> None:
     path = tmp_path_factory.mktemp("settings") / "new" / "config.toml"
     named = {f"s{at}": fields for at, fields in enumerate(tables)}
-    SettingsFile(path).put([ServerTable(name, fields) for name, fields in named.items()])
+    SettingsFile(path).put("servers", [NamedTable(name, fields) for name, fields in named.items()])
     assert tomllib.loads(path.read_bytes().decode()) == {"servers": named}
 
 
 def test_the_tables_of_one_server_are_found_and_all_else_stays(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(TRICKY.encode())
-    SettingsFile(path).put([ServerTable("a", {"command": "y"})])
+    SettingsFile(path).put("servers", [NamedTable("a", {"command": "y"})])
     before, _, after = TRICKY.partition('# of a\n[servers.a]  # here\ncommand = "x"')
     rest = after[after.index("\n# of b") :]
     expected = before + '# of a\n[servers.a]  # here\ncommand = "y"\n' + rest
@@ -67,14 +67,14 @@ def test_the_tables_of_one_server_are_found_and_all_else_stays(tmp_path: Path) -
 def test_tables_of_one_server_with_another_between_them_become_one(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[servers.a]\ncommand = "x"\n[log]\nlevel = "INFO"\n[servers.a.env]\nX = "1"\n')
-    SettingsFile(path).put([ServerTable("a", {"command": "y"})])
+    SettingsFile(path).put("servers", [NamedTable("a", {"command": "y"})])
     assert path.read_text() == '[servers.a]\ncommand = "y"\n[log]\nlevel = "INFO"\n'
 
 
 def test_a_server_is_added_to_those_that_stand_in_dotted_keys(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('servers.a.command = "x"\n')
-    SettingsFile(path).put([ServerTable("b", {"command": "y"})])
+    SettingsFile(path).put("servers", [NamedTable("b", {"command": "y"})])
     assert tomllib.loads(path.read_text())["servers"]["b"] == {"command": "y"}
 
 
@@ -89,18 +89,18 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     file = SettingsFile(tmp_path / "file" / "config.toml")
     with pytest.raises(SettingsError, match="cannot be written"):
-        file.put([ServerTable("a", {"command": "x"})])
+        file.put("servers", [NamedTable("a", {"command": "x"})])
 
 
 def test_hundreds_of_servers_are_written_between_others(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[log]\nlevel = "info"\n')
     tables = [
-        ServerTable(f"s{number}", {"command": "c", "env": {"A": "b"}}) for number in range(200)
+        NamedTable(f"s{number}", {"command": "c", "env": {"A": "b"}}) for number in range(200)
     ]
-    SettingsFile(path).put(tables)
-    SettingsFile(path).put([ServerTable("s100", {"command": "d"})])
-    servers = SettingsFile(path).servers
+    SettingsFile(path).put("servers", tables)
+    SettingsFile(path).put("servers", [NamedTable("s100", {"command": "d"})])
+    servers = SettingsFile(path).named("servers")
     assert len(servers) == 200
     assert servers["s100"] == {"command": "d"}
 

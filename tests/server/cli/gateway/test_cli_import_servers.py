@@ -451,7 +451,7 @@ def test_settings_in_another_form_are_left_alone(cli: Command, home: Path, setti
     put(home / ".cursor/mcp.json", {"mcpServers": {"everything": EVERYTHING}})
     ended = cli("import", "servers", "--from", "cursor")
     assert ended.code == 1
-    assert "Write them so; nothing was changed." in ended.err
+    assert "Write it so; nothing was changed." in ended.err
     assert settings.read_text() == written
     assert list(settings.parent.iterdir()) == [settings]
 

@@ -1,4 +1,4 @@
-"""What the tool of another server is called here."""
+"""What the tool of another server, or of an API, is called here."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def exposed_name(server: str, own: str) -> str:
     names therefore, unless the marks of two similar ones meet by chance (1 in 16 million).
 
     Args:
-        server: Name of the server in the settings, 30 characters at most.
-        own: What the server calls its tool.
+        server: Name of the server or API in the settings, 30 characters at most.
+        own: What that calls its tool.
     """
     prefix = server + SEPARATOR
     room = LONGEST - len(prefix)

@@ -1,0 +1,105 @@
+"""The HTTP APIs of the settings, put together: a part of the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from server.mcp.definitions import describe
+from server.settings.openapi import OpenApiSettings
+from server.settings.settings import Settings
+from server.upstream.safety.deception import findings, mentions
+from tools.core.context import Machine, first_use
+from tools.core.errors import UnavailableError, UpstreamError
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
+from tools.openapi.api import ApiOptions
+from tools.openapi.apis import Apis, Descriptions
+from tools.openapi.operations import Selection
+
+__all__ = ["make_apis", "make_descriptions", "options_of"]
+
+SUCCESS = 200
+
+
+def make_apis(
+    settings: Settings,
+    registry: ToolRegistry,
+    machine: Machine,
+    on_change: Callable[[], None],
+) -> Apis:
+    """What keeps the tools of the APIs in the registry.
+
+    Args:
+        settings: Those with the APIs.
+        registry: Where the tools are kept.
+        machine: Fetches descriptions.
+        on_change: Is told when tools have come.
+    """
+    trusted = {name for name, each in settings.openapi.items() if each.trusted}
+    return Apis(
+        [options_of(name, each) for name, each in settings.openapi.items() if each.enabled],
+        registry,
+        make_descriptions(settings, machine),
+        vet=partial(_vetted, registry, trusted),
+        on_change=on_change,
+    )
+
+
+def make_descriptions(settings: Settings, machine: Machine) -> Descriptions:
+    """What reads the descriptions, and keeps those that an address gave."""
+    return Descriptions(settings.data_dir / "openapi", _fetching(machine))
+
+
+def options_of(name: str, api: OpenApiSettings) -> ApiOptions:
+    """What the settings say of an API, for its tools."""
+    return ApiOptions(
+        name=name,
+        address=api.description,
+        base_url=api.url,
+        selection=Selection(api.include, api.exclude),
+        secret=api.secret,
+    )
+
+
+def _fetching(machine: Machine) -> Callable[[str], Awaitable[bytes]]:
+    async def fetch(url: str) -> bytes:
+        web = await first_use(machine, "web")
+        response = await web.request("GET", url, headers={"Accept": "application/json, */*;q=0.8"})
+        if response.status != SUCCESS:
+            raise UpstreamError(
+                f"{url} answered {response.status}, not with a description.",
+                next_actions=["Check the address, or name a file in its place."],
+            )
+        if response.truncated:
+            raise UnavailableError(
+                f"The description at {url} has more than {len(response.content):,} bytes.",
+                next_actions=["Raise requests.max_mb in the settings, or name a file."],
+            )
+        content: bytes = response.content
+        return content
+
+    return fetch
+
+
+def _vetted(registry: ToolRegistry, trusted: set[str], spec: ToolSpec) -> ToolSpec:
+    """A tool; one whose texts hide something, or speak of other tools, without these texts."""
+    if spec.source.partition(":")[2] in trusted:
+        return spec
+    tool = describe(spec)
+    others = {each.name for each in registry.offers() if each.source != spec.source}
+    reasons = [each.reason for each in findings(tool, "")]
+    reasons += [f"it mentions {name}" for name in sorted(others & mentions(tool).keys())]
+    if not reasons:
+        return spec
+    reason = "; ".join(dict.fromkeys(reasons))
+    return replace(
+        spec,
+        title=spec.name,
+        description=f"In quarantine: {reason}.",
+        details="",
+        input_schema={"type": "object"},
+        capabilities=(),
+        barred=reason,
+    )

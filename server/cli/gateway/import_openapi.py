@@ -1,0 +1,260 @@
+"""`toolcrib import openapi`: an HTTP API by its description, into the settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import typer
+from pydantic import ValidationError
+
+from server.apis import make_descriptions, options_of
+from server.cli.invocation import invocation
+from server.cli.terminal.screen import print_json
+from server.clients.files import fitted
+from server.mcp.visible import visible
+from server.safety import make_machine
+from server.settings import Settings, SettingsError
+from server.settings.file import NamedTable, SettingsFile
+from server.settings.openapi import OpenApiSettings
+from server.settings.sources import load
+from tools.answers.directory import counted
+from tools.core.spec import Effect
+from tools.openapi.api import Api
+from tools.openapi.description import NO_HOST
+from tools.sandbox.secrets.redaction import Redaction
+from tools.sandbox.secrets.secret import HostPattern
+from tools.sandbox.web.url import Url
+
+if TYPE_CHECKING:
+    from tools.openapi.api import ApiOptions
+    from tools.openapi.apis import Descriptions
+
+__all__ = ["WantedApi", "import_openapi"]
+
+GROUP = "openapi"
+HINT = "'PATH...'"
+NAME = r"[a-z0-9]([-_]?[a-z0-9])*"
+LONGEST_NAME = 30
+
+MOST_TOLD = 12
+"""Tools, and problems, that are told; the rest are counted."""
+
+COLUMNS = 80
+NOWHERE = "https://host.invalid"
+"""Stands for an API whose description does not say where it is."""
+
+_GENERIC = re.compile(r"(?i)^(?:the|api|apis|openapi|swagger|rest|reference|public|spec|v?[\d.]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class WantedApi:
+    """What is to be imported.
+
+    Attributes:
+        source: The description: a file, or an address.
+        name: What the API is to be called; empty for a name made of its title.
+        include: Patterns of the operations that are wanted; none means all.
+        replace: Whether an API of the settings gives way to one of its name.
+        dry_run: Whether nothing is written.
+    """
+
+    source: str
+    name: str = ""
+    include: tuple[str, ...] = ()
+    replace: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An API as it would be in the settings.
+
+    Attributes:
+        name: What it is called there.
+        table: What they would say of it.
+        options: The same, for its tools.
+        data: Its description, as it was read.
+        api: Its tools.
+        to_do: What a person has to write.
+    """
+
+    name: str
+    table: dict[str, Any]
+    options: ApiOptions
+    data: bytes
+    api: Api
+    to_do: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "name": self.name,
+            "table": self.table,
+            "operations": len(self.api.operations),
+            "tools": [spec.name for spec in self.api.tools],
+            "addresses": self.api.addresses,
+            "credentials": [f"{each.kind} ({each.parameter})" for each in self.api.schemes],
+            "problems": self.api.problems,
+            "to_do": list(self.to_do),
+        }
+
+
+def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> None:
+    """Writes an API into the settings file, and tells what becomes a tool.
+
+    Args:
+        wanted: Which, and from where.
+        config: The settings file, if not the usual one.
+        as_json: Whether that is told as JSON.
+
+    Raises:
+        SettingsError: If the name is taken, or the settings cannot be written.
+        ToolError: If the description cannot be used.
+    """
+    settings = load({}, config_file=config)
+    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    file = SettingsFile(settings.config_file)
+    descriptions = make_descriptions(settings, make_machine(settings, os.environ, Redaction()))
+    found = _found(wanted, settings, descriptions)
+    if not wanted.dry_run:
+        _check_name(found.name, file, replace=wanted.replace)
+        if found.options.url:
+            descriptions.keep(found.options, found.data)
+        origin = f"{found.api.description.title}, imported from {found.options.address}"
+        comments = (origin, *(f"To do: {each}" for each in found.to_do))
+        table = NamedTable(found.name, found.table, tuple(map(visible, comments)))
+        file.put(GROUP, [table])
+    if as_json:
+        print_json({"settings": str(file.path), "written": not wanted.dry_run, **found.as_json()})
+        return
+    for line in _told(found, settings, file.path, dry_run=wanted.dry_run):
+        typer.echo(visible(line))
+
+
+def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) -> _Found:
+    try:
+        fields = {"description": wanted.source, "include": wanted.include}
+        given = OpenApiSettings.model_validate(fields)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise typer.BadParameter(f"{wanted.source!r}: {reason}.", param_hint=HINT) from None
+    options = options_of(wanted.name, given)
+    read = descriptions.fetched if options.url else descriptions.read
+    data = anyio.run(read, options)
+    title = Api(options, data).description.title
+    name = wanted.name or fitted(_short(title) or Path(wanted.source).stem, ())
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
+        raise typer.BadParameter(
+            f"{name!r} has to be of a-z, 0-9 and single - and _, {LONGEST_NAME} at most.",
+            param_hint="'--name'",
+        )
+    options = replace(options, name=name)
+    api = Api(options, data)
+    to_do: tuple[str, ...] = ()
+    if api.wanted and not api.tools and any(NO_HOST in each for each in api.problems):
+        to_do = ('url = "https://...", where the API is',)
+        api = Api(replace(options, base_url=NOWHERE), data)
+    table: dict[str, Any] = {"description": wanted.source if options.url else str(given.file)}
+    table |= {"include": list(wanted.include)} if wanted.include else {}
+    if secret := _secret_for(api, settings):
+        table["secret"] = secret
+    return _Found(name, table, options, data, api, to_do)
+
+
+def _check_name(name: str, file: SettingsFile, *, replace: bool) -> None:
+    """Refuses a name that is taken.
+
+    Raises:
+        SettingsError: If it is.
+    """
+    if name in file.named("servers"):
+        raise SettingsError(f"{name!r} is the name of a server; choose another with --name.")
+    if name in file.named(GROUP) and not replace:
+        raise SettingsError(
+            f"[{GROUP}.{name}] is in {file.path} already; --replace replaces it, --name adds"
+            " another."
+        )
+
+
+def _short(title: str) -> str:
+    """The word of a title that tells the API from others; empty where none does."""
+    words = (word.strip("-:,()").partition("'")[0] for word in title.split())
+    return next((word for word in words if word and not _GENERIC.match(word)), "")
+
+
+def _secret_for(api: Api, settings: Settings) -> str:
+    """The secret of the settings that is for where the API is; empty for none, or several."""
+    named = {
+        name
+        for name, secret in settings.secrets.items()
+        for pattern in map(HostPattern.parse, secret.hosts)
+        for address in api.addresses
+        if pattern.matches(Url.parse(address))
+    }
+    return named.pop() if len(named) == 1 and api.schemes else ""
+
+
+def _told(found: _Found, settings: Settings, path: Path, *, dry_run: bool) -> Iterator[str]:
+    api, tools = found.api, found.api.tools
+    yield f"{api.description.title or found.name}: {counted(len(api.operations), 'operation')}."
+    reading = sum(Effect.WRITE not in each.effects for each in tools)
+    become = f"{reading} that read, {len(tools) - reading} that change something"
+    yield f"{len(tools):,} of them {'would ' * dry_run}become tools: {become}."
+    yield from _clipped([f"  {spec.name}: {spec.title}" for spec in tools])
+    if api.addresses and api.addresses != [NOWHERE]:
+        yield f"Requests go to {', '.join(api.addresses[:MOST_TOLD])}."
+    if api.problems:
+        yield "To know:"
+        yield from _clipped([f"  {each}." for each in api.problems])
+    yield ""
+    yield f"{'Would be written' if dry_run else 'Written'} into {path}:"
+    yield from _indented(found)
+    yield from _next(found, settings)
+
+
+def _indented(found: _Found) -> Iterator[str]:
+    yield f"  [{GROUP}.{found.name}]"
+    for key, value in found.table.items():
+        yield f"  {key} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _next(found: _Found, settings: Settings) -> Iterator[str]:
+    yield ""
+    yield "Next:"
+    for each in found.to_do:
+        yield f"  Write {each}."
+    if "secret" not in found.table:
+        yield from _credentials(found)
+    if settings.policy.profile in {"cautious", "standard"}:
+        yield "  Each call asks, unless a rule below [policy] allows it; this one allows reading:"
+        yield f'    allow = ["source:openapi:{found.name}+only:read,external"]'
+    yield f"  `{invocation()} tools` lists the tools; agents find them with search_tools."
+
+
+def _credentials(found: _Found) -> Iterator[str]:
+    """The lines that have a credential sent, as the description wants it."""
+    if not found.api.schemes:
+        return
+    scheme = found.api.schemes[0]
+    hosts = list(dict.fromkeys(Url.parse(each).host for each in found.api.addresses))
+    yield f"  If it needs {scheme.kind}, write (docs/secrets.md):"
+    yield f"    [secrets.{found.name}]"
+    yield f'    env = "{re.sub("[^a-z0-9]", "_", found.name).upper()}_KEY"'
+    yield f"    hosts = {json.dumps(hosts)}"
+    for key, value in scheme.settings().items():
+        yield f"    {key} = {json.dumps(value)}"
+    yield f'  and secret = "{found.name}" below [{GROUP}.{found.name}].'
+
+
+def _clipped(lines: list[str]) -> Iterator[str]:
+    for line in lines[:MOST_TOLD]:
+        yield line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…"
+    if len(lines) > MOST_TOLD:
+        yield f"  and {len(lines) - MOST_TOLD:,} more"

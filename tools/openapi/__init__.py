@@ -1,0 +1,1 @@
+"""OpenAPI: operations of HTTP APIs, as their descriptions tell of them, become tools."""

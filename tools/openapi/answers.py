@@ -1,0 +1,152 @@
+"""Answers of an API as results of its tools, and as failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import anyio.to_thread
+
+from tools.core.errors import (
+    ConflictError,
+    InvalidArgumentsError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ToolError,
+    UpstreamError,
+)
+from tools.core.result import ToolResult
+from tools.openapi.selection import selected
+from tools.sandbox.web.reading import read_body
+from tools.sandbox.web.response import WebResponse
+
+__all__ = ["result_of"]
+
+MOST_CHARACTERS = 200_000
+"""Characters of a body that are handed on."""
+
+MOST_SAID = 2_000
+"""Characters of the body of a failure."""
+
+LONGEST_HEADER = 1_000
+MOST_KEYS = 20
+
+TELLING = ("location", "link", "etag", "retry-after", "x-total-count")
+"""Headers that tell what to do next."""
+
+_SECOND_TIME = "Change the request, or ask the user: the API has refused it as it is."
+_FAILURES: Mapping[int, tuple[type[ToolError], str]] = {
+    400: (InvalidArgumentsError, "Change the arguments as the answer says."),
+    401: (PermissionDeniedError, "Ask the user about openapi.NAME.secret in the settings."),
+    403: (PermissionDeniedError, "Ask the user whether the secret that is sent may do this."),
+    404: (NotFoundError, "Check the arguments that name what is asked for."),
+    409: (ConflictError, "Look at the present state first."),
+    410: (NotFoundError, "Ask for something else: it is gone."),
+    412: (ConflictError, "Look at the present state first."),
+    422: (InvalidArgumentsError, "Change the arguments as the answer says."),
+    429: (RateLimitedError, "Wait before the next request."),
+}
+
+
+async def result_of(
+    response: WebResponse, paths: Sequence[str], *, method: str, url: str
+) -> ToolResult:
+    """What an answer is to the caller.
+
+    Args:
+        response: The answer.
+        paths: The parts of it that are wanted; none for all.
+        method: What was asked with.
+        url: What was asked.
+
+    Raises:
+        ToolError: If it is no success; with what the API says of it.
+    """
+    if not 200 <= response.status < 300:  # noqa: PLR2004  # the protocol's successes
+        raise await _failure(response, method, url)
+    headers = {name: value[:LONGEST_HEADER] for name in TELLING if (value := response.header(name))}
+    if _is_json(response) and response.content and not response.truncated:
+        body, text, note = await anyio.to_thread.run_sync(_json, response, paths)
+        return _result(response, headers, body, text, note)
+    read = await read_body(response, "auto")
+    note = read.note if not paths else f"{read.note} Not JSON: fields were not looked for.".strip()
+    if read.media is not None:
+        told = _result(response, headers, None, "", note)
+        return ToolResult(told.structured, told.text, media=(read.media,))
+    return _result(response, headers, read.content or None, read.content, note)
+
+
+def _result(
+    response: WebResponse, headers: Mapping[str, str], body: object, text: str, note: str
+) -> ToolResult:
+    structured: dict[str, Any] = {"status": response.status, "headers": dict(headers), "body": body}
+    lines = [] if text and response.status == HTTPStatus.OK else [_status(response.status)]
+    lines += [f"{name}: {value}" for name, value in headers.items() if name != "etag"]
+    if note:
+        structured["note"] = note
+        lines.append(f"[{note}]")
+    return ToolResult(structured, "\n".join([*lines, *([text] if text else [])]))
+
+
+def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
+    """The value, its text, and a note."""
+    try:
+        value = json.loads(response.text() or "", parse_constant=lambda _name: None)
+    except (ValueError, RecursionError):
+        text = (response.text() or "")[:MOST_CHARACTERS]
+        return text, text, "It says that it is JSON, and is none."
+    note = ""
+    if paths:
+        whole, value = value, selected(value, paths)
+        if value is None:
+            note = f"It has none of these fields. {_shape(whole)}"
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= MOST_CHARACTERS:
+        return value, text, note
+    note = f"Cut: {MOST_CHARACTERS:,} of {len(text):,} characters; ask for less with fields."
+    return text[:MOST_CHARACTERS], text[:MOST_CHARACTERS], f"{note} {_shape(value)}"
+
+
+def _shape(value: object) -> str:
+    """What an answer has at its top."""
+    inner = value[0] if isinstance(value, list) and value else value
+    kind = "Its items have" if inner is not value else "It has"
+    if not isinstance(inner, Mapping):
+        return f"It is a {'list' if isinstance(value, list) else 'single value'}."
+    keys = [key[:50] for key in inner]
+    more = f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS)
+    return f"{kind}: {', '.join(keys[:MOST_KEYS])}{more}."
+
+
+async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
+    said = ((await anyio.to_thread.run_sync(response.text)) or "").strip()
+    shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
+    if response.redirect_to:
+        return UpstreamError(
+            f"{method} {url} leads on to {response.redirect_to}, which was not followed.",
+            next_actions=["Ask the user about openapi.NAME.url in the settings."],
+        )
+    kind, advice = _FAILURES.get(response.status, (UpstreamError, ""))
+    if not advice:
+        advice = "Try again later." if response.status >= 500 else _SECOND_TIME  # noqa: PLR2004  # RFC 9110, 15.6
+    if wait := response.header("retry-after")[:50]:
+        advice += f" It says to wait: {wait}."
+    ending = f": {shown}" if shown else "."
+    return kind(
+        f"{method} {url} answered {_status(response.status)}{ending}", next_actions=[advice]
+    )
+
+
+def _status(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _is_json(response: WebResponse) -> bool:
+    kind = response.media_type
+    return kind == "application/json" or kind.endswith("+json")

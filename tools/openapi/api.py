@@ -1,0 +1,132 @@
+"""One API of the settings: its description, and the tools of its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tools.core.errors import InvalidArgumentsError
+from tools.core.spec import ToolSpec
+from tools.openapi.arguments import arguments_of
+from tools.openapi.description import Description, UnusableError
+from tools.openapi.operations import Operation, Selection, names_of, operations_of
+from tools.openapi.requests import RequestMaker
+from tools.openapi.schemas import Schemas
+from tools.openapi.security import Scheme, is_open, schemes_of
+from tools.openapi.tool import operation_tool
+from tools.sandbox.web.url import Url
+
+__all__ = ["Api", "ApiOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiOptions:
+    """What the settings say of an API.
+
+    Attributes:
+        name: What they call it.
+        address: Where its description is: a path, or a URL.
+        base_url: Where it is itself; empty for where its description says.
+        selection: Which of its operations are wanted.
+        secret: Name of the secret that is sent to it; empty for none.
+    """
+
+    name: str
+    address: str
+    base_url: str = ""
+    selection: Selection = field(default_factory=Selection)
+    secret: str = ""
+
+    @property
+    def url(self) -> str:
+        """Where its description is fetched from; empty where it is a file."""
+        is_url = self.address.lower().startswith(("http://", "https://"))
+        return self.address if is_url else ""
+
+
+class Api:
+    """The tools of an API.
+
+    Args:
+        options: What the settings say of it.
+        data: Its description.
+
+    Attributes:
+        description: The same, read.
+        operations: All that it has.
+
+    Raises:
+        InvalidArgumentsError: If the description cannot be used.
+    """
+
+    def __init__(self, options: ApiOptions, data: bytes) -> None:
+        self._options = options
+        self.description = Description.parse(data)
+        try:
+            self.operations = operations_of(self.description)
+            self.schemes: Sequence[Scheme] = tuple(schemes_of(self.description))
+        except UnusableError as error:
+            raise InvalidArgumentsError(
+                f"The description cannot be used: {error}.",
+                next_actions=["Bundle it into one file: `npx @redocly/cli bundle FILE`."],
+            ) from error
+
+    @cached_property
+    def wanted(self) -> dict[str, Operation]:
+        """The operations that the settings want, by the names of their tools."""
+        named = names_of(self._options.name, self.operations)
+        return {name: each for name, each in named.items() if self._options.selection.admits(each)}
+
+    @property
+    def tools(self) -> list[ToolSpec]:
+        """The tools of the operations that are wanted; what cannot be one is left out."""
+        return [spec for _, spec in self._made]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where their requests go, each address once."""
+        return list(dict.fromkeys(maker.base_url for maker, _ in self._made))
+
+    @cached_property
+    def problems(self) -> list[str]:
+        """What is wrong with the description, as far as it has been looked at."""
+        idle = self._options.selection.idle(self.operations)
+        return [f"{pattern!r} means none of its operations" for pattern in idle]
+
+    @cached_property
+    def _made(self) -> list[tuple[RequestMaker, ToolSpec]]:
+        return [made for name, each in self.wanted.items() for made in self._tool(name, each)]
+
+    def _tool(self, name: str, operation: Operation) -> Iterator[tuple[RequestMaker, ToolSpec]]:
+        try:
+            maker = RequestMaker(
+                operation,
+                self._base_url(operation),
+                arguments_of(operation, self.description, self._schemas, self._hidden),
+            )
+            schema = maker.arguments.schema(self._schemas)
+        except UnusableError as error:
+            self.problems.append(f"{operation} is left out: {error}")
+        else:
+            secret = "" if is_open(operation) else self._options.secret
+            spec = operation_tool(name, self._options.name, maker, schema, secret=secret)
+            yield maker, spec
+
+    def _base_url(self, operation: Operation) -> str:
+        options = self._options
+        given = options.base_url or self.description.base_url(
+            options.url, operation.content, operation.item
+        )
+        try:
+            return str(Url.parse(given)).rstrip("/")
+        except InvalidArgumentsError as error:
+            raise UnusableError(error.message) from error
+
+    @cached_property
+    def _schemas(self) -> Schemas:
+        return Schemas(self.description)
+
+    @cached_property
+    def _hidden(self) -> frozenset[str]:
+        return frozenset(each.parameter for each in self.schemes)

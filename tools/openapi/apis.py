@@ -1,0 +1,180 @@
+"""The APIs of the settings: their descriptions are read in the background, once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import InvalidArgumentsError, ToolError
+from tools.core.naming import SEPARATOR
+from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
+from tools.openapi.api import Api, ApiOptions
+from tools.openapi.description import Description
+from tools.openapi.tool import SOURCE
+
+__all__ = ["Apis", "Descriptions"]
+
+LONGEST_WAIT = 10.0
+"""Seconds that a list of tools, or an unknown name, waits for descriptions."""
+
+MOST_BYTES = 50_000_000
+"""Bytes of a description."""
+
+_logger = logging.getLogger("toolcrib")
+
+
+class Descriptions:
+    """Descriptions as they were read: files at each start, addresses once.
+
+    What an address answered when it was first asked is kept, and counts until a person has it
+    fetched anew: what a server says later changes no tool.
+
+    Args:
+        directory: Where copies are kept; it is made when the first one is.
+        fetch: Asks an address.
+    """
+
+    def __init__(self, directory: Path, fetch: Callable[[str], Awaitable[bytes]]) -> None:
+        self._directory = directory
+        self._fetch = fetch
+
+    async def read(self, options: ApiOptions) -> bytes:
+        """The description of an API.
+
+        Raises:
+            ToolError: If it cannot be had.
+        """
+        if not options.url:
+            return await anyio.to_thread.run_sync(_file, Path(options.address))
+        copy = self._copy(options)
+        with suppress(FileNotFoundError):
+            return await anyio.Path(copy).read_bytes()
+        data = await self.fetched(options)
+        Description.parse(data)  # what cannot be used is not kept
+        await anyio.to_thread.run_sync(self.keep, options, data)
+        return data
+
+    async def fetched(self, options: ApiOptions) -> bytes:
+        """The description that an address has now.
+
+        Raises:
+            ToolError: If it cannot be had.
+        """
+        return await self._fetch(options.url)
+
+    def keep(self, options: ApiOptions, data: bytes) -> None:
+        """Has a description count from now on."""
+        _put(self._copy(options), data)
+
+    def _copy(self, options: ApiOptions) -> Path:
+        digest = sha256(options.url.encode()).hexdigest()[:16]
+        return self._directory / f"{options.name}-{digest}"
+
+
+class Apis:
+    """Keeps the tools of APIs in a registry.
+
+    Args:
+        apis: The APIs.
+        registry: Where their tools are kept.
+        descriptions: Reads their descriptions.
+        vet: Says why a person has to look at a tool first; empty where none has to.
+        on_change: Is told when tools have come.
+    """
+
+    def __init__(
+        self,
+        apis: Sequence[ApiOptions],
+        registry: ToolRegistry,
+        descriptions: Descriptions,
+        *,
+        vet: Callable[[ToolSpec], ToolSpec] = lambda spec: spec,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._waiting = {each.name: each for each in apis}
+        self._registry = registry
+        self._descriptions = descriptions
+        self._vet = vet
+        self._on_change = on_change
+        self._turn = anyio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has the descriptions read in the background."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.load)
+            yield
+            group.cancel_scope.cancel()
+
+    async def load(self) -> None:
+        """Reads what was not read yet; what cannot be is logged, and tried again the next time."""
+        async with self._turn:
+            for name, options in self._waiting.copy().items():
+                try:
+                    await self._take(options)
+                except ToolError as error:
+                    _logger.warning("OpenAPI %s: %s", name, error.message)
+
+    async def ready(self) -> None:
+        """Waits until every description was read, if that does not take too long."""
+        with anyio.move_on_after(LONGEST_WAIT):
+            await self.load()
+
+    async def find(self, name: str) -> None:
+        """Sees to it that a tool of that name is in the registry, if one of the APIs has it."""
+        if self._waiting and name.partition(SEPARATOR)[0] in self._waiting:
+            await self.ready()
+
+    async def _take(self, options: ApiOptions) -> None:
+        data = await self._descriptions.read(options)
+        specs = await anyio.to_thread.run_sync(self._tools, options, data)
+        self._registry.replace_source(f"{SOURCE}{options.name}", specs)
+        del self._waiting[options.name]
+        self._on_change()
+
+    def _tools(self, options: ApiOptions, data: bytes) -> list[ToolSpec]:
+        api = Api(options, data)
+        specs = [self._vet(each) for each in api.tools]
+        for problem in api.problems:
+            _logger.warning("OpenAPI %s: %s", options.name, problem)
+        return specs
+
+
+def _file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidArgumentsError(
+            f"The description {path} cannot be read: {error.strerror}.",
+            next_actions=["Name a file or an address with an OpenAPI 3 description."],
+        ) from error
+    if len(data) > MOST_BYTES:
+        raise InvalidArgumentsError(
+            f"The description {path} has more than {MOST_BYTES:,} bytes.",
+            next_actions=["Name a smaller one."],
+        )
+    return data
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Writes a copy at once, readable by its owner alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

@@ -1,0 +1,227 @@
+"""Arguments of an operation's tool: parameters, the properties of its body, and what is wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.openapi.bodies import Body, object_shape
+from tools.openapi.description import Description, UnusableError, pairs
+from tools.openapi.operations import PLACE, Operation
+from tools.openapi.parameters import Parameter
+from tools.openapi.schemas import LONGEST_TEXT, Schemas, plain
+
+__all__ = ["Arguments", "arguments_of"]
+
+LONGEST_NAME = 64
+"""Characters of an argument's name; model APIs take no more, and none but those below."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+_OURS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Parts of the answer, with dots and *, such as items.*.name; by default all",
+}
+
+_FRAMING = frozenset(
+    {
+        *("accept", "accept-encoding", "authorization", "connection", "content-length"),
+        *("content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
+"""Headers that are no arguments: OpenAPI has none of the first, and the client sets the others."""
+
+
+@dataclass(slots=True)
+class Arguments:
+    """What a tool takes, and where each argument goes.
+
+    Attributes:
+        properties: The schema of each, by its name.
+        required: Those that have to be given.
+        parameters: The parameter that each is, by its name.
+        fields: The property of the body that each is, by its name.
+        body: The body; None where there is none.
+        whole: The argument that is the body as a whole; empty where its properties are arguments.
+        wanted: The argument that names the parts of the answer.
+        references: The `$defs` that the schemas need.
+    """
+
+    properties: dict[str, dict[str, Any]] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
+    body: Body | None = None
+    whole: str = ""
+    wanted: str = ""
+    references: set[str] = field(default_factory=set)
+
+    def schema(self, schemas: Schemas) -> dict[str, Any]:
+        """The input schema.
+
+        Raises:
+            UnusableError: If it refers to what is not in the description.
+        """
+        made: dict[str, Any] = {"type": "object", "properties": self.properties}
+        if self.required:
+            made["required"] = self.required
+        made["additionalProperties"] = False
+        definitions = schemas.definitions(sorted(self.references))
+        return {**made, "$defs": definitions} if definitions else made
+
+    def add(self, name: str, place: str, schema: dict[str, Any], *, required: bool) -> str:
+        """Adds an argument, and says what it is called."""
+        stem = _UNSAFE.sub("_", name).strip("_")[:LONGEST_NAME] or "argument"
+        longer = f"{place}_{stem}"[:LONGEST_NAME]
+        numbered = (f"{longer[: LONGEST_NAME - 3]}_{number}" for number in range(2, 1_000))
+        own = next(each for each in (stem, longer, *numbered) if each not in self.properties)
+        self.properties[own] = schema
+        if required:
+            self.required.append(own)
+        return own
+
+    def given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments without those of which null says that they are left out."""
+        return {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or name in self.required or self._may_be_null(name)
+        }
+
+    def body_of(self, given: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON value
+        """The value of the body; None where nothing of it is given, and it may be left out."""
+        if self.whole:
+            return given.get(self.whole)
+        value = {own: given[name] for name, own in self.fields.items() if name in given}
+        return value if value or (self.body is not None and self.body.required) else None
+
+    def _may_be_null(self, name: str) -> bool:
+        if name in self.parameters or name == self.wanted:
+            return False
+        schema = self.properties.get(name, {})
+        kinds = schema.get("type", ())
+        return (
+            not schema.keys() - {"description"}
+            or "null" in ([kinds] if isinstance(kinds, str) else kinds)
+            or {"type": "null"} in schema.get("anyOf", ())
+        )
+
+
+def arguments_of(
+    operation: Operation, description: Description, schemas: Schemas, hidden: frozenset[str]
+) -> Arguments:
+    """What an operation takes.
+
+    Args:
+        operation: The operation.
+        description: Where it is described.
+        schemas: Converts the schemas there.
+        hidden: Parameters that are none of the model's, as `place:name` in small letters.
+
+    Raises:
+        UnusableError: If it takes what cannot be given, or what the description has not.
+    """
+    made = Arguments()
+    parameters = _parameters(operation, description)
+    described = {each.name for each in parameters if each.place == "path"}
+    if missing := set(PLACE.findall(operation.path)) - described:
+        raise UnusableError(f"its parameter {min(missing)!r} is not described")
+    for parameter in parameters:
+        if not _is_ours(parameter, hidden):
+            schema = schemas.convert(description.follow(parameter.schema), made.references)
+            schema = _texted(_without_null(schema), parameter.description)
+            name = made.add(parameter.name, parameter.place, schema, required=parameter.required)
+            made.parameters[name] = parameter
+    body = Body.of(description.follow(operation.content.get("requestBody")), description)
+    if body is not None and operation.method not in {"GET", "HEAD"}:
+        made.body = body
+        _add_body(made, body, description, schemas)
+    if operation.method != "HEAD":
+        made.wanted = made.add("fields", "answer", dict(_OURS), required=False)
+    return made
+
+
+def _parameters(operation: Operation, description: Description) -> Sequence[Parameter]:
+    """Those of the path, and those of the operation, which count more."""
+    found: dict[tuple[str, str], Parameter] = {}
+    for owner in (operation.item, operation.content):
+        listed = owner.get("parameters")
+        for each in listed if isinstance(listed, list) else ():
+            parameter = Parameter.of(description.follow(each))
+            found[parameter.place, parameter.name] = parameter
+    return tuple(found.values())
+
+
+def _is_ours(parameter: Parameter, hidden: frozenset[str]) -> bool:
+    name = parameter.name.lower()
+    if f"{parameter.place}:{name}" in hidden:
+        return True
+    return parameter.place == "header" and (name in _FRAMING or name.startswith("proxy-"))
+
+
+def _add_body(made: Arguments, body: Body, description: Description, schemas: Schemas) -> None:
+    shape = None
+    if body.form in {"json", "form", "multipart"}:
+        shape = object_shape(body.schema, description)
+    if shape is None or not shape.properties or (shape.required and not body.required):
+        schema = _texted(_whole(made, body, description, schemas), body.description)
+        made.whole = made.add("body", "request", schema, required=body.required)
+        return
+    for name, own, schema in _flat(made, body, shape.properties, description, schemas):
+        added = made.add(name, "body", schema, required=own in shape.required)
+        made.fields[added] = own
+
+
+def _flat(
+    made: Arguments,
+    body: Body,
+    properties: Mapping[str, Any],
+    description: Description,
+    schemas: Schemas,
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for name, each in properties.items():
+        target = description.follow(each)
+        if target.get("readOnly") is True or pairs(each).get("readOnly") is True:
+            continue
+        said = plain(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
+        if name in body.files:
+            yield name, name, _file_schema(said, several=body.files[name])
+        else:
+            yield name, name, _texted(schemas.convert(target, made.references), said)
+
+
+def _whole(
+    made: Arguments, body: Body, description: Description, schemas: Schemas
+) -> dict[str, Any]:
+    match body.form:
+        case "file":
+            return _file_schema("", several=False)
+        case "text":
+            return {"type": "string", "description": f"A text of {body.media_type}"}
+        case "json":
+            return schemas.convert(description.follow(body.schema), made.references)
+    return {**schemas.convert(description.follow(body.schema), made.references), "type": "object"}
+
+
+def _file_schema(said: str, *, several: bool) -> dict[str, Any]:
+    path = {"type": "string"}
+    told = "Path of a file beneath the root" if not several else "Paths of files beneath the root"
+    text = f"{told}: {said}" if said else told
+    return {**({"type": "array", "items": path} if several else path), "description": text}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter, which nothing in a URL or a header can be null."""
+    kinds = schema.get("type")
+    if not isinstance(kinds, list):
+        return schema
+    left = [each for each in kinds if each != "null"]
+    return {**schema, "type": left[0] if len(left) == 1 else left or ["string"]}
+
+
+def _texted(schema: dict[str, Any], said: str) -> dict[str, Any]:
+    text = plain(said, LONGEST_TEXT)
+    return {**schema, "description": text} if text else schema

@@ -1,0 +1,221 @@
+"""Bodies of requests: in which form they are sent, and how they are written."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from tools.core.errors import InvalidArgumentsError
+from tools.openapi.description import Description, pairs, text_of
+from tools.openapi.parameters import Parameter, scalar_text, written_pairs
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["Body", "Shape", "object_shape"]
+
+MOST_FILE_BYTES = 50_000_000
+"""Bytes of one file that is sent."""
+
+JSON, FORM, MULTIPART, TEXT, FILE = "json", "form", "multipart", "text", "file"
+_PREFERRED = (JSON, FORM, MULTIPART, TEXT, FILE)
+
+_FORM_TYPE = "application/x-www-form-urlencoded"
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The properties of an object of a description.
+
+    Attributes:
+        properties: Their schemas, by name.
+        required: The names of those that have to be there.
+    """
+
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of an operation.
+
+    Attributes:
+        media_type: What it is sent as.
+        form: How it is written: json, form, multipart, text or file.
+        schema: Its schema in the description.
+        required: Whether a request needs it.
+        description: What is said of it.
+        encoding: How properties of a form are written, by name.
+        files: The properties of a form that are files, and whether each is a list of some.
+    """
+
+    media_type: str
+    form: str
+    schema: object
+    required: bool
+    description: str = ""
+    encoding: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], description: Description) -> Body | None:
+        """Reads what a description says of a body, in the form that is the easiest to give.
+
+        Raises:
+            UnusableError: If its schema is not there.
+        """
+        content = pairs(given.get("content"))
+        if not content:
+            return None
+        media_type = min(content, key=lambda each: _PREFERRED.index(_form(each)))
+        media = description.follow(content[media_type])
+        form = _form(media_type)
+        shape = object_shape(media.get("schema"), description) if form == MULTIPART else None
+        return cls(
+            media_type="application/json" if "*" in media_type else media_type,
+            form=form,
+            schema=media.get("schema"),
+            required=given.get("required") is True,
+            description=text_of(given.get("description")),
+            encoding=pairs(media.get("encoding")),
+            files={} if shape is None else _files(shape, description),
+        )
+
+    def encoded(self, value: Any, sandbox: Sandbox) -> tuple[str, bytes]:  # noqa: ANN401  # any JSON value
+        """The Content-Type and the bytes of a body; reads the files that it names.
+
+        Raises:
+            InvalidArgumentsError: If it cannot be written in its form.
+            ToolError: If a file cannot be read.
+        """
+        match self.form:
+            case "json":
+                return self.media_type, json.dumps(value).encode()
+            case "form":
+                return self.media_type, written_pairs(self._pairs(value)).encode()
+            case "multipart":
+                return self._multipart(value, sandbox)
+            case "file":
+                return self.media_type, _read(sandbox, value)
+        return f"{self.media_type}; charset=utf-8", scalar_text(value).encode(errors="replace")
+
+    def _pairs(self, value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        for name, each in value.items():
+            yield from Parameter.of_form(name, pairs(self.encoding.get(name))).in_query(each)
+
+    def _multipart(self, value: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes]:
+        """Parts (RFC 7578): files, texts, and objects as JSON."""
+        boundary = secrets.token_hex(16)
+        parts = bytearray()
+        for name, given in value.items():
+            for each in given if isinstance(given, list) else [given]:
+                header, content = self._part(name, each, sandbox)
+                parts += f"--{boundary}\r\n{header}\r\n\r\n".encode() + content + b"\r\n"
+        return f"multipart/form-data; boundary={boundary}", bytes(
+            parts + f"--{boundary}--\r\n".encode()
+        )
+
+    def _part(self, name: str, value: Any, sandbox: Sandbox) -> tuple[str, bytes]:  # noqa: ANN401  # any JSON value
+        named = f'Content-Disposition: form-data; name="{_quoted(name)}"'
+        kind = text_of(pairs(self.encoding.get(name)).get("contentType")).partition(",")[0].strip()
+        if name in self.files:
+            file = _quoted(PurePosixPath(str(value)).name)
+            kind = kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
+            return f'{named}; filename="{file}"\r\nContent-Type: {kind}', _read(sandbox, value)
+        if isinstance(value, dict | list):
+            return f"{named}\r\nContent-Type: application/json", json.dumps(value).encode()
+        return named, scalar_text(value).encode(errors="replace")
+
+
+def object_shape(schema: object, description: Description) -> Shape | None:
+    """The properties of a schema of an object with these alone; None of any other.
+
+    Raises:
+        UnusableError: If it refers to what is not in the description.
+    """
+    return _shape(schema, description, 0)
+
+
+def is_file(schema: object, description: Description) -> bool:
+    """Whether a property of a form is a file: bytes that are not encoded as text."""
+    found = description.follow(schema)
+    if found.get("type", "string") != "string" or "contentEncoding" in found:
+        return False
+    return found.get("format") == "binary" or (
+        "contentMediaType" in found and found["contentMediaType"] != "application/json"
+    )
+
+
+_DEEPEST = 8
+
+
+def _shape(schema: object, description: Description, depth: int) -> Shape | None:
+    found = description.follow(schema)
+    kinds = found.get("type", "object")
+    open_ended = found.get("additionalProperties", False)
+    if depth > _DEEPEST or "object" not in ([kinds] if isinstance(kinds, str) else kinds):
+        return None
+    if open_ended is not False or "patternProperties" in found or _has_choices(found):
+        return None
+    properties = dict(pairs(found.get("properties")))
+    required = set(found["required"]) if isinstance(found.get("required"), list) else set()
+    for part in found.get("allOf", ()):
+        inner = _shape(part, description, depth + 1)
+        if inner is None:
+            return None
+        properties = {**inner.properties, **properties}
+        required |= inner.required
+    return Shape(properties, frozenset(required)) if properties or depth else None
+
+
+def _has_choices(schema: Mapping[str, Any]) -> bool:
+    """Whether it has alternatives that say more than which properties have to be there."""
+    return any(
+        set(pairs(each)) - {"required"}
+        for key in ("anyOf", "oneOf")
+        for each in schema.get(key, ())
+    )
+
+
+def _files(shape: Shape, description: Description) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for name, schema in shape.properties.items():
+        items = description.follow(schema).get("items")
+        if is_file(schema, description):
+            found[name] = False
+        elif items is not None and is_file(items, description):
+            found[name] = True
+    return found
+
+
+def _form(media_type: str) -> str:
+    kind = media_type.partition(";")[0].strip().lower()
+    if kind in {"*/*", "application/json", "application/*"} or kind.endswith("+json"):
+        return JSON
+    if kind == _FORM_TYPE:
+        return FORM
+    if kind.startswith("multipart/form-data"):
+        return MULTIPART
+    is_text = kind.startswith("text/") or kind.endswith(("+xml", "/xml", "yaml", "graphql"))
+    return TEXT if is_text else FILE
+
+
+def _read(sandbox: Sandbox, path: object) -> bytes:
+    content = sandbox.read(str(path), max_bytes=MOST_FILE_BYTES)
+    if content.truncated:
+        raise InvalidArgumentsError(
+            f"{path!r} has more than {MOST_FILE_BYTES:,} bytes.",
+            next_actions=["Give a smaller file."],
+        )
+    return content.data
+
+
+def _quoted(name: str) -> str:
+    """A name in a header of a part, as browsers write it."""
+    escapes = {'"': "%22", "\r": "%0D", "\n": "%0A"}
+    return "".join(escapes.get(each, each) for each in name).encode(errors="replace").decode()

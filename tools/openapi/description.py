@@ -1,0 +1,216 @@
+"""A description in OpenAPI 3.0 or 3.1, read from JSON or YAML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urljoin
+
+from tools.core.errors import InvalidArgumentsError
+
+if TYPE_CHECKING:
+    import yaml  # type: ignore[import-untyped]  # PyYAML has no types
+
+__all__ = ["NO_HOST", "Description", "UnusableError", "pairs", "text_of"]
+
+MOST_VALUES = 5_000_000
+"""Values of a description, those counted again to which an alias of YAML leads again."""
+
+LONGEST_CHAIN = 32
+"""References that lead to one another."""
+
+NO_HOST = "names no host; the setting url does"
+"""What is wrong with a description that does not say where its API is."""
+
+_NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
+_VARIABLE = re.compile(r"\{([^{}]+)\}")
+
+
+class UnusableError(ValueError):
+    """Something of a description that cannot become a tool; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an API tells of itself.
+
+    Attributes:
+        document: The whole of it, as JSON.
+        is_3_0: Whether its schemas are those of OpenAPI 3.0.
+    """
+
+    document: Mapping[str, Any]
+    is_3_0: bool
+
+    @classmethod
+    def parse(cls, data: bytes) -> Description:
+        """Reads a description.
+
+        Raises:
+            InvalidArgumentsError: If it is none, or of another version.
+        """
+        document = _document(data)
+        version = str(document.get("openapi", ""))
+        if re.match(r"3\.[01](\.|$)", version) is None:
+            raise _wrong_version(document, version)
+        return cls(document, version.startswith("3.0"))
+
+    @property
+    def title(self) -> str:
+        """What the API is called."""
+        return text_of(pairs(self.document.get("info")).get("title"))
+
+    def follow(self, value: object) -> Mapping[str, Any]:
+        """The object itself, or the one that it refers to.
+
+        Raises:
+            UnusableError: If that is not in the description.
+        """
+        for _ in range(LONGEST_CHAIN):
+            found = pairs(value)
+            if not isinstance(found.get("$ref"), str):
+                return found
+            value = self.at(found["$ref"])
+        raise UnusableError(f"{pairs(value).get('$ref')!r} refers to itself")
+
+    def at(self, reference: str) -> object:
+        """What a reference leads to.
+
+        Raises:
+            UnusableError: If it leads to another document, or nowhere.
+        """
+        if not reference.startswith("#/"):
+            raise UnusableError(f"{reference!r} is in another document")
+        value: object = self.document
+        for part in reference.removeprefix("#/").split("/"):
+            key = unquote(part).replace("~1", "/").replace("~0", "~")
+            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            elif isinstance(value, Mapping) and key in value:
+                value = value[key]
+            else:
+                raise UnusableError(f"{reference!r} leads nowhere")
+        return value
+
+    def base_url(self, address: str, *owners: Mapping[str, Any]) -> str:
+        """Where requests go.
+
+        Args:
+            address: Where the description comes from, to which it may be relative.
+            owners: What may name another server than the whole description, the nearest first.
+
+        Raises:
+            UnusableError: If no host is named.
+        """
+        for owner in (*owners, self.document):
+            servers = owner.get("servers")
+            if isinstance(servers, list) and servers:
+                return _server_url(pairs(servers[0]), address)
+        return _server_url({"url": "/"}, address)
+
+
+def pairs(value: object) -> Mapping[str, Any]:
+    """An object of a description; empty where there is something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def text_of(value: object) -> str:
+    """A text of a description; empty where there is something else."""
+    return value if isinstance(value, str) else ""
+
+
+def _server_url(server: Mapping[str, Any], address: str) -> str:
+    variables = pairs(server.get("variables"))
+
+    def value(found: re.Match[str]) -> str:
+        variable = pairs(variables.get(found[1]))
+        return str(variable.get("default", found[0]))
+
+    url = urljoin(address, _VARIABLE.sub(value, text_of(server.get("url")) or "/"))
+    if not url.lower().startswith(("http://", "https://")) or "{" in url:
+        raise UnusableError(f"its server {url!r} {NO_HOST}")
+    return url.rstrip("/")
+
+
+def _document(data: bytes) -> Mapping[str, Any]:
+    try:
+        text = data.decode("utf-8-sig")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = _yaml(text)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise InvalidArgumentsError(
+            f"The description is neither JSON nor YAML: {' '.join(str(error).split())[:200]}.",
+            next_actions=["Name a file or an address with an OpenAPI 3 description."],
+        ) from error
+    if sum(1 for _ in zip(range(MOST_VALUES), _values(found), strict=False)) == MOST_VALUES:
+        raise InvalidArgumentsError(
+            f"The description has more than {MOST_VALUES:,} values.",
+            next_actions=["Name a smaller one, such as one with the operations that are wanted."],
+        )
+    return pairs(found)
+
+
+def _values(document: object) -> Iterator[object]:
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        yield value
+        if isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _yaml(text: str) -> object:
+    """YAML as JSON has it: without dates, and with no other words for true and false.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_loader())  # noqa: S506  # it is a safe one
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    import yaml
+
+    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other takes ten times as long
+
+    class Loader(safe):  # type: ignore[misc]  # a class known only now
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: ANN401  # PyYAML's
+            made = super().construct_mapping(node, deep)
+            return {each if isinstance(each, str) else str(each): made[each] for each in made}
+
+    for tag, pattern, first in (
+        ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+        ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+        ("int", rf"^{_NUMBER}$", list("-+0123456789")),
+        ("float", rf"^{_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-+0123456789")),
+        ("merge", r"^<<$", ["<"]),
+    ):
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
+    return Loader
+
+
+def _wrong_version(document: Mapping[str, Any], version: str) -> InvalidArgumentsError:
+    if "swagger" in document:
+        return InvalidArgumentsError(
+            f"The description is of Swagger {document['swagger']}, not of OpenAPI 3.",
+            next_actions=["Convert it: `npx swagger2openapi FILE --outfile openapi.json`."],
+        )
+    said = f"is of OpenAPI {version}" if version else "has no version of OpenAPI in it"
+    return InvalidArgumentsError(
+        f"The description {said}; 3.0 and 3.1 are read.",
+        next_actions=["Name a file or an address with an OpenAPI 3 description."],
+    )

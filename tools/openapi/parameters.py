@@ -1,0 +1,182 @@
+"""Parameters of an operation, and how their values are written (OpenAPI 3.1, "Style Values")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tools.core.errors import InvalidArgumentsError
+from tools.openapi.description import UnusableError, pairs, text_of
+
+__all__ = ["Parameter", "scalar_text", "written_pairs"]
+
+_STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
+"""The style that a parameter has which names none, by where it stands."""
+
+_SEPARATORS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+_PREFIXES = {"simple": "", "label": ".", "matrix": ";"}
+
+_RESERVED = ":/?@!$'()*,;"
+"""What `allowReserved` leaves as it is, without what would end a value or begin another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter, or a property of a form.
+
+    Attributes:
+        name: What the API calls it.
+        place: path, query, header or cookie.
+        schema: Its schema in the description.
+        description: What is said of it.
+        required: Whether a request needs it.
+        style: How lists and objects are written; json where it is a text of JSON.
+        explode: Whether each of their values is written by itself.
+        reserved: Whether characters that mean something in URLs stay.
+    """
+
+    name: str
+    place: str
+    schema: object
+    description: str = ""
+    required: bool = False
+    style: str = "form"
+    explode: bool = True
+    reserved: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Parameter:
+        """Reads a parameter of a description.
+
+        Raises:
+            UnusableError: If it stands nowhere that is known.
+        """
+        name, place = text_of(given.get("name")), text_of(given.get("in"))
+        if place not in _STYLES or not name:
+            raise UnusableError(f"its parameter {name!r} is in {place!r}")
+        content = pairs(given.get("content"))
+        style = text_of(given.get("style")) or _STYLES[place]
+        schema = given.get("schema")
+        if content:
+            schema, style = pairs(next(iter(content.values()))).get("schema"), "json"
+        return cls(
+            name=name,
+            place=place,
+            schema=schema,
+            description=text_of(given.get("description")),
+            required=given.get("required") is True or place == "path",
+            style=style,
+            explode=_flag(given, "explode", default=style == "form"),
+            reserved=given.get("allowReserved") is True,
+        )
+
+    @classmethod
+    def of_form(cls, name: str, encoding: Mapping[str, Any]) -> Parameter:
+        """A property of a form, by the `encoding` that a description has for it."""
+        style = text_of(encoding.get("style")) or "form"
+        explode = _flag(encoding, "explode", default=style == "form")
+        reserved = encoding.get("allowReserved") is True
+        return cls(name, "query", None, style=style, explode=explode, reserved=reserved)
+
+    def in_path(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
+        """What stands in the path in its place: never another segment.
+
+        Raises:
+            InvalidArgumentsError: If it is empty, or a server could take it for a step upwards.
+        """
+        prefix = _PREFIXES.get(self.style, "")
+        assigns = self.style == "matrix"
+        name = quote(self.name, safe="")
+        joiner = prefix if self.explode and prefix else ","
+        match value:
+            case dict() if self.explode:
+                texts = [f"{self._text(key)}={self._text(each)}" for key, each in value.items()]
+            case dict():
+                texts = [self._text(each) for pair in value.items() for each in pair]
+            case list() if assigns and self.explode:
+                texts = [f"{name}={self._text(each)}" for each in value]
+            case list():
+                texts = [self._text(each) for each in value]
+            case _:
+                texts = [self._text(value)]
+        text = joiner.join(texts)
+        if assigns and not (self.explode and isinstance(value, dict | list)):
+            text = f"{name}={text}"
+        if text in {"", ".", ".."}:
+            raise InvalidArgumentsError(
+                f"{self.name}: {text!r} cannot stand in the path.",
+                next_actions=["Give a value that is not empty and no step to another directory."],
+            )
+        return prefix + text
+
+    def in_query(self, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # any JSON value
+        """Names and values of the query, percent-encoded."""
+        name = quote(self.name, safe="")
+        if self.style == "json":
+            yield name, self._text(json.dumps(value))
+        elif self.style == "deepObject" and isinstance(value, dict | list):
+            yield from self._deep(name, value)
+        elif isinstance(value, dict) and self.explode:
+            yield from ((self._text(key), self._text(each)) for key, each in value.items())
+        elif isinstance(value, list) and self.explode:
+            yield from ((name, self._text(each)) for each in value)
+        elif isinstance(value, dict | list):
+            flat = value if isinstance(value, list) else [e for pair in value.items() for e in pair]
+            separator = _SEPARATORS.get(self.style, ",")
+            yield name, separator.join(map(self._text, flat))
+        else:
+            yield name, self._text(value)
+
+    def in_header(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
+        """The value of a header, not encoded."""
+        match value:
+            case _ if self.style == "json":
+                return json.dumps(value)
+            case dict() if self.explode:
+                return ",".join(f"{key}={scalar_text(each)}" for key, each in value.items())
+            case dict():
+                return ",".join(scalar_text(each) for pair in value.items() for each in pair)
+            case list():
+                return ",".join(map(scalar_text, value))
+        return scalar_text(value)
+
+    def _deep(self, name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # any JSON value
+        """`name[key]=value`, as far as the value goes; of a list the keys are its numbers."""
+        if isinstance(value, dict | list):
+            inner = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, each in inner:
+                yield from self._deep(f"{name}[{quote(str(key), safe='')}]", each)
+        else:
+            yield name, self._text(value)
+
+    def _text(self, value: object) -> str:
+        text = scalar_text(value)
+        try:
+            return quote(text, safe=_RESERVED if self.reserved and self.place == "query" else "")
+        except UnicodeEncodeError:
+            raise InvalidArgumentsError(
+                f"{self.name}: half of a character stands in {text[:50]!r}.",
+                next_actions=["Give whole characters."],
+            ) from None
+
+
+def written_pairs(found: Iterator[tuple[str, str]]) -> str:
+    """A query, or the body of a form."""
+    return "&".join(f"{name}={value}" for name, value in found)
+
+
+def scalar_text(value: object) -> str:
+    """A value as it stands in a URL, a header or a form."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else json.dumps(value)
+
+
+def _flag(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    value = given.get(name)
+    return value if isinstance(value, bool) else default

@@ -1,0 +1,86 @@
+"""The request that an operation makes of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tools.openapi.arguments import Arguments
+from tools.openapi.operations import PLACE, Operation
+from tools.openapi.parameters import Parameter, written_pairs
+from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.web.url import Url
+
+__all__ = ["RequestMaker"]
+
+ACCEPTED = "application/json, */*;q=0.5"
+
+_LITERAL = "/!$&'()*+,;=:@%"
+"""What stands in a template of a path besides its parameters (RFC 3986, 3.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMaker:
+    """Makes requests of one operation.
+
+    Attributes:
+        operation: The operation.
+        base_url: Where its API is.
+        arguments: What each argument is.
+    """
+
+    operation: Operation
+    base_url: str
+    arguments: Arguments
+
+    def url(self, given: Mapping[str, Any]) -> str:
+        """What is asked.
+
+        Raises:
+            InvalidArgumentsError: If the arguments make no URL.
+        """
+        query = written_pairs(
+            pair
+            for parameter, value in self._of(given, "query")
+            for pair in parameter.in_query(value)
+        )
+        path = self._path(given)
+        return str(Url.parse(f"{self.base_url}{path}{'?' * bool(query)}{query}"))
+
+    def headers(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """What is sent beside the body."""
+        headers = {"Accept": ACCEPTED}
+        for parameter, value in self._of(given, "header"):
+            headers[parameter.name] = parameter.in_header(value)
+        cookies = [
+            f"{name}={value}"
+            for parameter, given_value in self._of(given, "cookie")
+            for name, value in parameter.in_query(given_value)
+        ]
+        return {**headers, "Cookie": "; ".join(cookies)} if cookies else headers
+
+    def body(self, given: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes] | None:
+        """The Content-Type and the bytes of the body; None where there is none.
+
+        Raises:
+            InvalidArgumentsError: If it cannot be written in its form.
+            ToolError: If a file that it names cannot be read.
+        """
+        body, value = self.arguments.body, self.arguments.body_of(given)
+        return None if body is None or value is None else body.encoded(value, sandbox)
+
+    def _path(self, given: Mapping[str, Any]) -> str:
+        values = {each.name: each.in_path(value) for each, value in self._of(given, "path")}
+        pieces = PLACE.split(self.operation.path)
+        return "".join(
+            values[piece] if number % 2 else quote(piece, safe=_LITERAL)
+            for number, piece in enumerate(pieces)  # names stand between what is literal
+        )
+
+    def _of(self, given: Mapping[str, Any], place: str) -> Iterator[tuple[Parameter, Any]]:
+        """The parameters in one place that are given, with their values."""
+        for name, parameter in self.arguments.parameters.items():
+            if parameter.place == place and given.get(name) is not None:
+                yield parameter, given[name]

@@ -1,0 +1,225 @@
+"""Schemas of a description, as JSON Schema (2020-12) of what is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tools.openapi.description import Description, pairs, text_of
+
+__all__ = ["Schemas", "plain"]
+
+DEEPEST = 64
+"""Schemas within each other; what is deeper may be anything."""
+
+LONGEST_TEXT = 300
+"""Characters of what is said of one property."""
+
+MOST_DEFINITIONS = 24_000
+"""Characters of the schemas that one tool's refers to; what does not fit may be anything."""
+
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_ONE = frozenset(
+    {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+)
+_MANY = {"allOf": "allOf", "anyOf": "anyOf", "oneOf": "anyOf", "prefixItems": "prefixItems"}
+"""Several of `oneOf` may fit in what APIs tell of themselves: which one is meant, they decide."""
+
+_NAMED = frozenset({"patternProperties", "properties"})
+_COUNTS = frozenset(
+    {"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"}
+)
+_NUMBERS = frozenset({"maximum", "minimum", "multipleOf"})
+_TEXTS = frozenset({"contentEncoding", "contentMediaType", "format", "pattern"})
+_FLAGS = frozenset({"uniqueItems", "writeOnly"})
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+
+
+def plain(text: object, longest: int) -> str:
+    """A text of a description without tags of HTML and line ends, cut to a length."""
+    words = " ".join(_TAG.sub(" ", text_of(text)).split())
+    return words if len(words) <= longest else words[: longest - 1].rstrip() + "…"
+
+
+class Schemas:
+    """Converts the schemas of one description, each that is referred to once.
+
+    What an API only answers with (`readOnly`) is left out.
+
+    Args:
+        description: The description.
+    """
+
+    def __init__(self, description: Description) -> None:
+        self._description = description
+        self._names: dict[str, str] = {}
+        self._references: dict[str, str] = {}
+        self._made: dict[str, tuple[dict[str, Any], set[str]]] = {}
+
+    def convert(self, schema: object, references: set[str]) -> dict[str, Any]:
+        """A schema of the description as one of a tool.
+
+        Args:
+            schema: The schema.
+            references: Is told the names of the `$defs` that it needs.
+
+        Raises:
+            UnusableError: If it refers to what is not in the description.
+        """
+        return self._converted(schema, references, 0)
+
+    def definitions(self, references: Iterable[str]) -> dict[str, Any]:
+        """The `$defs` of a schema, with those that they need themselves.
+
+        Where they take too much room, they lose their texts; those farthest from the schema are
+        left open then.
+
+        Raises:
+            UnusableError: As `convert`.
+        """
+        needed: dict[str, dict[str, Any]] = {}
+        waiting = list(references)
+        while waiting:
+            near = list(dict.fromkeys(name for name in waiting if name not in needed))
+            needed |= {name: self._definition(name)[0] for name in near}
+            waiting = [each for name in near for each in sorted(self._definition(name)[1])]
+        if _size(needed) <= MOST_DEFINITIONS:
+            return needed
+        room = MOST_DEFINITIONS
+        for name, schema in needed.items():
+            slim = _without_texts(schema)
+            room -= _size(slim)
+            needed[name] = slim if room > 0 else {}
+        return needed
+
+    def _definition(self, name: str) -> tuple[dict[str, Any], set[str]]:
+        if name not in self._made:
+            references: set[str] = set()
+            target = self._description.at(self._references[name])
+            schema = self._converted(target, references, 0)
+            self._made[name] = schema, references
+        return self._made[name]
+
+    def _named(self, reference: str) -> str:
+        """The name among the `$defs` of what a reference leads to in the end."""
+        target = pairs(self._description.at(reference))
+        while isinstance(target.get("$ref"), str):
+            self._description.follow(target)  # refuses a circle
+            reference = target["$ref"]
+            target = pairs(self._description.at(reference))
+        if reference not in self._names:
+            stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", reference.rpartition("/")[2])[:64] or "schema"
+            names = (stem, *(f"{stem}-{number}" for number in range(2, len(self._names) + 3)))
+            name = next(each for each in names if each not in self._references)
+            self._names[reference], self._references[name] = name, reference
+        return self._names[reference]
+
+    def _converted(self, schema: object, references: set[str], depth: int) -> dict[str, Any]:
+        if schema is False:
+            return {"not": {}}
+        given = pairs(schema)
+        if depth > DEEPEST or not given:
+            return {}
+        made: dict[str, Any] = {}
+        if isinstance(given.get("$ref"), str):
+            name = self._named(given["$ref"])
+            references.add(name)
+            made["$ref"] = f"#/$defs/{name}"
+
+        def inner(each: object) -> dict[str, Any]:
+            return self._converted(each, references, depth + 1)
+
+        for key, value in given.items():
+            made |= self._keyword(key, value, inner)
+        left_out = pairs(given.get("properties")).keys() - made.get("properties", {}).keys()
+        if required := [each for each in made.pop("required", ()) if each not in left_out]:
+            made["required"] = required
+        return self._with_null(_with_bounds(made, given), given)
+
+    def _keyword(
+        self,
+        key: str,
+        value: Any,  # noqa: ANN401  # any JSON value
+        inner: Callable[[object], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """What becomes of one keyword; nothing of what JSON Schema has not."""
+        if key == "properties" and isinstance(value, Mapping):
+            sent = {name: each for name, each in value.items() if not self._is_answered(each)}
+            return {key: {name: inner(each) for name, each in sent.items()}}
+        if key in _NAMED and isinstance(value, Mapping):
+            return {key: {name: inner(each) for name, each in value.items()}}
+        if key in _ONE:
+            return {} if value is True else {key: False if value is False else inner(value)}
+        if key in _MANY and isinstance(value, list) and value:
+            return {_MANY[key]: [inner(each) for each in value]}
+        if key == "description":
+            text = plain(value, LONGEST_TEXT)
+            return {key: text} if text else {}
+        return {key: value} if _is_sound(key, value) else {}
+
+    def _is_answered(self, schema: object) -> bool:
+        return pairs(schema).get("readOnly") is True or (
+            "$ref" in pairs(schema) and self._description.follow(schema).get("readOnly") is True
+        )
+
+    def _with_null(self, made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        if not (self._description.is_3_0 and given.get("nullable") is True):
+            return made
+        if "enum" in made and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]
+        if isinstance(made.get("type"), str):
+            return {**made, "type": [made["type"], "null"]}
+        return {"anyOf": [made, {"type": "null"}]} if made.keys() - {"description"} else made
+
+
+def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """With exclusive bounds as numbers, which 3.0 has as flags."""
+    for bound, key in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        value = given.get(key)
+        if value is True and bound in made:
+            made[key] = made.pop(bound)
+        elif _is_number(value):
+            made[key] = value
+    return made
+
+
+def _is_sound(key: str, value: object) -> bool:
+    """Whether a keyword has what JSON Schema wants there."""
+    if key == "type":
+        kinds = value if isinstance(value, list) and value else [value]
+        return all(isinstance(each, str) and each in _TYPES for each in kinds)
+    if key == "required":
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if key == "enum":
+        return isinstance(value, list) and bool(value)
+    if key in _COUNTS:
+        return _is_number(value) and isinstance(value, int) and value >= 0
+    return (
+        key in {"const", "default"}
+        or (key in _NUMBERS and _is_number(value))
+        or (key in _TEXTS and isinstance(value, str))
+        or (key in _FLAGS and value is True)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _without_texts(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
+    if isinstance(schema, list):
+        return [_without_texts(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_texts(each)
+        for key, each in schema.items()
+        if key != "description" or not isinstance(each, str)
+    }
+
+
+def _size(schema: object) -> int:
+    return len(json.dumps(schema, separators=(",", ":")))

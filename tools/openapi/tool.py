@@ -1,0 +1,123 @@
+"""An operation as a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+
+from tools.core.context import RequestContext
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec
+from tools.openapi.answers import result_of
+from tools.openapi.checking import Checker
+from tools.openapi.description import text_of
+from tools.openapi.operations import Operation
+from tools.openapi.requests import RequestMaker
+from tools.openapi.schemas import plain
+from tools.web import stays_within
+
+__all__ = ["SOURCE", "operation_tool"]
+
+SOURCE = "openapi:"
+"""What the source of such a tool begins with, before the name of its API."""
+
+LONGEST_TITLE = 120
+LONGEST_DESCRIPTION = 1_000
+LONGEST_DETAILS = 8_000
+
+SECONDS = 620.0
+"""The setting requests.timeout ends a request before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """Makes the calls of one tool.
+
+    Attributes:
+        maker: Makes its requests.
+        checker: Checks its arguments.
+        secret: Name of the secret that is sent with each; empty for none.
+    """
+
+    maker: RequestMaker
+    checker: Checker
+    secret: str
+
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        given = self.maker.arguments.given(arguments)
+        self.checker.check(given)
+        self.maker.url(given)  # refuses what would lead elsewhere, before anybody judges it
+        return given
+
+    async def invoke(self, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
+        maker = self.maker
+        url, headers = maker.url(arguments), maker.headers(arguments)
+        body = await anyio.to_thread.run_sync(maker.body, arguments, context.sandbox)
+        if body is not None:
+            headers["Content-Type"] = body[0]
+        response = await context.machine.web.request(
+            maker.operation.method,
+            url,
+            headers=headers,
+            body=None if body is None else body[1],
+            secret=self.secret or None,
+            follows=stays_within(context),
+        )
+        paths = arguments.get(maker.arguments.wanted, ())
+        return await result_of(response, paths, method=maker.operation.method, url=url)
+
+
+def operation_tool(
+    name: str,
+    api: str,
+    maker: RequestMaker,
+    schema: Mapping[str, Any],
+    *,
+    secret: str,
+) -> ToolSpec:
+    """The tool of an operation.
+
+    Args:
+        name: What it is called.
+        api: The name of its API in the settings.
+        maker: Makes its requests.
+        schema: Its input schema.
+        secret: Name of the secret that is sent with each; empty for none.
+    """
+    operation = maker.operation
+    calls = _Calls(maker, Checker(name, schema), secret)
+    title = plain(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
+    said = _said(operation)
+    description = plain(said, LONGEST_DESCRIPTION)
+    whole = f"{plain(said, LONGEST_DETAILS)} ({operation})"
+    return ToolSpec(
+        name=name,
+        title=title,
+        description=description or str(operation),
+        details=whole if description else "",
+        input_schema=schema,
+        output_schema=None,
+        scope=ToolScope.SYSTEM,
+        effects=frozenset({Effect.READ if operation.reads else Effect.WRITE, Effect.EXTERNAL}),
+        validate=calls.validate,
+        invoke=calls.invoke,
+        destructive=operation.method in {"DELETE", "PATCH", "PUT"},
+        idempotent=operation.method not in {"PATCH", "POST"},
+        tags=("openapi",),
+        capabilities=(title, *operation.tags),
+        source=f"{SOURCE}{api}",
+        timeout=SECONDS,
+        subject=Subject(SubjectKind.URL, method=operation.method, read=maker.url),
+    )
+
+
+def _said(operation: Operation) -> str:
+    """What the description says of an operation, without saying it twice."""
+    summary = text_of(operation.content.get("summary")).strip()
+    more = text_of(operation.content.get("description")).strip()
+    told = [] if more.startswith(summary.rstrip(".")) else [summary.rstrip(".") + "."]
+    deprecated = "Deprecated. " if operation.content.get("deprecated") is True else ""
+    return deprecated + " ".join(filter(None, [*told, more]))
