@@ -253,6 +253,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         ready=ready,
         sampler=_sampler(settings),
         profiles=profiles if settings.profiles else None,
+        results=settings.results,
         subscriptions=browsing.subscriptions if browsing and gateway.upstreams else None,
     )
     return App(

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from hypothesis import settings
 
@@ -28,6 +29,13 @@ HELLO = {
 }
 
 
+def told(result: types.CallToolResult) -> str:
+    """What the model reads of a result that is text alone."""
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
 class RawServer:
     """A real server over stdio, asked line by line.
 
@@ -43,7 +51,7 @@ class RawServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **variables},
+            env={**os.environ, "TOOLCRIB_RESULTS": "both", **variables},
             text=True,
         )
         self._tell("initialize", HELLO, 0)

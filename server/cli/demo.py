@@ -16,6 +16,7 @@ from server.mcp.visible import visible
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp_types import CallToolResult
     from rich.progress import Progress
 
 __all__ = ["demo"]
@@ -94,7 +95,9 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
     from tools.core.errors import UnavailableError
 
     arguments = ["serve", "--root", str(folder), "--data-dir", str(data_dir)]
-    parameters = StdioServerParameters(command=str(command_path()), args=arguments)
+    parameters = StdioServerParameters(
+        command=str(command_path()), args=arguments, env={"TOOLCRIB_RESULTS": "both"}
+    )
     try:
         async with Client(parameters) as client:
             tools = (await client.list_tools()).tools
@@ -168,10 +171,9 @@ async def _add(client: Client, name: Path) -> dict[str, Any]:
 
     check_name(name)
     result = await client.call_tool("add_document", {"path": name.as_posix()})
-    answer: dict[str, Any] = result.structured_content or {}
     if result.is_error:
-        raise InvalidArgumentsError(answer["message"])
-    return answer
+        raise InvalidArgumentsError(_message(result))
+    return result.structured_content or {}
 
 
 async def _embedded(client: Client, progress: Progress) -> None:
@@ -196,11 +198,10 @@ async def _ask(client: Client, question: str) -> None:
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
     result = await client.call_tool("query", {"query": question, "top_k": 3})
-    answer = result.structured_content or {}
     if result.is_error:
-        console.print(Text(answer["message"], "red"))
+        console.print(Text(_message(result), "red"))
     else:
-        print_hits(answer, console)
+        print_hits(result.structured_content or {}, console)
 
 
 async def _find_person(client: Client) -> None:
@@ -210,10 +211,17 @@ async def _find_person(client: Client) -> None:
     console = Console()
     console.rule(Text(f"{PERSON} (of 40 made-up researchers)", "bold"), align="left")
     asked = {"name": "researcher_search", "arguments": {"query": PERSON}}
-    result = await client.call_tool("call_tool", asked)
-    for content in result.content:
-        console.print(Text(getattr(content, "text", "")))
+    console.print(Text(_told(await client.call_tool("call_tool", asked))))
     console.print()
+
+
+def _message(failure: CallToolResult) -> str:
+    """The first line of a failure, without its type."""
+    return _told(failure).partition("\n")[0].partition(": ")[2]
+
+
+def _told(result: CallToolResult) -> str:
+    return "\n".join(getattr(content, "text", "") for content in result.content)
 
 
 def _print_clients(root: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from tools.conversion.schema import outline, resolve
+from tools.conversion.schema import resolve
 from tools.core.spec import ToolSpec
 
 __all__ = ["RARELY_GIVEN", "describe", "lean"]
@@ -36,7 +36,7 @@ def describe(spec: ToolSpec) -> types.Tool:
         title=spec.title,
         description=spec.description,
         input_schema=dict(spec.input_schema),
-        output_schema=_listed_output(spec.output_schema),
+        output_schema=None if spec.output_schema is None else dict(spec.output_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=spec.read_only,
             destructive_hint=spec.destructive,
@@ -44,16 +44,6 @@ def describe(spec: ToolSpec) -> types.Tool:
             open_world_hint=spec.open_world,
         ),
     )
-
-
-def _listed_output(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What a result looks like, at its top level: models pay for every character of the list.
-
-    Nothing is required, so that a failure fits as well: clients of the TypeScript SDK check the
-    structured content of failures too and would replace our message by their own
-    (modelcontextprotocol/typescript-sdk issue 1943).
-    """
-    return None if schema is None else outline(schema)
 
 
 def lean(tool: types.Tool) -> types.Tool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
 from server.mcp.sessions import client_of, token_name_of
+from server.mcp.variants import is_one_of
 from server.settings import Settings, SettingsError
-from server.settings.gateway import ProfileSettings
+from server.settings.gateway import ProfileSettings, Results
 from tools.core.toolset import ToolSet
 
 __all__ = ["Profile", "Profiles"]
@@ -25,11 +25,13 @@ class Profile:
         tool_set: The tools that it may find and call.
         pinned: Names of tools that its list always has.
         token_budget: Tokens that its list may have, at 4 characters each; 0 sets no limit.
+        results: What its calls answer with; None leaves it to the settings.
     """
 
     tool_set: ToolSet
     pinned: tuple[str, ...] = ()
     token_budget: int = 0
+    results: Results | None = None
 
 
 class Profiles:
@@ -38,7 +40,9 @@ class Profiles:
     def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
         self._settings = settings
         self._profiles = {
-            name: Profile(ToolSet(name, each.allow, each.deny), each.pinned, each.token_budget)
+            name: Profile(
+                ToolSet(name, each.allow, each.deny), each.pinned, each.token_budget, each.results
+            )
             for name, each in settings.items()
         }
 
@@ -75,7 +79,7 @@ class Profiles:
 
     def _fitting(self, client: str) -> Iterator[str]:
         for name, each in self._settings.items():
-            if any(fnmatchcase(client.casefold(), pattern.casefold()) for pattern in each.clients):
+            if is_one_of(client, each.clients):
                 yield name
 
 

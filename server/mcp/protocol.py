@@ -12,14 +12,18 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
+from pydantic_core import to_json
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
-from server.mcp.profiles import Profiles
+from server.mcp.profiles import Profile, Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.resources import ContextResources
 from server.mcp.safe_json import utf8_json, utf8_text
+from server.mcp.sessions import client_of
 from server.mcp.surface import Surface, ToolLists
+from server.mcp.variants import Variant, variant_of
+from server.settings.gateway import Results
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
@@ -57,6 +61,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
     profiles: Profiles | None = None,
+    results: Results = "auto",
     subscriptions: Subscriptions | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
@@ -76,10 +81,11 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
         profiles: What single clients may find and call; None where there are none.
+        results: What calls answer with where no profile says it.
         subscriptions: Tells of changes; None where nothing changes but by what clients do.
     """
     lists = ToolLists(registry, surface, ready)
-    handlers = _ToolHandlers(registry, manager, lists, profiles, requests, sampler)
+    handlers = _ToolHandlers(registry, manager, lists, profiles, results, requests, sampler)
     changing = () if subscriptions is None else subscriptions.lists
 
     def hint(kind: str) -> CacheHint:
@@ -149,6 +155,7 @@ class _ToolHandlers:
     manager: SandboxToolManager
     lists: ToolLists
     profiles: Profiles | None
+    results: Results
     requests: ClientRequests
     sampler: Sampler | None
 
@@ -166,8 +173,8 @@ class _ToolHandlers:
                 types.INVALID_PARAMS,
                 utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
-        profile = None if self.profiles is None else self.profiles.of(ctx)
-        return types.ListToolsResult(tools=await self.lists.of(profile))
+        profile, variant = self._shown(ctx)
+        return types.ListToolsResult(tools=await self.lists.of(profile, variant))
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -178,24 +185,30 @@ class _ToolHandlers:
         model, which can then take a suggested name, while a protocol error ends the turn.
         """
         called = params.name, params.arguments or {}
+        profile, variant = self._shown(ctx)
         try:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
-            return _call_result(ToolResult.failure(error))
+            return _call_result(ToolResult.failure(error), "text")
         try:
-            result = await self.manager.execute(*called, self._context(request))
-            return _answer(result, request)
+            result = await self.manager.execute(*called, self._context(request, profile))
+            return _answer(result, request, self.lists.results(params.name, variant))
         finally:
             request.end()
 
-    def _context(self, request: ClientRequest) -> RequestContext:
-        profile = None if self.profiles is None else self.profiles.of(request.ctx)
+    def _shown(self, ctx: Context) -> tuple[Profile | None, Variant]:
+        """Which profile a request has, and in which form it is given lists and results."""
+        profile = None if self.profiles is None else self.profiles.of(ctx)
+        own = None if profile is None else profile.results
+        return profile, variant_of(client_of(ctx), own or self.results)
+
+    def _context(self, request: ClientRequest, profile: Profile | None) -> RequestContext:
         tool_set = None if profile is None else profile.tool_set
         return context_of(request, sampler=self.sampler, tool_set=tool_set)
 
 
 def _answer(
-    result: ToolResult, request: ClientRequest
+    result: ToolResult, request: ClientRequest, results: Results
 ) -> types.CallToolResult | types.InputRequiredResult:
     awaited = request.awaited()
     if awaited is not None:
@@ -203,21 +216,24 @@ def _answer(
     if request.refusal is not None:
         raise request.refusal
     try:
-        return _call_result(result)
+        return _call_result(result, results)
     except InternalError as error:
-        return _call_result(ToolResult.failure(error))
+        return _call_result(ToolResult.failure(error), "text")
 
 
-def _call_result(result: ToolResult) -> types.CallToolResult:
+def _call_result(result: ToolResult, results: Results) -> types.CallToolResult:
     if isinstance(result.verbatim, types.CallToolResult):
         if not result.added:
             return result.verbatim
         content = [*result.verbatim.content, types.TextContent(text=utf8_text(result.added))]
         return result.verbatim.model_copy(update={"content": content})
-    text = types.TextContent(text=utf8_text(result.text))
+    if result.is_error:  # clients of the TypeScript SDK 1 hold a failure against the schema too
+        results = "text"
+    structured = None if results == "text" else utf8_json(result.structured)
+    told = to_json(structured).decode() if results == "structured" else utf8_text(result.text)
     return types.CallToolResult(
-        content=[text, *map(_media_block, result.media)],
-        structured_content=utf8_json(result.structured),
+        content=[types.TextContent(text=told), *map(_media_block, result.media)],
+        structured_content=structured,
         is_error=result.is_error,
     )
 

@@ -11,7 +11,9 @@ import mcp_types as types
 
 from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
+from server.mcp.variants import Variant
 from server.settings import SettingsError
+from server.settings.gateway import Results
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
@@ -156,28 +158,34 @@ class ToolLists:
         self._registry = registry
         self._surface = surface
         self._ready = ready
-        self._taken: dict[Profile | None, list[types.Tool]] = {}
+        self._taken: dict[tuple[Profile | None, Variant], list[types.Tool]] = {}
         self._own: frozenset[str] | None = None
 
-    async def of(self, profile: Profile | None) -> list[types.Tool]:
+    async def of(self, profile: Profile | None, variant: Variant) -> list[types.Tool]:
         """The definitions, in the order of their names; all of them for whom no profile holds."""
-        if profile not in self._taken:
+        key = profile, variant
+        if key not in self._taken:
             await self._ready()
-        if profile not in self._taken:  # nobody else has taken it meanwhile
-            self._taken[profile] = self._take(profile)
-        return self._taken[profile]
+        if key not in self._taken:  # nobody else has taken it meanwhile
+            self._taken[key] = self._take(profile, variant)
+        return self._taken[key]
+
+    def results(self, name: str, variant: Variant) -> Results:
+        """What a call that succeeds answers with: structured content where its schema is listed."""
+        spec = self._registry.get(name)
+        return "text" if spec is None else self._results(spec, variant)
 
     def forget(self) -> None:
         """Has the lists taken anew, because another server offers other tools."""
         self._taken.clear()
 
-    def _take(self, profile: Profile | None) -> list[types.Tool]:
+    def _take(self, profile: Profile | None, variant: Variant) -> list[types.Tool]:
         if profile is None:
-            return [self._definition(each, None) for each in self._selected()]
+            return [self._definition(each, None, variant) for each in self._selected()]
         shown = self._selected(profile.tool_set, profile.pinned)
         if not profile.token_budget:
-            return [self._definition(each, profile.tool_set) for each in shown]
-        fitting = {each.name: each for each in self._fitting(shown, profile)}
+            return [self._definition(each, profile.tool_set, variant) for each in shown]
+        fitting = {each.name: each for each in self._fitting(shown, profile, variant)}
         return [fitting[each.name] for each in shown if each.name in fitting]
 
     def _selected(
@@ -190,7 +198,9 @@ class ToolLists:
         shown = self._surface.select(self._registry, tool_set, pinned)
         return [each for each in shown if each.server or each.name in self._own]
 
-    def _fitting(self, shown: Sequence[ToolSpec], profile: Profile) -> Iterator[types.Tool]:
+    def _fitting(
+        self, shown: Sequence[ToolSpec], profile: Profile, variant: Variant
+    ) -> Iterator[types.Tool]:
         """The pinned tools, and of the others what the budget has room for, the first ones first.
 
         The tools that reach all others come before those, so that what does not fit can be found.
@@ -199,17 +209,26 @@ class ToolLists:
         ranks = (pinned, REACHING, EVERYDAY)
         room = profile.token_budget * CHARACTERS_PER_TOKEN - ENVELOPE
         for spec in sorted(shown, key=lambda each: [each.name not in rank for rank in ranks]):
-            definition = self._definition(spec, profile.tool_set)
+            definition = self._definition(spec, profile.tool_set, variant)
             size = _size(definition)
             if spec.name in pinned or size <= room:
                 room -= size
                 yield definition
 
-    def _definition(self, spec: ToolSpec, tool_set: ToolSet | None) -> types.Tool:
+    def _definition(self, spec: ToolSpec, tool_set: ToolSet | None, variant: Variant) -> types.Tool:
         described = replace(spec, description=self._registry.description_of(spec, tool_set))
         name = self._surface.name_of(spec, self._registry)
-        whole = describe(described).model_copy(update={"name": name})
-        return lean(whole) if self._surface.shortens(spec) else whole
+        listed = describe(described).model_copy(update={"name": name})
+        if self._surface.shortens(spec):
+            listed = lean(listed)
+        if not spec.server and self._results(spec, variant) == "text":
+            return listed.model_copy(update={"output_schema": None})
+        return listed
+
+    def _results(self, spec: ToolSpec, variant: Variant) -> Results:
+        if variant.results != "auto":
+            return variant.results
+        return "text" if self._surface.shortens(spec) else "both"
 
 
 def _size(definition: types.Tool) -> int:

@@ -10,7 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 
 from server.settings.group import SettingsGroup, expand
 
-__all__ = ["ProfileSettings", "ServerSettings", "ToolSearchSettings"]
+__all__ = ["ProfileSettings", "Results", "ServerSettings", "ToolSearchSettings"]
+
+Results = Literal["auto", "both", "structured", "text"]
+"""What calls answer with."""
 
 
 def _listed(value: object) -> object:
@@ -85,6 +88,7 @@ class ProfileSettings(SettingsGroup):
         deny: Tools it may not, whatever is allowed.
         pinned: Names of tools that its list always has.
         token_budget: Tokens that its list may have, at 4 characters each; 0 sets no limit.
+        results: What its calls answer with; None leaves it to the setting of that name.
     """
 
     clients: _Patterns = ()
@@ -93,6 +97,7 @@ class ProfileSettings(SettingsGroup):
     deny: _Patterns = ()
     pinned: _Patterns = ()
     token_budget: int = Field(0, ge=0)
+    results: Results | None = None
 
     @model_validator(mode="after")
     def _is_for_somebody(self) -> ProfileSettings:

@@ -25,7 +25,7 @@ from server.settings.collections import (
     check_directories,
     check_sources,
 )
-from server.settings.gateway import ProfileSettings, ServerSettings, ToolSearchSettings
+from server.settings.gateway import ProfileSettings, Results, ServerSettings, ToolSearchSettings
 from server.settings.group import (
     GivenName,
     Names,
@@ -212,6 +212,12 @@ class Settings(SettingsGroup):
         "everyday ones and those of function files, full for every tool. The others are found "
         "with search_tools. Separated by commas in the environment.",
     )
+    results: Results = Field(
+        "auto",
+        description="What calls answer with: text, structured (JSON that fits the listed schema) "
+        "or both. auto is text for tools listed in their lean form and for clients whose model "
+        "would read the JSON in its place, else both.",
+    )
     identity: IdentitySettings = IdentitySettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
@@ -240,8 +246,8 @@ class Settings(SettingsGroup):
     profiles: Annotated[Mapping[GivenName, ProfileSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="What certain clients may find and call, each under a name that you choose "
-        "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, token_budget. A "
-        "JSON object in the environment.",
+        "(a-z, 0-9, _ and -): a table of clients, tokens, allow, deny, pinned, token_budget, "
+        "results. A JSON object in the environment.",
     )
     sources: Annotated[Mapping[GivenName, SourceSettings], BeforeValidator(parse_object)] = Field(
         {},

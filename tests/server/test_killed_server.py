@@ -87,7 +87,7 @@ def _note(line: str, answered: list[str]) -> bool:
     """Notes the answer to an addition; whether it was one."""
     message = json.loads(line)
     result = message.get("result", {})
-    if "structuredContent" not in result:
+    if "content" not in result:
         assert "error" not in message
         return False
     assert not result.get("isError"), line

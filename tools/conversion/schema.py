@@ -23,7 +23,6 @@ __all__ = [
     "SchemaGenerator",
     "branches",
     "child",
-    "outline",
     "resolve",
     "tidy",
     "types",
@@ -143,15 +142,6 @@ def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in schema.items()
     }
     return _without_null(kept)
-
-
-def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an object's schema cut down to its properties and their types."""
-    properties = resolve(schema, schema).get("properties", {})
-    return {
-        "type": "object",
-        "properties": {name: _kind(part, schema) for name, part in properties.items()},
-    }
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -291,13 +281,6 @@ def _with_attribute_texts(schema: dict[str, Any]) -> dict[str, Any]:
     if documentation.description:
         schema["description"] = documentation.description
     return schema
-
-
-def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    named = sorted(types(schema, root))
-    if not named:
-        return {}
-    return {"type": named[0] if len(named) == 1 else named}
 
 
 def _item(schema: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:

@@ -206,10 +206,7 @@ class ToolResult:
             return self
         narrowing = " or ".join(name for name in NARROWING if name in parameters)
         ask = f"ask for a part with {narrowing}" if narrowing else "ask for less"
-        note = (
-            f"\n[Cut here: {{shown}} of {length} characters are shown. "
-            f"For the rest, {ask}, or read the structured result, which is complete.]"
-        )
+        note = f"\n[Cut here: {{shown}} of {length} characters are shown. For the rest, {ask}.]"
         shown = _cut_at_line(self.text, budget - len(note.format(shown=length)))
         return replace(self, text=shown + note.format(shown=len(shown)))
 

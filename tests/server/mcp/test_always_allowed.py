@@ -15,6 +15,7 @@ from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
 
 from server.app import App, build
 from server.settings.sources import load
+from tests.conftest import told
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +98,7 @@ async def test_what_is_always_allowed_is_not_asked_about_again_here_or_elsewhere
     person = Person(["always"])
     async with _visited(config, mode, person) as client, _visited(config, mode, person) as other:
         result = await client.call_tool("bash", LINE)
-        assert result.structured_content["stdout"] == "1\n1\n2\n"
+        assert "1\n1\n2" in told(result)
         assert _allowed(config) == ["bash(seq 1)", "bash(seq 2)"]
         assert _text(config).startswith("[policy]\n# what may run\n")
         for each in (client, other):
@@ -126,7 +127,7 @@ async def test_what_was_not_offered_or_not_said_is_neither_written_nor_run(
     async with _visited(config, mode, person) as client:
         result = await client.call_tool("bash", {"command": "seq 2"})
     assert "always_wider" not in _choices(person.asked[0])
-    assert result.structured_content["error_type"] == "approval_required"
+    assert told(result).startswith("approval_required: ")
     assert _text(config) == BEFORE
 
 
@@ -147,7 +148,7 @@ async def test_nothing_is_offered_for_code_for_deletions_and_for_what_the_settin
     async with _visited(config, mode, person, **{"policy.ask": ("bash(printf *)",)}) as client:
         result = await client.call_tool(tool, arguments)
     assert not {"always", "always_wider"} & set(_choices(person.asked[0]))
-    assert result.structured_content["error_type"] == "approval_required"
+    assert told(result).startswith("approval_required: ")
     assert _text(config) == BEFORE
 
 

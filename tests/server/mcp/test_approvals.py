@@ -41,6 +41,7 @@ from storage.approvals import ApprovalStore
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.client import Consent, Prompt, Question
 from tools.core.context import RequestContext
@@ -179,8 +180,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
 
 def error_type(result: CallToolResult) -> str:
     assert result.is_error, result.content
-    assert result.structured_content is not None
-    return str(result.structured_content["error_type"])
+    return told(result).partition(":")[0]
 
 
 def text(result: CallToolResult) -> str:

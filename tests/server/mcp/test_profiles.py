@@ -100,9 +100,8 @@ async def test_a_profile_holds_on_every_path(tmp_path: Path, mode: str) -> None:
                 assert text.startswith("permission_denied: ")
                 assert "profile 'desk'" in text
             calls = [{"name": name, "arguments": arguments}]
-            several = await client.call_tool("call_tools", {"calls": calls})
-            answer = several.structured_content["answers"][0]
-            assert answer["result"]["error_type"] == "permission_denied"
+            _, text = await text_of(client, "call_tools", calls=calls)
+            assert text.startswith(f"1. {name} failed:\npermission_denied: ")
         assert not (tmp_path / "root" / "a.txt").exists()
         for query in ("write_file", "write a file", "file_issue", "researcher_search"):
             _, text = await text_of(client, "search_tools", query=query, top_k=50)

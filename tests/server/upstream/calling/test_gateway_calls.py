@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 
 from server.app import App
+from tests.conftest import told
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +23,7 @@ UPSTREAM = pytest.mark.parametrize("upstream", ["handshake", "modern"])
 ACROSS_ERAS = pytest.mark.parametrize(
     ("era", "upstream"), [("legacy", "modern"), ("modern", "handshake")]
 )
+
 ERA = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
@@ -35,7 +37,8 @@ async def called(client: Client, name: str, **arguments: Any) -> types.CallToolR
 
 def failure(result: types.CallToolResult) -> tuple[str, str]:
     assert result.is_error
-    return result.structured_content["error_type"], result.structured_content["message"]
+    error_type, _, message = told(result).partition(": ")
+    return error_type, message
 
 
 @pytest.mark.anyio

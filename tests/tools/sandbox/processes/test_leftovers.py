@@ -29,7 +29,7 @@ def serving(temporary: Path, raw_server: Callable[..., Any]) -> Callable[[], Any
         server = raw_server(temporary.parent, TMPDIR=str(temporary), TOOLCRIB_POLICY__ALLOW="bash")
         endless = "echo x > $TMPDIR/file; sleep 1000"
         for arguments in ({"command": "true"}, {"command": endless, "run_in_background": True}):
-            assert "error_type" not in server.call("bash", **arguments)["structuredContent"]
+            assert not server.call("bash", **arguments)["isError"]
         return server
 
     return serve
