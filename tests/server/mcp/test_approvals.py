@@ -43,7 +43,7 @@ from storage.library import Library
 from storage.models import Identity
 from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.client import Consent, Prompt, Question
+from tools.core.client import Consent, Prompt, Question, Reply
 from tools.core.context import RequestContext
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 from tools.core.manager import SandboxToolManager
@@ -128,7 +128,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             assert context.sampler is not None
             (reply,) = await context.sampler.ask([Prompt("Praise.", thing, 100)], state="praising")
             sold.append(thing)
-            return reply.text if reply else "?"
+            return reply.text if isinstance(reply, Reply) else "?"
 
         @tool(scope=ToolScope.SANDBOXED, effects={Effect.WRITE}, confirmation=Confirmation.REQUIRED)
         def pay(card: SecretStr) -> str:
