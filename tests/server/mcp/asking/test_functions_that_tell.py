@@ -202,9 +202,9 @@ async def test_what_a_function_calls_is_approved_like_any_call(
 async def test_what_a_function_calls_is_recorded_beside_it(garden_of: GardenOf, era: str) -> None:
     async with garden_of(SOURCE) as garden, garden.client(era) as client:
         await client.call_tool("move", {"to": "bed.txt"})
-        events = await client.call_tool("query_events", {})
-    assert events.structured_content is not None
-    recorded = [each["action"] for each in events.structured_content["events"]]
+        events = await garden.app.manager.execute("query_events", {}, garden.app.context)
+    assert events.structured is not None
+    recorded = [each["action"] for each in events.structured["events"]]
     assert recorded == ["move", "read_file", "write_file"]
 
 
