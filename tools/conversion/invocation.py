@@ -6,9 +6,10 @@ import asyncio
 import concurrent.futures
 import functools
 import inspect
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from io import IOBase
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -19,13 +20,9 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from storage.errors import StorageError
-from tools.conversion.callables.signature import (
-    NOTHING,
-    OMITTED,
-    Parameter,
-    Signature,
-    underlying,
-)
+from tools.conversion.binding import Binding
+from tools.conversion.callables.signature import NOTHING, Signature, underlying
+from tools.conversion.dependencies import Dependencies, OffTheLoop
 from tools.conversion.raised import DEFECTS, failure_of
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
@@ -43,7 +40,9 @@ from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]
 
-POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+OURS = str(Path(__file__).parent)
+"""Where the code lies that stands between a call and its function."""
+
 BRIEF = 200
 """Characters of an item that are reported."""
 
@@ -84,14 +83,9 @@ class Invocation:
         self._is_ours = is_ours
         self._output = output
         self._takes_arguments = bool(signature.given)
-        self._parameters = tuple(
-            each
-            for each in signature.parameters
-            if each.hidden or each.kind is not each.kind.VAR_KEYWORD
-        )
-        self._by_name = signature.extra is NOTHING and all(
-            map(_is_passed_by_name, self._parameters)
-        )
+        self._parameters = signature.parameters
+        self._binding = Binding(signature.parameters, is_open=signature.extra is not NOTHING)
+        self._depends = any(each.provider for each in signature.parameters)
         self._abandon = abandon
         called = underlying(function)
         self._is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
@@ -108,50 +102,49 @@ class Invocation:
             ToolError: If the function raises one, or anything else that its caller is to read.
             Exception: Whatever else it raises.
         """
-        positional, named = self._bound(values, context)
+        dependencies = Dependencies(context) if self._depends else None
+        raised: list[BaseException] = []
+        call = functools.partial(self._called, values, context, raised)
+        try:
+            if dependencies is not None:
+                return await dependencies.around(self._parameters, call)
+            injected = {each.name: context for each in self._parameters if each.injected}
+            return await call(injected, self._off_the_loop)
+        except BaseException as error:
+            by_function = any(error is each for each in raised)
+            if not by_function and (dependencies is None or error is not dependencies.failure):
+                raise
+            of_arguments = by_function and self._takes_arguments
+            judged = await self._judged(error, of_arguments=of_arguments)
+            if judged is error:
+                raise
+            raise judged from error
+
+    async def _called(
+        self,
+        values: dict[str, Any],
+        context: RequestContext,
+        raised: list[BaseException],
+        injected: Mapping[str, Any],
+        off_the_loop: OffTheLoop,
+    ) -> ToolResult:
+        """The result; what the function itself raises is put among what is raised."""
+        positional, named = self._binding.arguments(values, injected)
         call = functools.partial(self._function, *positional, **named)
         if self._is_async:
             outcome: ToolResult | _Pending | _Raised = _Pending(call())
         else:
-            outcome = await self._off_the_loop(self._run, call, context)
+            outcome = await off_the_loop(self._run, call, context)
         if isinstance(outcome, ToolResult):
             return outcome
         try:
-            value = await self._settled(outcome, context)
-        except BaseException as error:  # the function is not ours
-            judged = await self._judged(error)
-            if judged is error:
-                raise
-            raise judged from error
+            value = await self._settled(outcome, context, off_the_loop)
+        except BaseException as error:
+            raised.append(error)
+            raise
         if isinstance(value, BaseModel):  # which may be of thousands of parts
-            return cast("ToolResult", await self._off_the_loop(self._answer, value))
+            return cast("ToolResult", await off_the_loop(self._answer, value))
         return self._answer(value)
-
-    def _bound(
-        self, values: dict[str, Any], context: RequestContext
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """The positional and the named arguments of one call."""
-        if self._by_name:
-            return [], values
-        rest = dict(values)
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        by_place = any(_is_starred(each) and rest.get(each.name) for each in self._parameters)
-        for each in self._parameters:
-            if _is_starred(each):
-                positional += rest.pop(each.name, ())
-                continue
-            placed = each.kind is each.kind.POSITIONAL_ONLY or (
-                by_place and each.kind in POSITIONAL
-            )
-            value = _value(each, rest, context, needed=placed)
-            if value is OMITTED:
-                continue
-            if placed:
-                positional.append(value)
-            else:
-                named[each.name] = value
-        return positional, {**rest, **named}
 
     def _run(
         self, call: Callable[[], Any], context: RequestContext
@@ -178,7 +171,9 @@ class Invocation:
                 raise
             raise failure_of(error, self._function, about_arguments=False) from error
 
-    async def _settled(self, outcome: _Pending | _Raised, context: RequestContext) -> Any:
+    async def _settled(
+        self, outcome: _Pending | _Raised, context: RequestContext, off_the_loop: OffTheLoop
+    ) -> Any:
         """What the function returns in the end."""
         if isinstance(outcome, _Raised):
             raise outcome.error
@@ -191,15 +186,15 @@ class Invocation:
             return await _collect_async(value, context.report_progress)
         if not _is_stream(value):
             return value
-        collected = await self._off_the_loop(_guarded, _collect, value, context.report_progress)
-        return await self._settled(collected, context)
+        collected = await off_the_loop(_guarded, _collect, value, context.report_progress)
+        return await self._settled(collected, context, off_the_loop)
 
     async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(
             functools.partial(function, *arguments), abandon_on_cancel=self._abandon
         )
 
-    async def _judged(self, error: BaseException) -> BaseException:
+    async def _judged(self, error: BaseException, *, of_arguments: bool) -> BaseException:
         """What the caller is told of what the function raised."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         task = asyncio.current_task()
@@ -209,15 +204,15 @@ class Invocation:
         if isinstance(cause, ToolError | StorageError | MemoryError):
             return cause
         if self._is_ours:
-            return self._judged_ours(error)
+            return self._judged_ours(error, of_arguments=of_arguments)
         _drop_our_frames(cause)
-        return failure_of(cause, self._function, about_arguments=self._takes_arguments)
+        return failure_of(cause, self._function, about_arguments=of_arguments)
 
-    def _judged_ours(self, error: BaseException) -> BaseException:
+    def _judged_ours(self, error: BaseException, *, of_arguments: bool) -> BaseException:
         """The same of a function of ours: its ValueErrors are meant to be told, and no others."""
         cause = only_cause(error)
         if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
-            if self._takes_arguments:
+            if of_arguments:
                 return InvalidArgumentsError(error_text(cause) or "The tool refused the arguments.")
             return InternalError(error_text(cause) or "The tool failed.")
         if isinstance(error, Exception) and not isinstance(error, StopIteration):
@@ -228,32 +223,9 @@ class Invocation:
 def _drop_our_frames(error: BaseException) -> None:
     """Leaves the function's own: its author is to read them."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OURS):
         trace = trace.tb_next
     error.__traceback__ = trace
-
-
-def _value(
-    parameter: Parameter, rest: dict[str, Any], context: RequestContext, *, needed: bool
-) -> Any:
-    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
-    if parameter.injected:
-        return context
-    if parameter.name in rest:
-        return rest.pop(parameter.name)
-    field = parameter.field
-    if field is not None and not field.is_required():
-        return field.get_default(call_default_factory=True, validated_data={})
-    return parameter.default if needed and parameter.default is not NOTHING else OMITTED
-
-
-def _is_starred(parameter: Parameter) -> bool:
-    return parameter.kind is inspect.Parameter.VAR_POSITIONAL
-
-
-def _is_passed_by_name(parameter: Parameter) -> bool:
-    by_name = parameter.kind in (parameter.kind.POSITIONAL_OR_KEYWORD, parameter.kind.KEYWORD_ONLY)
-    return by_name and not parameter.injected and not (parameter.hidden and parameter.field)
 
 
 def _guarded(function: Callable[..., Any], *arguments: Any) -> _Pending | _Raised:

@@ -54,13 +54,10 @@ def arguments_schema(
         except _Unsaid:
             rest[name] = field
     generated = _generated(core, rest, generator)
-    properties = {}
-    for name, field in fields.items():
-        alias = field.get("validation_alias", name)
-        properties[alias] = said[name] if name in said else generated["properties"][alias]
-    required = [
-        field.get("validation_alias", name) for name, field in fields.items() if field["required"]
-    ]
+    properties = {
+        name: said[name] if name in said else generated["properties"][name] for name in fields
+    }
+    required = [name for name, field in fields.items() if field["required"]]
     return {**generated, "properties": properties, "required": required}
 
 

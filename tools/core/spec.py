@@ -218,6 +218,8 @@ class ToolOptions(TypedDict, total=False):
     Attributes:
         title: Name for people; by default the function's name in words.
         hidden: Parameters that callers neither see nor give; each keeps its default.
+        rename: What callers know parameters as, by the function's own names. Whatever else names an
+            argument, such as `subject`, names it as callers do.
         ignored: Arguments that callers may give though they change nothing, such as a comment.
     """
 
@@ -238,6 +240,7 @@ class ToolOptions(TypedDict, total=False):
     confirm_if: str
     passes_on: bool
     hidden: AbstractSet[str]
+    rename: Mapping[str, str]
     ignored: tuple[str, ...]
 
 

@@ -203,7 +203,7 @@ def test_an_alias_is_the_name_that_callers_use() -> None:
 
     spec = FunctionToMCP.convert(mail)
     assert spec.input_schema["required"] == ["from"]
-    assert spec.validate({"from": "a"}) == {"sender": "a"}
+    assert spec.validate({"from": "a"}) == {"from": "a"}
 
 
 def _deep(levels: int) -> list[Any]:

@@ -247,7 +247,7 @@ def test_the_keys_of_a_typed_dict_say_themselves_what_is_required() -> None:
 
 
 def test_what_has_an_ellipsis_for_its_default_is_required_unless_its_type_says_so() -> None:
-    def ask(a: int = ..., b: int | EllipsisType = ...) -> None: ...  # the shape
+    def ask(a: int = ..., b: int | EllipsisType = ...) -> None: ...
 
     schema = FunctionToMCP.convert(ask).input_schema
     assert schema["properties"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}

@@ -7,6 +7,7 @@ import enum
 import ipaddress
 import pathlib
 import re
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -541,7 +542,7 @@ def test_a_default_is_shown_as_callers_could_send_it() -> None:
         wrong: int = "auto",  # type: ignore[assignment]  # the shape
         colour: Colour = Colour.RED,
         planet: Planet = Planet.EARTH,
-        opaque: Any = object(),  # noqa: B008  # the shape
+        opaque: Any = threading,
         broken: bytes = b"\xff",
     ) -> None: ...
 
@@ -550,7 +551,7 @@ def test_a_default_is_shown_as_callers_could_send_it() -> None:
     shown = {name: part["default"] for name, part in properties.items() if "default" in part}
     assert shown == {"exact": 1.5, "colour": "red"}
     assert spec.validate({})["wrong"] == "auto"
-    assert spec.validate({})["opaque"] is ...
+    assert spec.validate({})["opaque"] is threading
 
 
 @pytest.mark.parametrize(

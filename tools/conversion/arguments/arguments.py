@@ -67,7 +67,7 @@ class Arguments:
         self._open = signature.extra is not NOTHING
         self._reserved = signature.reserved
         fields, self._validator, self._full = compiled(tool, signature)
-        self._names = {each.alias: each.name for each in fields}
+        self._names = [each.alias for each in fields]
         self._ignored = frozenset(ignored)
         self._aliases = [(each.alias, alias) for each in fields for alias in each.aliases]
         self._unlisted = {name: to for to, alias in self._aliases for name in alias.names}
@@ -86,8 +86,8 @@ class Arguments:
         """Checks and converts the decoded JSON that a caller sent.
 
         Returns:
-            The value of each parameter, defaults included, and of each further name that
-            `**kwargs` takes.
+            The value of each argument by the name that callers know, defaults included, and of each
+            further name that `**kwargs` takes.
 
         Raises:
             InvalidArgumentsError: If anything is wrong; it tells of all that is wrong at once.

@@ -152,7 +152,7 @@ class _Fields:
     def __get_pydantic_core_schema__(
         self, _source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        fields = {each.name: _field(each, handler) for each in self._parameters}
+        fields = {each.alias: _field(each, handler) for each in self._parameters}
         if self._extra is NOTHING:
             return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
         return core_schema.typed_dict_schema(
@@ -176,11 +176,7 @@ def _field(parameter: Parameter, handler: GetCoreSchemaHandler) -> core_schema.T
         )
     elif default is not NOTHING and default is not OMITTED:
         schema = core_schema.with_default_schema(schema, default=default)
-    return core_schema.typed_dict_field(
-        schema,
-        required=default is NOTHING,
-        validation_alias=None if parameter.alias == parameter.name else parameter.alias,
-    )
+    return core_schema.typed_dict_field(schema, required=default is NOTHING)
 
 
 KEYS = {

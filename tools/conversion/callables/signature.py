@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from types import EllipsisType, GenericAlias, NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from types import EllipsisType, GenericAlias, MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import typing_extensions
 from pydantic import Field
@@ -31,13 +31,37 @@ from tools.conversion.callables.callables import (
     underlying,
 )
 from tools.conversion.callables.constructors import OMITTED, caller_name
+from tools.conversion.callables.dependencies import Declared, declared
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias
 
-__all__ = ["NOTHING", "OMITTED", "Parameter", "Signature", "read_signature", "underlying"]
+__all__ = [
+    "NOTHING",
+    "OMITTED",
+    "Parameter",
+    "Provider",
+    "Signature",
+    "read_signature",
+    "underlying",
+]
 
 UNPACK = (typing.Unpack, typing_extensions.Unpack)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provider:
+    """A function that makes the value of parameters which depend on it.
+
+    Attributes:
+        function: As it is called.
+        is_shared: Whether all parameters of a call that depend on it share one value.
+        parameters: Its own, none of which a caller gives.
+    """
+
+    function: Callable[..., Any]
+    is_shared: bool
+    parameters: tuple[Parameter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +76,7 @@ class Parameter:
             function or pydantic makes the default.
         kind: How the function takes it, as `inspect` says.
         injected: Whether the call path gives it.
+        provider: What makes its value, where it is injected and not the context.
         hidden: Whether nobody gives it, and it keeps its default.
         field: What pydantic's `Field` says of it.
         aliases: What else callers may call it.
@@ -63,6 +88,7 @@ class Parameter:
     default: Any
     kind: Any
     injected: bool
+    provider: Provider | None
     hidden: bool
     field: FieldInfo | None
     aliases: tuple[Alias, ...]
@@ -89,19 +115,31 @@ class Signature:
     owner: Callable[..., Any]
 
 
-def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()) -> Signature:
+def read_signature(
+    function: Callable[..., Any],
+    *,
+    hidden: Collection[str] = (),
+    rename: Mapping[str, str] = MappingProxyType({}),
+) -> Signature:
     """Reads the signature of a function, method, callable object, class or partial of one.
+
+    Args:
+        function: What is called.
+        hidden: Parameters that keep their defaults.
+        rename: What callers know parameters as.
 
     Raises:
         ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation
-            names nothing that can be found, a hidden parameter is none or has no default, or two
-            parameters have one name for callers.
+            names nothing that can be found, a hidden or renamed parameter is none, a hidden one
+            has no default, two parameters have one name for callers, or a dependency needs what
+            nothing gives.
     """
     read = callable_signature(function)
+    wanted = _Wanted(hidden, rename, (function,))
     parameters = tuple(
-        part for each in read.parameters.values() for part in _parameters(each, hidden)
+        part for each in read.parameters.values() for part in _parameters(each, wanted)
     )
-    _check_hidden(function, parameters, hidden)
+    _check_given(function, parameters, hidden, rename)
     _check_names(function, parameters)
     returns = read.return_annotation
     if not is_known(returns):
@@ -126,21 +164,29 @@ def read_signature(function: Callable[..., Any], *, hidden: Collection[str] = ()
     )
 
 
-def _parameters(parameter: inspect.Parameter, hidden: Collection[str]) -> Iterator[Parameter]:
+class _Wanted(NamedTuple):
+    """What is wanted of parameters, and of whom: the function, and what it depends on so far."""
+
+    hidden: Collection[str]
+    rename: Mapping[str, str]
+    callers: tuple[Any, ...]
+
+
+def _parameters(parameter: inspect.Parameter, wanted: _Wanted) -> Iterator[Parameter]:
     """The parameter, or one for each field where it is `**kwargs` of the type of a dict."""
     annotation, kind, default = parameter.annotation, parameter.kind, parameter.default
     unpacked = get_args(annotation)[0] if get_origin(annotation) in UNPACK else None
     if unpacked is not None and kind is parameter.VAR_KEYWORD:
         for name, (hint, required) in typed_dict_fields(unpacked).items():
             default = NOTHING if required else OMITTED
-            yield _parameter(name, parameter.KEYWORD_ONLY, hint, default, hidden)
+            yield _parameter(name, parameter.KEYWORD_ONLY, hint, default, wanted)
         return
     if annotation is NOTHING or type(annotation).__name__.startswith("ParamSpec"):
         annotation = Any
     if kind is parameter.VAR_POSITIONAL:
         annotation = unpacked or GenericAlias(list, (annotation,))
         default = OMITTED
-    yield _parameter(parameter.name, kind, annotation, default, hidden)
+    yield _parameter(parameter.name, kind, annotation, default, wanted)
 
 
 def _parameter(
@@ -148,11 +194,12 @@ def _parameter(
     kind: Any,
     annotation: Any,
     default: Any,
-    hidden: Collection[str],
+    wanted: _Wanted,
 ) -> Parameter:
-    injected = _plain(annotation) is RequestContext
-    if name in hidden and not is_known(annotation):
-        annotation = Any
+    depends = declared(annotation, default)
+    provider = None if depends is None else _provider(depends, name, wanted.callers)
+    injected = provider is not None or _plain(annotation) is RequestContext
+    hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
     if type(default).__module__ == "typer.models":
         default = Field(default.default, description=default.help, ge=default.min, le=default.max)
     if isinstance(default, FieldInfo):
@@ -166,28 +213,57 @@ def _parameter(
         default = OMITTED if field.default_factory else field.default
     return Parameter(
         name=name,
-        alias=caller_name(field, name) if field else name,
-        annotation=annotation if injected else input_type(needed(annotation)),
+        alias=wanted.rename.get(name) or (caller_name(field, name) if field else name),
+        annotation=annotation if injected or hidden else input_type(needed(annotation)),
         default=default,
         kind=kind,
         injected=injected,
-        hidden=name in hidden or _is_skipped(annotation),
+        provider=provider,
+        hidden=hidden,
         field=field,
         aliases=aliases_of(annotation),
     )
 
 
-def _check_hidden(
-    function: Callable[..., Any], parameters: tuple[Parameter, ...], hidden: Collection[str]
+def _provider(depends: Declared, name: str, callers: tuple[Any, ...]) -> Provider:
+    """What makes the value of a parameter that depends on a function."""
+    function = depends.function
+    if function in callers:
+        raise ToolDefinitionError(f"{label(function)} depends on itself; leave out {name}.")
+    read = callable_signature(function).parameters
+    parameters = [
+        part
+        for each in read.values()
+        if each.kind is not each.VAR_KEYWORD
+        for part in _parameters(each, _Wanted(read, {}, (*callers, function)))
+    ]
+    for each in parameters:
+        if each.hidden and each.default is NOTHING:
+            raise ToolDefinitionError(
+                f"{label(callers[0])} depends on {label(function)}, to whose parameter {each.name} "
+                f"nothing gives a value; give it a default, or take it in {label(callers[0])}: "
+                "callers give nothing to dependencies."
+            )
+    return Provider(function, depends.is_shared, tuple(parameters))
+
+
+def _check_given(
+    function: Callable[..., Any],
+    parameters: tuple[Parameter, ...],
+    hidden: Collection[str],
+    rename: Mapping[str, str],
 ) -> None:
     known = {each.name: each for each in parameters}
-    for name in hidden:
-        if name not in known:
-            meant = nearest(name, known)
-            raise ToolDefinitionError(
-                f"{label(function)} has no parameter {name!r} to hide; "
-                + (f"did you mean {meant!r}?" if meant else f"it has {', '.join(known) or 'none'}.")
-            )
+    given = {each.name for each in parameters if not (each.injected or _takes_more(each))}
+    for done, names, possible in (("hide", hidden, {*known}), ("rename", rename, given)):
+        for name in names:
+            if name not in possible:
+                meant = nearest(name, possible)
+                there = ", ".join(each for each in known if each in possible) or "none"
+                raise ToolDefinitionError(
+                    f"{label(function)} has no parameter {name!r} to {done}; "
+                    + (f"did you mean {meant!r}?" if meant else f"it has {there}.")
+                )
     for each in parameters:
         if each.hidden and each.default is NOTHING and each.kind is not each.kind.VAR_KEYWORD:
             raise ToolDefinitionError(

@@ -1,0 +1,58 @@
+"""Dependencies: what `Depends` says of a parameter, ours and that of other frameworks."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+from tools.conversion.callables.annotations import bare
+from tools.core.errors import ToolDefinitionError
+
+__all__ = ["Declared", "declared"]
+
+CLASSES = {"Dependant", "Depends", "Dependency"}
+"""What the classes are called: FastAPI's and fast_depends', ours and FastMCP's."""
+MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.helper"}
+"""The code of generators that are context managers, which is what dependencies are anyway."""
+
+
+class Declared(NamedTuple):
+    """What is said of a parameter.
+
+    Attributes:
+        function: Makes its value.
+        is_shared: Whether all parameters of a call that depend on the function share one value.
+    """
+
+    function: Callable[..., Any]
+    is_shared: bool
+
+
+def declared(annotation: Any, default: Any) -> Declared | None:
+    """Returns what `Depends` says of a parameter, in its type or as its default; None without it.
+
+    Raises:
+        ToolDefinitionError: If only another framework knows what it depends on.
+    """
+    said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    for each in (*said, default):
+        if not CLASSES.isdisjoint(cls.__name__ for cls in type(each).__mro__):
+            return Declared(_function(each, bare(annotation)), getattr(each, "use_cache", True))
+    return None
+
+
+def _function(said: Any, annotation: Any) -> Callable[..., Any]:
+    """The function that makes the value; FastAPI's `Depends()` means the type itself."""
+    function = getattr(said, "dependency", None) or getattr(said, "factory", None)
+    if function is None and hasattr(said, "dependency"):
+        function = annotation
+    if not callable(function):
+        raise ToolDefinitionError(
+            f"{said!r} is known to another framework only; use Depends of tools.authoring."
+        )
+    if getattr(getattr(function, "__code__", None), "co_qualname", "") in MANAGERS:
+        function = inspect.unwrap(function)
+    bindings = getattr(said, "bindings", {})
+    return functools.partial(function, **bindings) if bindings else function
