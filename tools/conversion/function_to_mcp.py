@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from typing_extensions import Unpack
@@ -17,7 +17,7 @@ from tools.conversion.callables.signature import read_signature, underlying
 from tools.conversion.invocation import Invocation
 from tools.conversion.results.output import Output
 from tools.core.errors import ToolDefinitionError
-from tools.core.spec import MARK, Effect, ToolOptions, ToolSpec, settle
+from tools.core.spec import MARK, Effect, Subject, ToolOptions, ToolSpec, settle
 
 __all__ = ["FunctionToMCP"]
 
@@ -63,6 +63,7 @@ class FunctionToMCP:
         said = documentation(func)
         ignored = options.pop("ignored", ())
         arguments = Arguments(name, signature, said.parameters, ignored=ignored)
+        _check_subject(name, options.get("subject"), arguments.schema["properties"])
         is_ours = source == "builtin"
         output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
@@ -81,6 +82,19 @@ class FunctionToMCP:
             invoke=Invocation(called, signature, output, abandon=abandon, is_ours=is_ours),
             source=source,
             **options,
+        )
+
+
+def _check_subject(name: str, subject: Subject | None, known: Collection[str]) -> None:
+    """Refuses a subject that no call has: rules about it would never hold.
+
+    Raises:
+        ToolDefinitionError: No argument has its name.
+    """
+    if subject is not None and subject.parameter not in known:
+        raise ToolDefinitionError(
+            f"{name} is about {subject.parameter!r}, and has no such argument; its subject is one "
+            f"of {', '.join(known) or 'none'}."
         )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from types import EllipsisType
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import pytest
 import typer
 import typing_extensions
-from pydantic import Field
+from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import ReadOnly, Unpack
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.spec import Subject, SubjectKind, tool
 
 
 class Options(TypedDict, total=False):
@@ -201,6 +203,78 @@ async def test_callers_use_the_alias_and_the_function_its_own_name() -> None:
     assert (list(schema["properties"]), schema["required"]) == (["from", "to"], ["from"])
     assert await call(mail, {"from": "a"}) == ["a", "x"]
     assert "`sender` is unknown" in refusal(mail, {"sender": "a", "from": "a"})
+
+
+def look(q: str, /, top: int = 3, *rest: str, **more: int) -> list[Any]:
+    """Looks.
+
+    Args:
+        q: What for.
+        top: How many.
+    """
+    return [q, top, list(rest), more]
+
+
+@pytest.mark.anyio
+async def test_callers_know_a_renamed_parameter_by_its_new_name_only() -> None:
+    rename = {"q": "query", "rest": "others"}
+    spec = FunctionToMCP.convert(look, rename=rename)
+    assert list(spec.input_schema["properties"]) == ["query", "top", "others"]
+    assert spec.input_schema["properties"]["query"]["description"] == "What for."
+    assert spec.input_schema["required"] == ["query"]
+    raw = {"query": "a", "others": ["b"], "size": 5}
+    assert await call(look, raw, rename=rename) == ["a", 3, ["b"], {"size": 5}]
+    assert spec.validate(raw)["query"] == "a"
+    assert "`query` is missing" in refusal(look, {"top": 1}, rename=rename)
+    assert "`q` is unknown; did you mean `query`?" in refusal(look, {"q": "a"}, rename=rename)
+
+
+@pytest.mark.anyio
+async def test_names_can_be_exchanged() -> None:
+    def between(a: int, b: int) -> list[int]:
+        return [a, b]
+
+    assert await call(between, {"a": 1, "b": 2}, rename={"a": "b", "b": "a"}) == [2, 1]
+
+
+@pytest.mark.anyio
+async def test_a_renamed_field_of_a_class_is_given_to_it() -> None:
+    @tool(rename={"inner": "size"})
+    class Box(BaseModel):
+        inner: int = Field(alias="in")
+
+    assert await call(Box, {"size": 5}) == {"in": 5}
+
+
+@pytest.mark.parametrize(
+    ("rename", "complaint"),
+    [
+        ({"zzz": "query"}, "no parameter 'zzz' to rename; it has q, top, rest"),
+        ({"more": "others"}, "no parameter 'more' to rename"),
+        ({"q": "top"}, "two parameters that callers know as 'top': q and top"),
+    ],
+)
+def test_what_cannot_be_renamed_is_refused(rename: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=complaint):
+        FunctionToMCP.convert(look, rename=rename)
+
+
+def test_what_a_call_is_about_is_named_as_callers_do() -> None:
+    options: Any = {"rename": {"q": "path"}}
+    about = Subject(SubjectKind.PATH, "path")
+    assert FunctionToMCP.convert(look, subject=about, **options).subject == about
+    with pytest.raises(ToolDefinitionError, match="look is about 'q', and has no such argument"):
+        FunctionToMCP.convert(look, subject=Subject(SubjectKind.PATH, "q"), **options)
+
+
+@pytest.mark.anyio
+async def test_a_partial_with_its_value_hidden_wraps_a_function() -> None:
+    wrapped = functools.partial(find, budget=9)
+    options: Any = {"name": "seek", "hidden": {"budget"}, "rename": {"query": "q"}}
+    spec = FunctionToMCP.convert(wrapped, **options)
+    assert (spec.name, list(spec.input_schema["properties"])) == ("seek", ["q"])
+    assert await call(wrapped, {"q": "a"}, **options) == ["a", 9, {}]
+    assert "`budget` is unknown" in refusal(wrapped, {"q": "a", "budget": 1}, **options)
 
 
 def test_two_parameters_with_one_name_are_refused() -> None:
