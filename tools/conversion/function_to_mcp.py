@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 
 from tools.conversion.arguments.arguments import Arguments
 from tools.conversion.callables.callables import tool_name
+from tools.conversion.callables.commands import plain_function
 from tools.conversion.callables.constructors import constructor
 from tools.conversion.callables.docstrings import description as described
 from tools.conversion.callables.docstrings import documentation
@@ -42,7 +43,8 @@ class FunctionToMCP:
         is not in the schema, nor is a hidden one.
 
         Args:
-            func: A function, method, class, builtin, callable object, or partial of one.
+            func: A function, method, class, builtin, callable object, partial of one, or a command
+                of click.
             name: The tool's name; by default the function's, or that of an object's class.
             description: Text for the model; by default the docstring's.
             source: Where the function comes from, as in ToolSpec; what one of ours ("builtin")
@@ -55,6 +57,7 @@ class FunctionToMCP:
         Raises:
             ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
         """
+        func = plain_function(func)
         function = underlying(func)
         name = tool_name(func, name)
         options = settle(name, getattr(function, MARK, {}), overrides)

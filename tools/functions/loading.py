@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
@@ -182,11 +183,14 @@ def _tools(module: ModuleType, path: Path) -> tuple[list[ToolSpec], list[Problem
         raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
     settle(f"{MARK} in {path.name}", hints)
     specs, problems = [], []
-    for name, function in _public(module):
+    of_typer = registered(vars(module).values())
+    for name, function in (*_public(module), *_commands(module)):
         try:
             if not _is_meant(module, name, function):
                 _refuse_untyped(name, function)
-            specs.append(_spec(name, function, hints, path))
+            is_typers = any(function is each for each in of_typer)
+            called = printed(function) if is_typers else function
+            specs.append(_spec(name, called, hints, path))
         except ToolDefinitionError as error:
             problems.append(Problem(str(error), _line_of(function)))
     return specs, problems
@@ -197,12 +201,31 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
     listed = getattr(module, "__all__", None)
     seen: set[int] = set()
     for name, value in vars(module).items():
-        if not callable(value) or id(value) in seen:
+        if not callable(value) or is_command(value) or id(value) in seen:
             continue
         named = not name.startswith("_") if listed is None else name in listed
         if named and (hasattr(value, MARK) or _is_function_of(module, value)):
             seen.add(id(value))
             yield name, value
+
+
+def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The commands of click that are the module's own; a group is one for each that is in it."""
+    listed = getattr(module, "__all__", None)
+    named = [
+        value
+        for name, value in vars(module).items()
+        if is_command(value) and (not name.startswith("_") if listed is None else name in listed)
+    ]
+    seen: set[int] = set()
+    chains = [chain for each in named for chain in leaves(each)]
+    for chain in sorted(chains, key=len, reverse=True):  # a command that is in a group, in that
+        command = chain[-1]
+        own = getattr(command.callback, "__module__", None) == module.__name__
+        if own and id(command) not in seen:
+            seen.add(id(command))
+            function = as_function(*chain)
+            yield function.__name__, function
 
 
 def _is_function_of(module: ModuleType, value: object) -> bool:

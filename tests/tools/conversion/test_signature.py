@@ -269,12 +269,12 @@ def test_what_a_call_is_about_is_named_as_callers_do() -> None:
 
 @pytest.mark.anyio
 async def test_a_partial_with_its_value_hidden_wraps_a_function() -> None:
-    wrapped = functools.partial(find, budget=9)
+    wrapped = functools.partial(find, budget="l")
     options: Any = {"name": "seek", "hidden": {"budget"}, "rename": {"query": "q"}}
     spec = FunctionToMCP.convert(wrapped, **options)
     assert (spec.name, list(spec.input_schema["properties"])) == ("seek", ["q"])
-    assert await call(wrapped, {"q": "a"}, **options) == ["a", 9, {}]
-    assert "`budget` is unknown" in refusal(wrapped, {"q": "a", "budget": 1}, **options)
+    assert await call(wrapped, {"q": "a"}, **options) == ["a", "l", {}]
+    assert "`budget` is unknown" in refusal(wrapped, {"q": "a", "budget": "s"}, **options)
 
 
 def test_two_parameters_with_one_name_are_refused() -> None:

@@ -64,6 +64,39 @@ async def test_every_public_typed_function_becomes_a_tool(serve: Serve) -> None:
         assert problem.startswith(f"{served.folder / 'crafts.py'}:22: untyped is not a tool")
 
 
+async def test_commands_of_a_file_become_tools_each_once(serve: Serve) -> None:
+    source = """
+        import click
+        import typer
+
+        app = typer.Typer()
+
+        @app.command()
+        def bye(name: str):
+            print("Bye", name)
+
+        @click.group()
+        def cli(): ...
+
+        @cli.command()
+        @click.option("--size", type=int, required=True)
+        def dig(size):
+            click.echo(f"dug {size}")
+
+        @click.command()
+        def rest():
+            print("slept")
+
+        def plain(x: int) -> int:
+            return x
+    """
+    async with serve(source) as served:
+        assert served.names == ["bye", "dig", "plain", "rest"]
+        assert await served.value("bye", name="Ann") == "Bye Ann"
+        assert await served.value("dig", size=3) == "dug 3"
+        assert await served.value("rest") == "slept"
+
+
 async def test_functions_run_in_a_process_of_their_file(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
         served.save("def other_pid() -> int:\n    import os\n    return os.getpid()", "other.py")

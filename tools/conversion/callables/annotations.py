@@ -88,6 +88,9 @@ class _StandIn(type):
     def __getitem__(cls, _arguments: object) -> _StandIn:
         return cls
 
+    def __call__(cls, *_arguments: object, **_named: object) -> _StandIn:
+        return cls
+
 
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     """Returns annotations with every name in their texts found, where the owner was written.

@@ -10,7 +10,6 @@ from types import EllipsisType, GenericAlias, MappingProxyType, NoneType, UnionT
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 import typing_extensions
-from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import SkipJsonSchema
 
@@ -32,6 +31,7 @@ from tools.conversion.callables.callables import (
 )
 from tools.conversion.callables.constructors import OMITTED, caller_name
 from tools.conversion.callables.dependencies import Declared, declared
+from tools.conversion.callables.options import with_option
 from tools.core.context import RequestContext
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias
@@ -196,12 +196,11 @@ def _parameter(
     default: Any,
     wanted: _Wanted,
 ) -> Parameter:
+    annotation, default = with_option(name, annotation, default)
     depends = declared(annotation, default)
     provider = None if depends is None else _provider(depends, name, wanted.callers)
     injected = provider is not None or _plain(annotation) is RequestContext
     hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
-    if type(default).__module__ == "typer.models":
-        default = Field(default.default, description=default.help, ge=default.min, le=default.max)
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
     if default is ... and EllipsisType not in get_args(

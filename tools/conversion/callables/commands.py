@@ -1,0 +1,251 @@
+"""Commands of click as plain functions: their options are the parameters, the text is the result.
+
+Click is never imported: whoever has a command has click.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
+
+from tools.conversion.callables.callables import NOTHING, callable_signature
+from tools.conversion.callables.constructors import OMITTED
+from tools.conversion.callables.options import is_option
+from tools.conversion.callables.printing import captured, printing
+from tools.core.errors import ToolDefinitionError
+from tools.core.spec import MARK
+
+__all__ = ["as_function", "is_command", "leaves", "plain_function", "printed", "registered"]
+
+TYPES: Mapping[str, Any] = {
+    "Bool": bool,
+    "Float": float,
+    "FloatRange": float,
+    "Int": int,
+    "IntRange": int,
+    "UUID": uuid.UUID,
+}
+"""Click's types, by what it calls them, that JSON has too; the others are read from texts."""
+UNSET = "Sentinel.UNSET"
+"""What newer versions of click have for a value that is none, until a command line is read."""
+
+
+def is_command(value: Any) -> bool:
+    """Returns whether it is a command of click's, or a group of them."""
+    return any(
+        each.__module__ == "click.core" and each.__name__ == "Command"
+        for each in type(value).__mro__
+    )
+
+
+def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns what is called in the place of a command of click's, or of a function of typer's.
+
+    A function of typer's prints what it has to say, unless it says what it returns.
+
+    Raises:
+        ToolDefinitionError: If it is a group of commands.
+    """
+    if is_command(function):
+        return as_function(function)
+    if type(function).__module__ == "typer.main":
+        raise ToolDefinitionError(
+            f"{function!r} is an app of typer's; convert the functions of its commands."
+        )
+    if "typer" not in sys.modules or not inspect.isfunction(function):
+        return function
+    parameters = callable_signature(function).parameters.values()
+    said = [each.default for each in parameters]
+    said += [part for each in parameters for part in get_args(each.annotation)[1:]]
+    return printed(function) if any(map(is_option, said)) else function
+
+
+def printed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns what returns the text that a function prints, unless it says what it returns."""
+    read = callable_signature(function)
+    says = not any(read.return_annotation is each for each in (None, NoneType, NOTHING))
+    return function if says else printing(function, read)
+
+
+def registered(values: Iterable[Any]) -> list[Any]:
+    """Returns the functions that the apps of typer's among some values have for commands."""
+    apps = [each for each in values if type(each).__module__ == "typer.main"]
+    return [each.callback for app in apps for each in app.registered_commands]
+
+
+def leaves(command: Any, *above: Any) -> Iterator[Sequence[Any]]:
+    """Yields each command that runs something, behind the groups that it is in."""
+    chain = (*above, command)
+    if not hasattr(command, "list_commands"):
+        yield chain
+        return
+    context = command.context_class(command)
+    for name in command.list_commands(context):
+        yield from leaves(command.get_command(context, name), *chain)
+
+
+def as_function(*chain: Any) -> Callable[..., str]:
+    """Returns a function that runs a command, behind the groups that it is in.
+
+    Click itself converts and checks what it is given, as if it came from a command line. What the
+    command prints is returned; where that is nothing, what it returns.
+
+    Raises:
+        ToolDefinitionError: If it is a group, or two of its parameters have one name.
+    """
+    command = chain[-1]
+    if hasattr(command, "list_commands"):
+        raise ToolDefinitionError(
+            f"{command.name} is a group of commands; convert each, as {command.name}.commands has "
+            "them, or serve the file, where each becomes a tool."
+        )
+    parameters = [each for part in chain for each in _parameters(part)]
+
+    def run(**values: Any) -> str:
+        with captured() as text:
+            returned = _run(chain, values, text)
+            return text() or ("" if returned is None else str(returned))
+
+    try:
+        run.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]  # inspect reads it
+    except ValueError as error:
+        raise ToolDefinitionError(f"The command {command.name} has {error}.") from error
+    names = [part.name or "" for part in chain[1:] or chain]
+    run.__name__ = run.__qualname__ = "_".join(names).replace("-", "_")
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = (command.help or "").partition("\f")[0].replace("\b\n", "")
+    run.__module__ = getattr(command.callback, "__module__", run.__module__)
+    options = getattr(command, MARK, getattr(command.callback, MARK, None))
+    if options is not None:
+        setattr(run, MARK, options)
+    return run
+
+
+def _run(chain: Sequence[Any], values: dict[str, Any], text: Callable[[], str]) -> Any:
+    """What a command returns.
+
+    Raises:
+        ValueError: If click refuses the arguments.
+        RuntimeError: If the command fails.
+    """
+    try:
+        return _invoked(chain, values)
+    except SystemExit as error:
+        code = error.code
+    except Exception as error:
+        kinds = {each.__name__ for each in type(error).__mro__}
+        if "UsageError" in kinds:
+            raise ValueError(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
+        if "ClickException" in kinds:
+            raise RuntimeError(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
+        if type(error).__module__ != "click.exceptions":
+            raise
+        code = getattr(error, "exit_code", "a question, which nobody answers here")
+    if code:
+        raise RuntimeError(f"{text()}\nIt ended with {code}.".strip())
+    return None
+
+
+def _invoked(chain: Sequence[Any], values: dict[str, Any]) -> Any:
+    with ExitStack() as stack:
+        context = None
+        for place, command in enumerate(chain):
+            context = command.context_class(
+                command, parent=context, info_name=command.name, **command.context_settings
+            )
+            stack.enter_context(context)
+            given = command.get_params(context)
+            for each in sorted(given, key=lambda each: not each.is_eager):
+                each.handle_parse_result(context, values, [])
+            unset = [name for name, value in context.params.items() if repr(value) == UNSET]
+            context.params |= dict.fromkeys(unset)
+            if place < len(chain) - 1:
+                context.invoked_subcommand = chain[place + 1].name
+                if command.callback is not None:
+                    context.invoke(command.callback, **context.params)
+        return chain[-1].invoke(context)
+
+
+def _parameters(command: Any) -> Iterator[inspect.Parameter]:
+    by_name: dict[str, list[Any]] = {}
+    for each in command.params:
+        if each.expose_value or getattr(each, "prompt", None):
+            by_name.setdefault(each.name, []).append(each)
+    for name, said in by_name.items():
+        if not all(getattr(each, "hidden", False) for each in said):
+            yield _parameter(name, said)
+
+
+def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
+    """One parameter; flags of one name are its values."""
+    first = said[0]
+    default = next((_default(each) for each in said if _default(each) is not None), None)
+    required = default is None and not first.envvar
+    required = required and (first.required or bool(getattr(first, "prompt", None)))
+    texts = [getattr(each, "help", None) for each in said]
+    forms = getattr(first.type, "formats", None)
+    texts += [f"In one of the forms {', '.join(forms)}."] if forms else []
+    extra: dict[str, Any] = {} if default is None else {"default": default}
+    if getattr(first, "hide_input", False):
+        extra |= {"writeOnly": True, "format": "password"}
+    field = Field(
+        description=" ".join(filter(None, texts)) or None,
+        json_schema_extra=extra,
+        deprecated=bool(getattr(first, "deprecated", False)),
+    )
+    hint: Any = Annotated[_type(said), field]
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=hint,
+        default=inspect.Parameter.empty if required else OMITTED,
+    )
+
+
+def _type(said: Sequence[Any]) -> Any:
+    first = said[0]
+    if getattr(first, "count", False):
+        return Annotated[int, Field(ge=0)]
+    info = first.type.to_info_dict()
+    if getattr(first, "is_flag", False):
+        values = tuple(each.flag_value for each in said)
+        if all(isinstance(value, str) for value in values):
+            return Literal[values]
+        return bool
+    one = _of_click(info)
+    if first.nargs > 1 and info["param_type"] != "Tuple":
+        one = tuple[(one,) * first.nargs]  # type: ignore[misc]  # known only now
+    return list[one] if first.nargs == -1 or first.multiple else one  # type: ignore[valid-type]  # the same
+
+
+def _of_click(info: Mapping[str, Any]) -> Any:
+    """The type of what click would read from a word of a command line."""
+    kind = info["param_type"]
+    if kind == "Choice":
+        names = (each.name if isinstance(each, enum.Enum) else each for each in info["choices"])
+        return Literal[tuple(names)]
+    if kind == "Tuple":
+        return tuple[tuple(map(_of_click, info["types"]))]  # type: ignore[misc]  # known only now
+    plain = TYPES.get(kind, str)
+    if info.get("clamp", True):
+        return plain
+    low, high = ("gt" if info["min_open"] else "ge"), ("lt" if info["max_open"] else "le")
+    return Annotated[plain, Field(**{low: info["min"], high: info["max"]})]
+
+
+def _default(parameter: Any) -> Any:
+    """The default as JSON has it; None where there is none, or click makes it."""
+    default = parameter.default
+    if getattr(parameter, "is_flag", False) and isinstance(parameter.flag_value, str):
+        return parameter.flag_value if default is True or default == parameter.flag_value else None
+    if isinstance(default, tuple):
+        default = list(default)
+    return default if isinstance(default, bool | int | float | str | list) else None
