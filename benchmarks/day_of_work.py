@@ -217,7 +217,8 @@ def _environ(place: Path, level: str) -> dict[str, str]:
         broken.write_text("#!/bin/sh\nexit 1\n")
         broken.chmod(0o755)
         path = f"{programs}:{path}"
-    return {**os.environ, "PATH": path, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "TOOLCRIB_RESULTS": "both"}
+    return {**os.environ, "PATH": path, **own}
 
 
 async def work(day: Day) -> None:

@@ -90,7 +90,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
 
     def hint(kind: str) -> CacheHint:
         ttl = CHANGING_TTL_MS if kind in changing else LIST_TTL_MS
-        return CacheHint(ttl_ms=ttl, scope="public" if profiles is None else "private")
+        varies = kind == "tools" or profiles is not None  # with the client's name
+        return CacheHint(ttl_ms=ttl, scope="private" if varies else "public")
 
     server = _Server(
         name,

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import mcp_types as types
 
@@ -14,6 +15,7 @@ from server.mcp.profiles import Profile
 from server.mcp.variants import Variant
 from server.settings import SettingsError
 from server.settings.gateway import Results
+from tools.conversion.schema import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
@@ -221,11 +223,16 @@ class ToolLists:
         listed = describe(described).model_copy(update={"name": name})
         if self._surface.shortens(spec):
             listed = lean(listed)
-        if not spec.server and self._results(spec, variant) == "text":
-            return listed.model_copy(update={"output_schema": None})
-        return listed
+        changed: dict[str, Any] = {}
+        if self._results(spec, variant) == "text":
+            changed["output_schema"] = None
+        if not variant.nulls:
+            changed["input_schema"] = without_null_unions(listed.input_schema)
+        return listed.model_copy(update=changed)
 
     def _results(self, spec: ToolSpec, variant: Variant) -> Results:
+        if spec.server:  # what another server lists and answers is passed on
+            return "both"
         if variant.results != "auto":
             return variant.results
         return "text" if self._surface.shortens(spec) else "both"

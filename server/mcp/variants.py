@@ -18,6 +18,12 @@ READ_JSON = (
 )
 """Clients that give their model the structured content of a result in place of its text."""
 
+REFUSE_NULLS = (
+    "cursor*",  # github.com/cursor/cursor/issues/3540 and 3778: refuses each value of such a union
+    "gemini-cli*",  # github.com/google-gemini/gemini-cli/issues/21094: loses all tools by one
+)
+"""Clients that refuse parameters which may be null besides something else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -25,9 +31,11 @@ class Variant:
 
     Attributes:
         results: What calls answer with; auto leaves it to how the tool is listed.
+        nulls: Whether the list says which parameters may be null besides something else.
     """
 
     results: Results = "auto"
+    nulls: bool = True
 
 
 def variant_of(client: str, results: Results) -> Variant:
@@ -39,7 +47,7 @@ def variant_of(client: str, results: Results) -> Variant:
     """
     if results == "auto" and is_one_of(client, READ_JSON):
         results = "text"
-    return Variant(results)
+    return Variant(results, nulls=not is_one_of(client, REFUSE_NULLS))
 
 
 def is_one_of(client: str, names: Iterable[str]) -> bool:

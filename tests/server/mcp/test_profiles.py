@@ -213,7 +213,8 @@ async def test_a_list_that_depends_on_who_asks_is_cached_for_them_alone(
     tmp_path: Path, profiles: dict[str, dict[str, Any]], scope: str
 ) -> None:
     async with opened(tmp_path, profiles) as app, client_of(app, "2026-07-28") as client:
-        assert (await client.list_tools()).cache_scope == scope
+        assert (await client.list_prompts()).cache_scope == scope
+        assert (await client.list_tools()).cache_scope == "private"  # by the client's name too
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ async def test_the_modern_era_may_keep_the_list(server_of: ServerOf) -> None:
     async with Client(server_of(*ALL), mode="2026-07-28") as client:
         listing = await client.list_tools()
     assert listing.ttl_ms > 0
-    assert listing.cache_scope == "public"
+    assert listing.cache_scope == "private"
 
 
 @pytest.mark.anyio

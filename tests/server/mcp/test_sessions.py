@@ -133,6 +133,7 @@ def serving(transport: str, directory: Path) -> Iterator[str]:
         "TOOLCRIB_DATA_DIR": str(directory / "data"),
         "TOOLCRIB_ROOT": str(directory / "root"),
         "TOOLCRIB_HTTP__PORT": "0",
+        "TOOLCRIB_RESULTS": "both",
     }
     with subprocess.Popen(
         [str(command_path()), "serve", "--transport", transport],
@@ -210,6 +211,7 @@ async def test_a_process_over_stdio_is_one_session_and_the_next_another(
     parameters = StdioServerParameters(
         command=str(command_path()),
         args=["serve", "--root", str(tmp_path), "--data-dir", str(tmp_path / "data")],
+        env={"TOOLCRIB_RESULTS": "both"},
     )
     seen = []
     with anyio.fail_after(60):

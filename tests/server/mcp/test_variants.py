@@ -1,0 +1,178 @@
+"""What clients are given by their names and the settings, asked by real clients of both eras."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from server.app import App, build
+from server.settings import Settings
+from server.settings.gateway import ProfileSettings
+from server.settings.settings import FunctionSettings
+from tests.conftest import told
+from tools.conversion.function_to_mcp import FunctionToMCP
+
+pytestmark = pytest.mark.anyio
+
+BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+COUNT = '''def count(text: str) -> int:
+    """Counts letters."""
+    return len(text)
+'''
+ANY_OBJECT = {"type": "object"}
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, profiles: Mapping[str, Mapping[str, Any]] | None = None, **options: Any
+) -> AsyncIterator[App]:
+    (directory / "root").mkdir()
+    (directory / "counts.py").write_text(COUNT)
+    settings = Settings(
+        data_dir=directory / "data",
+        root=directory / "root",
+        functions=FunctionSettings(paths=(directory / "counts.py",)),
+        profiles={name: ProfileSettings(**each) for name, each in (profiles or {}).items()},
+        **options,
+    )
+    app = build(settings)
+    async with app.running():
+        yield app
+
+
+def client_of(app: App, mode: str, name: str) -> Client:
+    return Client(app.server, mode=mode, client_info=types.Implementation(name=name, version="1"))
+
+
+async def seen(client: Client, name: str, /, **arguments: Any) -> tuple[Any, types.CallToolResult]:
+    """The output schema that is listed, and what a call answers."""
+    listed = {each.name: each for each in (await client.list_tools()).tools}
+    return listed[name].output_schema, await client.call_tool(name, arguments)
+
+
+@BY_ERA
+@pytest.mark.parametrize(
+    "name", ["claude-code", "codex-mcp-client", "opencode", "Visual Studio Code - Insiders"]
+)
+@pytest.mark.parametrize("surface", ["lean", "full"])
+async def test_a_client_that_would_read_the_json_is_given_text_alone(
+    tmp_path: Path, mode: str, name: str, surface: str
+) -> None:
+    async with opened(tmp_path, surface=(surface,)) as app, client_of(app, mode, name) as client:
+        assert {each.output_schema for each in (await client.list_tools()).tools} == {None}
+        for called, arguments in (("count", {"text": "oak"}), ("list_directory", {})):
+            result = await client.call_tool(called, arguments)
+            assert not result.is_error
+            assert result.structured_content is None
+            assert told(result)
+
+
+@BY_ERA
+async def test_others_are_given_structured_content_where_its_schema_is_listed(
+    tmp_path: Path, mode: str
+) -> None:
+    async with opened(tmp_path) as app, client_of(app, mode, "a program") as client:
+        schema, result = await seen(client, "list_directory")
+        assert (schema, result.structured_content) == (None, None)
+        schema, result = await seen(client, "count", text="oak")
+        assert schema["properties"] == {"result": {"type": "integer"}}
+        assert (result.structured_content, told(result)) == ({"result": 3}, "3")
+        called = {"name": "count", "arguments": {"text": "oak"}}
+        through = await client.call_tool("call_tool", called)
+        assert (through.structured_content, told(through)) == (None, "3")
+
+
+@BY_ERA
+@pytest.mark.parametrize("results", ["text", "structured", "both"])
+async def test_the_setting_decides_for_every_client_and_a_profile_for_its_own(
+    tmp_path: Path, mode: str, results: str
+) -> None:
+    profiles = {"desk": {"clients": "desk", "results": results}}
+    for where, options in (("a", {"results": results}), ("b", {"profiles": profiles})):
+        (tmp_path / where).mkdir()
+        name = "claude-code" if where == "a" else "Desk"
+        async with opened(tmp_path / where, **options) as app, client_of(app, mode, name) as client:
+            schema, result = await seen(client, "list_directory")
+            assert schema == (None if results == "text" else ANY_OBJECT)
+            assert (result.structured_content is None) is (results == "text")
+            _, result = await seen(client, "count", text="oak")
+            assert told(result) == ('{"result":3}' if results == "structured" else "3")
+            assert result.structured_content == (None if results == "text" else {"result": 3})
+            _, failure = await seen(client, "count", text=[])
+            assert (failure.structured_content, failure.is_error) == (None, True)
+
+
+def shelve(books: list[int | None], shelf: int | None = None) -> list[int | None]:
+    """Shelves books.
+
+    Args:
+        books: Their numbers; null leaves a gap.
+        shelf: Where.
+    """
+    return [*books, shelf]
+
+
+NULLS = {
+    "type": "object",
+    "properties": {
+        "books": {"type": "array", "items": {"type": ["integer", "null"]}},
+        "shelf": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+    },
+    "required": ["books"],
+}
+
+
+@BY_ERA
+@pytest.mark.parametrize(
+    ("name", "nulls"),
+    [
+        ("cursor-vscode", False),
+        ("Cursor", False),
+        ("gemini-cli-mcp-client", False),
+        ("claude-code", True),
+        ("", True),
+    ],
+)
+async def test_clients_that_refuse_null_unions_are_listed_none_and_their_calls_taken(
+    tmp_path: Path, mode: str, name: str, nulls: bool
+) -> None:
+    theirs = types.Tool(name="hub__shelve", input_schema=NULLS, output_schema=ANY_OBJECT)
+    spec = replace(
+        FunctionToMCP.convert(shelve),
+        name="hub__shelve",
+        input_schema=NULLS,
+        source="upstream:hub",
+        listed=theirs,
+    )
+    async with opened(tmp_path, surface=("full",)) as app, client_of(app, mode, name) as client:
+        app.registry.replace_source("upstream:hub", [spec])
+        listed = {each.name: each for each in (await client.list_tools()).tools}
+        for each in listed.values():
+            assert nulls or '"null"' not in json.dumps(each.input_schema)
+        assert (listed["hub__shelve"].input_schema == NULLS) is nulls
+        assert listed["hub__shelve"].output_schema == ANY_OBJECT
+        for books in ([1], [1, None]):
+            result = await client.call_tool("hub__shelve", {"books": books, "shelf": None})
+            assert not result.is_error, result.content
+
+
+async def test_a_list_is_the_same_on_each_connection_of_a_name_and_after_other_names(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, surface=("full",)) as app:
+        lists: dict[str, list[Any]] = {}
+        for name in ("claude-code", "Cursor", "a program") * 2:
+            for mode in ("legacy", "2026-07-28"):
+                async with client_of(app, mode, name) as client:
+                    lists.setdefault(name, []).append((await client.list_tools()).tools)
+    for taken in lists.values():
+        assert all(each == taken[0] for each in taken)
+    assert lists["claude-code"][0] != lists["a program"][0]
