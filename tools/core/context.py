@@ -174,6 +174,7 @@ class RequestContext(Asker):
         carry: Has a function go on while its client is away; None where it is within another.
         tool: The tool that is running; empty before one is.
         depth: How many calls this one is within.
+        place: Names it among those that a call makes which comes again; else empty.
         deadline: How long the tool may still take; None before it runs.
     """
 
@@ -201,6 +202,7 @@ class RequestContext(Asker):
     carry: Carry | None = field(default=None, kw_only=True)
     tool: str = field(default="", kw_only=True)
     depth: int = field(default=0, kw_only=True)
+    place: str = field(default="", kw_only=True)
     deadline: PausableDeadline | None = field(default=None, kw_only=True)
 
     @property

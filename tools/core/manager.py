@@ -310,6 +310,7 @@ class SandboxToolManager:
         nested = repetition.begin(call.name, call.arguments, context.identity)
         if (before := repetition.result_of(nested)) is not None:
             return before, True
+        context = replace(context, place=nested)
         result, is_final = await self._executed(call.name, call.arguments, context)
         if is_final:
             repetition.finish(nested, result)

@@ -70,7 +70,8 @@ async def _carry(
         going_on = replace(context, report_progress=call.report)
         return partial(work, _of_function(going_on, FunctionRun(request, call)))
 
-    return await request.go_on(request.name_of(name, arguments), begin, context.report_progress)
+    place = request.name_of(f"{context.place}/{name}", arguments)
+    return await request.go_on(place, begin, context.report_progress)
 
 
 def _of_function(context: RequestContext, run: FunctionRun) -> RequestContext:

@@ -106,7 +106,8 @@ class Exchange(Generic[ResultT]):
     ) -> ResultT:
         """Makes it, or goes on with it, for a client that is asked by ending its own request."""
         this_round = relay.this_round
-        name = relay.name_of(f"{self._upstream.name}/{named[0]}", named[1])
+        within = f"{self._context.place}/{self._upstream.name}"
+        name = relay.name_of(f"{within}/{named[0]}", named[1])
 
         def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
             request = make(call.report if relay.wants_progress else None)
