@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import mcp_types as types
 
 from server.mcp.asking.channels import ANSWER_SECONDS
@@ -13,6 +16,9 @@ from tools.core.asking.peer import Filled, Form, LogLevel, Peer
 from tools.core.errors import UnavailableError
 
 __all__ = ["ClientPeer"]
+
+TITLES_SINCE = "2025-11-25"
+"""The protocol in which a form's choices have titles of their own (SEP-1330)."""
 
 
 class ClientPeer(Peer):
@@ -39,8 +45,10 @@ class ClientPeer(Peer):
                 " (it offers no elicitation).",
                 next_actions=[f"Call {tool} from a client that shows forms."],
             )
-        answers = await self._run.ask({tool: _question(tool, form)}, seconds=ANSWER_SECONDS)
-        answer = answers[tool]
+        ctx = self._run.ctx
+        knows_titles = ctx is None or ctx.protocol_version >= TITLES_SINCE
+        question = _question(tool, form.message, form.schema if knows_titles else _older(form))
+        answer = (await self._run.ask({tool: question}, seconds=ANSWER_SECONDS))[tool]
         if isinstance(answer, types.ElicitResult):
             return Filled(answer.action, answer.content or {})
         said = answer.message if isinstance(answer, types.ErrorData) else "no answer to a form"
@@ -69,11 +77,29 @@ class ClientPeer(Peer):
         await self._run.changed(uri)
 
 
-def _question(tool: str, form: Form) -> types.ElicitRequest:
+def _question(tool: str, message: str, schema: Mapping[str, Any]) -> types.ElicitRequest:
     """A form that says which tool asks, and in which nothing hides or steers."""
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
-            message=utf8_text(f"The tool {tool!r} asks: {visible_lines(form.message)}"),
-            requested_schema=utf8_json(visible_form(form.schema)),
+            message=utf8_text(f"The tool {tool!r} asks: {visible_lines(message)}"),
+            requested_schema=utf8_json(visible_form(schema)),
         )
     )
+
+
+def _older(form: Form) -> dict[str, Any]:
+    """A form whose choices have their titles where clients before SEP-1330 look for them."""
+    fields = form.schema["properties"]
+    return {**form.schema, "properties": {name: _listed(each) for name, each in fields.items()}}
+
+
+def _listed(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "oneOf" not in field:
+        return field
+    rest = {key: value for key, value in field.items() if key != "oneOf"}
+    choices = field["oneOf"]
+    return {
+        **rest,
+        "enum": [each["const"] for each in choices],
+        "enumNames": [each["title"] for each in choices],
+    }

@@ -143,7 +143,8 @@ class _Schemas(GenerateJsonSchema):
     """Tells the names of an enum's members as well: people choose by these."""
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        return {**super().enum_schema(schema), _NAMES: [each.name for each in schema["members"]]}
+        names = [each.name.replace("_", " ") for each in schema["members"]]
+        return {**super().enum_schema(schema), _NAMES: names}
 
 
 def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
@@ -161,8 +162,13 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
         shown = shown or _plain(said)
     kept = ("title", "description", *_KEPT[shown["type"]])
     shown |= {key: said[key] for key in kept if key in said}
+    default = said.get("default")
+    if choices:
+        default = _told(default)
+    elif isinstance(default, str) and shown["type"] == "number":  # a Decimal's
+        default = float(default)
     if said.get("default") is not None:
-        shown["default"] = _told(said["default"]) if choices else said["default"]
+        shown["default"] = default
     return _Field(shown, choices, is_nullable)
 
 

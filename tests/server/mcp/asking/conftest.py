@@ -27,8 +27,7 @@ HEAD = """
 
     from pydantic import BaseModel, Field
 
-    from tools.core.context import RequestContext
-    from tools.core.errors import CallFailedError, DeclinedError, ToolError, UnavailableError
+    from tools.authoring import CallFailedError, DeclinedError, RequestContext, ToolError
 
     def _note(line):
         with Path("journal").open("a") as journal:
