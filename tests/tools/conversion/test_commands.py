@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from tools.conversion.callables.commands import as_function, leaves
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
-from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFailedError
 from tools.core.spec import Effect, ToolSpec, tool
 
 
@@ -173,7 +173,7 @@ async def test_a_command_that_ends_itself_has_answered_or_failed(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     endings = {"exits": "before\nIt ended with 3", "fails": "no spade", "asks": "Sure"}
     for how, told in endings.items():
-        with pytest.raises(RuntimeError, match=told):
+        with pytest.raises(ToolFailedError, match=told):
             await call(spec, how=how)
 
 

@@ -20,7 +20,7 @@ from tools.conversion.callables.callables import NOTHING, callable_signature
 from tools.conversion.callables.constructors import OMITTED
 from tools.conversion.callables.options import is_option
 from tools.conversion.callables.printing import captured, printing
-from tools.core.errors import ToolDefinitionError
+from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFailedError
 from tools.core.spec import MARK
 
 __all__ = ["as_function", "is_command", "leaves", "plain_function", "printed", "registered"]
@@ -133,8 +133,8 @@ def _run(chain: Sequence[Any], values: dict[str, Any], text: Callable[[], str]) 
     """What a command returns.
 
     Raises:
-        ValueError: If click refuses the arguments.
-        RuntimeError: If the command fails.
+        InvalidArgumentsError: If click refuses the arguments.
+        ToolFailedError: If the command fails.
     """
     try:
         return _invoked(chain, values)
@@ -142,15 +142,14 @@ def _run(chain: Sequence[Any], values: dict[str, Any], text: Callable[[], str]) 
         code = error.code
     except Exception as error:
         kinds = {each.__name__ for each in type(error).__mro__}
-        if "UsageError" in kinds:
-            raise ValueError(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
         if "ClickException" in kinds:
-            raise RuntimeError(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
+            failed = InvalidArgumentsError if "UsageError" in kinds else ToolFailedError
+            raise failed(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
         if type(error).__module__ != "click.exceptions":
             raise
         code = getattr(error, "exit_code", "a question, which nobody answers here")
     if code:
-        raise RuntimeError(f"{text()}\nIt ended with {code}.".strip())
+        raise ToolFailedError(f"{text()}\nIt ended with {code}.".strip())
     return None
 
 
