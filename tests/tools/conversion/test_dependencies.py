@@ -178,7 +178,7 @@ async def test_what_is_opened_is_closed_when_the_call_fails_and_sees_why() -> No
         await anyio.lowlevel.checkpoint()
         raise KeyError(part)
 
-    with pytest.raises(ToolFailedError, match="KeyError: .*plain"):
+    with pytest.raises(ToolFailedError, match=r"KeyError: .*plain"):
         await call(use)
     assert heard == ["open", "failed", "close"]
 
