@@ -15,10 +15,13 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
+from server.browsing import make_browsing
 from server.chat import ChatSampler
 from server.current_policy import CurrentPolicy
 from server.embedders import find_embedder, make_embedder
+from server.function_workers import make_worker_options
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.objections import objection_to
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
@@ -35,8 +38,6 @@ from server.safety import (
     make_machine,
     make_policy,
     make_sandbox,
-    protected,
-    read_only,
 )
 from server.settings import Settings
 from server.settings.collections import collections_of
@@ -45,6 +46,7 @@ from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
+from tools.core.browsing.offered import Offered
 from tools.core.client import Sampler
 from tools.core.collections import Collections
 from tools.core.context import Machine, RequestContext
@@ -57,10 +59,9 @@ from tools.retrieval.catalogue import Catalogue
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
+    from server.mcp.browsing.browsing import Browsing
     from server.settings.gateway import ServerSettings
-    from server.upstream.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
-    from tools.functions.file import WorkerOptions
     from tools.openapi.apis import Apis
     from tools.retrieval.learning import Learning
     from tools.sandbox.history.history import History
@@ -85,7 +86,7 @@ class App:
         gateway: The other servers, whose tools are there while it is running.
         apis: The HTTP APIs, whose tools are there while it is running; None where there are none.
         catalogue: Finds tools, and fills its index in the background while it is running.
-        browsing: What clients browse of other servers; None where there are none.
+        browsing: What clients browse of functions and other servers; None where there are none.
         requests: Takes what other servers ask to the clients.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
@@ -129,7 +130,7 @@ class App:
                     if part is not None:
                         await stack.enter_async_context(part.running())
                 if self.browsing is not None:
-                    await stack.enter_async_context(self.browsing.subscriptions.running())
+                    await stack.enter_async_context(self.browsing.running())
                 for after in (self.requests.suspended, self.catalogue):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
@@ -220,26 +221,29 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         sandbox=make_sandbox(settings, Path(settings.root.anchor)), permissions=None
     )
 
+    pinned = [name for profile in settings.profiles.values() for name in profile.pinned]
+    lists_others = partial(surface.may_list_servers, registry, pinned)
+
     async def ready() -> None:
         await functions.loaded()
         await gateway.ready()
-        if apis is not None and "tools" in _changing_lists(settings, surface, registry):
+        if apis is not None and lists_others():
             await apis.ready()  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
     prompts = Prompts(resources, registry, sessions, recording)
-    browsing: Browsing | None = None
-    if not isinstance(gateway, NoGateway):
-        from server.upstream.browsing.browsing import browse
-
-        browsing = browse(
-            gateway,
-            resources=resources,
-            prompts=prompts,
-            requests=requests,
-            profiles=profiles,
-            lists=_changing_lists(settings, surface, registry),
-        )
+    sampler = _sampler(settings)
+    browsing = make_browsing(
+        settings,
+        gateway,
+        functions,
+        resources=resources,
+        prompts=prompts,
+        requests=requests,
+        profiles=profiles,
+        sampler=sampler,
+        tools_change=lists_others,
+    )
     server = build_server(
         registry,
         manager,
@@ -251,10 +255,10 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         prompts=browsing.prompts if browsing else prompts,
         requests=requests,
         ready=ready,
-        sampler=_sampler(settings),
+        sampler=sampler,
         profiles=profiles if settings.profiles else None,
         results=settings.results,
-        subscriptions=browsing.subscriptions if browsing and gateway.upstreams else None,
+        subscriptions=browsing.subscriptions if browsing and browsing.subscriptions.lists else None,
     )
     return App(
         settings=settings,
@@ -274,13 +278,6 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         sessions=sessions,
         server=server,
     )
-
-
-def _changing_lists(settings: Settings, surface: Surface, registry: ToolRegistry) -> list[str]:
-    """Which lists have more than there is at the start, such as tools of other servers."""
-    pinned = [name for profile in settings.profiles.values() for name in profile.pinned]
-    tools_too = surface.may_list_servers(registry, pinned)
-    return ["prompts", "resources", *(["tools"] if tools_too else [])]
 
 
 def discover_tools(collections: Collections) -> ToolRegistry:
@@ -305,23 +302,8 @@ def apis_of(
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
-    return FunctionFiles(settings.functions.paths, registry, partial(_worker_options, settings))
-
-
-def _worker_options(settings: Settings) -> WorkerOptions:
-    from tools.functions.environment import Environments
-    from tools.functions.file import WorkerOptions
-
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCRIB")}
-    return WorkerOptions(
-        environments=Environments(settings.data_dir / "environments", environ=environ),
-        variables=environ,
-        root=settings.root,
-        protected=protected(settings),
-        read_only=read_only(settings),
-        memory_bytes=settings.functions.memory_mb * 1_000_000,
-        starts=anyio.CapacityLimiter(os.cpu_count() or 1),
-    )
+    options = partial(make_worker_options, settings, os.environ)
+    return FunctionFiles(settings.functions.paths, registry, options, Offered(objection_to))
 
 
 def _learning(library: Library) -> Learning:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from tools.core.browsing.prompt import Message, prompt
+from tools.core.browsing.resource import resource
+from tools.core.content import EmbeddedResource, Media, ResourceLink
 from tools.core.context import RequestContext
 from tools.core.depends import Depends
-from tools.core.errors import CallFailedError, DeclinedError, ToolError, UnavailableError
-from tools.core.result import Media
+from tools.core.errors import (
+    CallFailedError,
+    DeclinedError,
+    NotFoundError,
+    ToolError,
+    UnavailableError,
+)
 from tools.core.spec import tool
 
 __all__ = [
     "CallFailedError",
     "DeclinedError",
     "Depends",
+    "EmbeddedResource",
     "Media",
+    "Message",
+    "NotFoundError",
     "RequestContext",
+    "ResourceLink",
     "ToolError",
     "UnavailableError",
+    "prompt",
+    "resource",
     "tool",
 ]

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from storage.errors import UnreadableDocumentError
 from tools.answers.customization import with_enum, without
 from tools.core.collections import Collections
+from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import (
     InvalidArgumentsError,
@@ -19,7 +20,7 @@ from tools.core.errors import (
     RateLimitedError,
     UpstreamError,
 )
-from tools.core.result import Media, ToolModel
+from tools.core.result import ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.web.reading import Body, Form, read_body
 from tools.sandbox.web.response import WebResponse

@@ -45,8 +45,8 @@ class Toolcrib:
         from storage.index.embedders.minilm import MiniLMEmbedder
         from storage.library import Library
         from tools.conversion.function_to_mcp import FunctionToMCP
+        from tools.core.content import Media
         from tools.core.context import RequestContext
-        from tools.core.result import Media
 
         self.context = RequestContext
         self._media = Media

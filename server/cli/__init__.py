@@ -20,7 +20,7 @@ def main() -> None:
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
         # The client is answered before anything that takes long is imported.
-        opening = None if served is None else begin(served.config, os.environ)
+        opening = None if served is None else begin(served, os.environ)
         from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed

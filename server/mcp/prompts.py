@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,11 +20,12 @@ from storage.library import Shelf
 from storage.models import Identity
 from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters
+from tools.conversion.browsing.completion import fitting
 from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
 from tools.core.registry import ToolRegistry
 
-__all__ = ["PROMPTS", "Prompts"]
+__all__ = ["PROMPTS", "Prompts", "completion_of"]
 
 COMPLETIONS = 100
 """Values that a client is offered at most, by the protocol."""
@@ -128,11 +129,7 @@ class Prompts:
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
         found = [] if find is None else await answered("completion/complete", partial(find, shelf))
-        fit = _beginning(found, begun)
-        completion = types.Completion(
-            values=fit[:COMPLETIONS], total=len(fit), has_more=len(fit) > COMPLETIONS
-        )
-        return types.CompleteResult(completion=completion)
+        return completion_of(fitting(found, begun))
 
     async def _hear(
         self,
@@ -228,11 +225,14 @@ def _called(ref: types.PromptReference | types.ResourceTemplateReference) -> str
     return ref.name if isinstance(ref, types.PromptReference) else ref.uri
 
 
-def _beginning(values: Iterable[str], begun: str) -> list[str]:
-    """The values that begin with what was written, then those with it elsewhere."""
-    folded = begun.casefold()
-    fit = [value for value in values if folded in value.casefold()]
-    return sorted(fit, key=lambda value: not value.casefold().startswith(folded))
+def completion_of(values: Sequence[str]) -> types.CompleteResult:
+    """As many of some values as the protocol lets a client be offered."""
+    completion = types.Completion(
+        values=list(map(utf8_text, values[:COMPLETIONS])),
+        total=len(values),
+        has_more=len(values) > COMPLETIONS,
+    )
+    return types.CompleteResult(completion=completion)
 
 
 def _names(shelf: Shelf) -> list[str]:

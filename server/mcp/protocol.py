@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,8 @@ from pydantic_core import to_json
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
+from server.mcp.browsing.blocks import content_block
 from server.mcp.profiles import Profile, Profiles
-from server.mcp.prompts import Prompts
-from server.mcp.resources import ContextResources
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.sessions import client_of
 from server.mcp.surface import Surface, ToolLists
@@ -29,20 +27,19 @@ from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
-from tools.core.result import Media, ToolResult
+from tools.core.result import ToolResult
 
 if TYPE_CHECKING:
-    from server.upstream.browsing.prompts import GatewayPrompts
-    from server.upstream.browsing.resources import GatewayResources
-    from server.upstream.browsing.subscriptions import Subscriptions
+    from server.mcp.browsing.browsing import PromptHandlers, ResourceHandlers
+    from server.mcp.browsing.subscriptions import Subscriptions
 
 __all__ = ["build_server"]
 
 LIST_TTL_MS = 3_600_000
 """How long a client may keep a list that is fixed while the server runs."""
 
-CHANGING_TTL_MS = 60_000
-"""How long it may keep one that changes with other servers, if it does not listen to changes."""
+CHANGING_TTL_MS = 10_000
+"""How long it may keep one that changes with function files or other servers."""
 
 Context = ServerRequestContext[Any, Any]
 
@@ -55,8 +52,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     version: str,
     instructions: str,
     surface: Surface,
-    resources: ContextResources | GatewayResources,
-    prompts: Prompts | GatewayPrompts,
+    resources: ResourceHandlers,
+    prompts: PromptHandlers,
     requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
@@ -233,14 +230,7 @@ def _call_result(result: ToolResult, results: Results) -> types.CallToolResult:
     structured = None if results == "text" else utf8_json(result.structured)
     told = to_json(structured).decode() if results == "structured" else utf8_text(result.text)
     return types.CallToolResult(
-        content=[types.TextContent(text=told), *map(_media_block, result.media)],
+        content=[content_block(each) for each in result.blocks or (told, *result.media)],
         structured_content=structured,
         is_error=result.is_error,
     )
-
-
-def _media_block(media: Media) -> types.ContentBlock:
-    data = b64encode(media.data).decode()
-    if media.kind == "image":
-        return types.ImageContent(data=data, mime_type=media.mime_type)
-    return types.AudioContent(data=data, mime_type=media.mime_type)

@@ -151,7 +151,7 @@ class ToolLists:
     """Lists the tools of the surface; what a profile admits of them, for whom one holds.
 
     Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
-    wants it untouched by calls. Only what other servers offer may change in it later.
+    wants it untouched by calls. Only what function files and other servers offer changes in it.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ToolLists:
         return "text" if spec is None else self._results(spec, variant)
 
     def forget(self) -> None:
-        """Has the lists taken anew, because another server offers other tools."""
+        """Has the lists taken anew, because function files or another server offer other tools."""
         self._taken.clear()
 
     def _take(self, profile: Profile | None, variant: Variant) -> list[types.Tool]:
@@ -195,10 +195,10 @@ class ToolLists:
     ) -> list[ToolSpec]:
         """The tools of the surface, without those that calls have created since the first list."""
         if self._own is None:
-            here = (each for each in self._registry.offers() if not each.server)
+            here = (each for each in self._registry.offers() if not _comes_and_goes(each))
             self._own = frozenset(each.name for each in here)
         shown = self._surface.select(self._registry, tool_set, pinned)
-        return [each for each in shown if each.server or each.name in self._own]
+        return [each for each in shown if _comes_and_goes(each) or each.name in self._own]
 
     def _fitting(
         self, shown: Sequence[ToolSpec], profile: Profile, variant: Variant
@@ -236,6 +236,11 @@ class ToolLists:
         if variant.results != "auto":
             return variant.results
         return "text" if self._surface.shortens(spec) else "both"
+
+
+def _comes_and_goes(offer: ToolOffer) -> bool:
+    """Whether it is of another server or a function file, which offer others now and then."""
+    return bool(offer.server) or offer.source.startswith("function:")
 
 
 def _size(definition: types.Tool) -> int:

@@ -46,6 +46,9 @@ _OPEN = {"experimental", "extensions"}
 _DECIDING = {"profiles", "surface"}
 """Settings by which tools of other servers may be listed."""
 
+_FUNCTIONS = {"TOOLCRIB_FUNCTIONS", "TOOLCRIB_FUNCTIONS__PATHS"}
+"""Variables that may name function files."""
+
 
 class FirstReply(NamedTuple):
     """An answer that was made ahead of the server, as a line, and the id of its request."""
@@ -177,10 +180,17 @@ def _capabilities(changing: Collection[str]) -> dict[str, Any]:
     return {"completions": {}, "logging": {}, **lists}
 
 
-def changing_lists(config: Path | None, environ: Mapping[str, str]) -> tuple[str, ...] | None:
+def changing_lists(
+    config: Path | None, environ: Mapping[str, str], *, functions: bool = False
+) -> tuple[str, ...] | None:
     """The lists of the server over stdio that change, as far as its settings tell unchecked.
 
     They are all of the settings that the first reply depends on, and their models are not loaded.
+
+    Args:
+        config: The settings file that was named, if one was.
+        environ: The environment.
+        functions: Whether the command line names function files.
 
     Returns:
         Of tools, prompts and resources; None where only the whole of the settings tells.
@@ -189,11 +199,30 @@ def changing_lists(config: Path | None, environ: Mapping[str, str]) -> tuple[str
     variables = {name.upper() for name, value in environ.items() if value}
     if settings is None or "TOOLCRIB_SERVERS" in variables:
         return None
+    if not functions:
+        said = None if _FUNCTIONS & variables else _names_functions(settings.get("functions", {}))
+        if said is None:
+            return None
+        functions = said
+    if functions:
+        return ("prompts", "resources", "tools")
     if "servers" not in settings:
         return ()
     unclear = {"_TOOLCRIB_DEPTH", *(f"TOOLCRIB_{key.upper()}" for key in _DECIDING)} & variables
     is_clear = not (unclear or _DECIDING & settings.keys())
     return ("prompts", "resources") if is_clear and _has_enabled(settings["servers"]) else None
+
+
+def _names_functions(group: object) -> bool | None:
+    """Whether a group of settings names function files; None where that is unclear."""
+    match group:
+        case {"paths": [*paths]}:
+            return bool(paths)
+        case {"paths": _}:
+            return None
+        case {}:
+            return False
+    return None
 
 
 def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
+from server.opening.command_line import ServeArguments
 from server.opening.first_reply import NAME, FirstReply, changing_lists, reply_to
 
 __all__ = ["Opening", "ReadAhead", "begin"]
@@ -71,9 +71,10 @@ class Opening:
                 self._answered = reply.request
 
 
-def begin(config: Path | None, environ: Mapping[str, str]) -> Opening | None:
+def begin(served: ServeArguments, environ: Mapping[str, str]) -> Opening | None:
     """Begins to listen, if the reply to a client can be known before the server is there."""
-    changing = changing_lists(config, environ)
+    functions = served.flags["functions.paths"] is not None
+    changing = changing_lists(served.config, environ, functions=functions)
     if changing is None or not _is_program_there():
         return None
     return Opening(partial(reply_to, version=version(NAME), changing=changing))

@@ -19,8 +19,9 @@ from server.app import App
 from storage.catalog.records import Record
 from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.content import Media
 from tools.core.context import RequestContext
-from tools.core.result import Media, ToolFailure, ToolResult
+from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio

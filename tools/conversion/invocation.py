@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Mappin
 from dataclasses import dataclass
 from io import IOBase
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import anyio
 import anyio.from_thread
@@ -26,7 +26,7 @@ from tools.conversion.dependencies import Dependencies, OffTheLoop
 from tools.conversion.raised import DEFECTS, failure_of
 from tools.conversion.results.attachments import is_attachment
 from tools.conversion.results.jsonable import MOST_ITEMS, error_text, to_jsonable
-from tools.conversion.results.output import Collected, Output
+from tools.conversion.results.output import Collected
 from tools.core.client import ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import (
@@ -36,12 +36,14 @@ from tools.core.errors import (
     ToolFailedError,
     only_cause,
 )
-from tools.core.result import ToolResult
 
 __all__ = ["Invocation"]
 
 OURS = str(Path(__file__).parent)
 """Where the code lies that stands between a call and its function."""
+
+AnswerT = TypeVar("AnswerT")
+MadeT_co = TypeVar("MadeT_co", covariant=True)
 
 BRIEF = 200
 """Characters of an item that are reported."""
@@ -61,14 +63,21 @@ class _Pending:
     value: Any
 
 
-class Invocation:
+class Answering(Protocol[MadeT_co]):
+    """Makes an answer of what a function returned."""
+
+    def result(self, value: object) -> MadeT_co:
+        """Returns the answer."""
+
+
+class Invocation(Generic[AnswerT]):
     """One function, callable with what validation made of the arguments."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         signature: Signature,
-        output: Output,
+        output: Answering[AnswerT],
         *,
         abandon: bool,
         is_ours: bool,
@@ -92,7 +101,7 @@ class Invocation:
             getattr(called, "__call__", None)  # noqa: B004  # its kind is asked, not whether it is
         )
 
-    async def __call__(self, values: dict[str, Any], context: RequestContext) -> ToolResult:
+    async def __call__(self, values: dict[str, Any], context: RequestContext) -> AnswerT:
         """Runs it once, with what `ToolSpec.validate` returned.
 
         A plain function runs in a thread, and all of it there: what it yields and what it returns.
@@ -127,15 +136,15 @@ class Invocation:
         raised: list[BaseException],
         injected: Mapping[str, Any],
         off_the_loop: OffTheLoop,
-    ) -> ToolResult:
+    ) -> AnswerT:
         """The result; what the function itself raises is put among what is raised."""
         positional, named = self._binding.arguments(values, injected)
         call = functools.partial(self._function, *positional, **named)
         if self._is_async:
-            outcome: ToolResult | _Pending | _Raised = _Pending(call())
+            outcome: AnswerT | _Pending | _Raised = _Pending(call())
         else:
             outcome = await off_the_loop(self._run, call, context)
-        if isinstance(outcome, ToolResult):
+        if not isinstance(outcome, _Pending | _Raised):
             return outcome
         try:
             value = await self._settled(outcome, context, off_the_loop)
@@ -143,12 +152,12 @@ class Invocation:
             raised.append(error)
             raise
         if isinstance(value, BaseModel):  # which may be of thousands of parts
-            return cast("ToolResult", await off_the_loop(self._answer, value))
+            return cast("AnswerT", await off_the_loop(self._answer, value))
         return self._answer(value)
 
     def _run(
         self, call: Callable[[], Any], context: RequestContext
-    ) -> ToolResult | _Pending | _Raised:
+    ) -> AnswerT | _Pending | _Raised:
         """Runs a plain function, in its thread."""
         try:
             value = call()
@@ -160,7 +169,7 @@ class Invocation:
             return _Pending(value)
         return self._answer(value)
 
-    def _answer(self, value: Any) -> ToolResult:
+    def _answer(self, value: Any) -> AnswerT:
         """What the call answers; the value may run code of its author's for that."""
         try:
             return self._output.result(value)

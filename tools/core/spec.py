@@ -31,11 +31,13 @@ __all__ = [
     "ToolOptions",
     "ToolScope",
     "ToolSpec",
+    "checked_options",
     "settle",
     "tool",
 ]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
 MARK = "__tool_options__"
 """The attribute of a function, or of a module for all its functions, that holds its options."""
 
@@ -257,7 +259,7 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
     Raises:
         ToolDefinitionError: If an option is unknown or wrong.
     """
-    checked = _checked(options, "@tool")
+    checked = checked_options(OPTIONS, options, "@tool")
 
     def mark(function: FunctionT) -> FunctionT:
         setattr(function, MARK, checked)
@@ -275,16 +277,24 @@ def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ToolDefinitionError: If an option of the owner is unknown or wrong.
     """
-    merged = _checked({key: value for layer in layers for key, value in layer.items()}, owner)
+    given = {key: value for layer in layers for key, value in layer.items()}
+    merged = checked_options(OPTIONS, given, owner)
     supposed = {} if "effects" in merged else UNKNOWN
     return {"scope": ToolScope.SANDBOXED, **supposed, **merged}
 
 
-def _checked(options: Mapping[str, Any], owner: str) -> ToolOptions:
+def checked_options(
+    kind: TypeAdapter[OptionsT], options: Mapping[str, Any], owner: str
+) -> OptionsT:
+    """Returns options of one kind, as their TypedDict has them.
+
+    Raises:
+        ToolDefinitionError: If one is unknown or wrong.
+    """
     try:
-        return OPTIONS.validate_python(dict(options))
+        return kind.validate_python(dict(options))
     except ValidationError as error:
-        known = ", ".join(ToolOptions.__annotations__)
+        known = ", ".join(kind.core_schema["fields"])
         wrong = "; ".join(
             f"{'.'.join(map(str, each['loc']))} = {each['input']!r}: {each['msg']}"
             for each in error.errors(include_url=False)

@@ -11,7 +11,8 @@ from anyio.abc import TaskGroup
 from tools.core.asking.peer import Form
 from tools.core.context import RequestContext
 from tools.core.errors import RateLimitedError, as_tool_error
-from tools.functions.messages import Message, encode_error, encode_result
+from tools.functions.messages import Message, encode_error
+from tools.functions.offers import encode_result
 
 __all__ = ["Answers"]
 
@@ -79,4 +80,4 @@ class Answers:
             )
             return asdict(reply)
         result = await self._context.result_of(message["tool"], message["arguments"])
-        return encode_result(message["id"], result)
+        return encode_result(result)

@@ -18,12 +18,29 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
+from tools.core.browsing.prompt import Message as PromptMessage
+from tools.core.content import EmbeddedResource
 from tools.core.context import RequestContext
-from tools.core.errors import ToolFailedError, UnavailableError, UnknownToolError
+from tools.core.errors import (
+    NotFoundError,
+    ToolError,
+    ToolFailedError,
+    UnavailableError,
+    UnknownToolError,
+)
 from tools.core.result import ToolResult
-from tools.core.spec import ToolSpec
 from tools.functions.environment import EnvironmentFailedError, Environments
-from tools.functions.messages import Load, Loaded, Problem, decode_spec
+from tools.functions.messages import Load, Loaded, Message, Problem
+from tools.functions.offers import (
+    Key,
+    Offer,
+    decode_contents,
+    decode_messages,
+    decode_offer,
+    decode_result,
+    decode_values,
+    key_of,
+)
 from tools.functions.script import ScriptMetadataError, read_script_metadata
 from tools.functions.worker import Worker, WorkerEndedError
 
@@ -81,7 +98,8 @@ class FunctionFile:
     Attributes:
         path: The file.
         problems: What is wrong with the file as it is now, or with some of its functions.
-        specs: The tools of its last good version.
+        offers: What its last good version offers, by kind and name.
+        listed: The same, as lists have it.
     """
 
     def __init__(
@@ -94,7 +112,8 @@ class FunctionFile:
         """Serves nothing until it is first refreshed; `changed` is told of each new version."""
         self.path = path
         self.problems: list[Problem] = []
-        self.specs: list[ToolSpec] = []
+        self.offers: dict[Key, Offer] = {}
+        self.listed: list[Message] = []
         self._options = options
         self._group = group
         self._changed = changed
@@ -141,6 +160,47 @@ class FunctionFile:
             ToolFailedError: If its worker ended during the call.
             UnavailableError: If its worker cannot be started.
         """
+        return decode_result(await self._ask(("tool", name), {"arguments": arguments}, context))
+
+    async def read(
+        self, uri: str, variables: Mapping[str, Any], context: RequestContext
+    ) -> tuple[EmbeddedResource, ...]:
+        """Reads one of its resources, as they are now.
+
+        Raises:
+            ToolError: If it fails, or the file as it is now has no such resource.
+        """
+        asked = {"arguments": variables}
+        return decode_contents(await self._ask(("resource", uri), asked, context))
+
+    async def render(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> tuple[PromptMessage, ...]:
+        """Gets one of its prompts, as they are now.
+
+        Raises:
+            ToolError: If it fails, or the file as it is now has no such prompt.
+        """
+        asked = {"arguments": arguments}
+        return decode_messages(await self._ask(("prompt", name), asked, context))
+
+    async def complete(  # what a Complete takes, of an offer
+        self,
+        key: Key,
+        argument: str,
+        typed: str,
+        given: Mapping[str, str],
+        context: RequestContext,
+    ) -> list[str]:
+        """Completes an argument of a prompt or a variable of a template.
+
+        Raises:
+            ToolError: If it fails, or the file as it is now has no such offer.
+        """
+        asked = {"completed": [argument, typed, given]}
+        return decode_values(await self._ask(key, asked, context))
+
+    async def _ask(self, key: Key, asked: Mapping[str, Any], context: RequestContext) -> Message:
         steps = count(1)
 
         async def report(line: str) -> None:
@@ -148,21 +208,27 @@ class FunctionFile:
             await context.report_progress(next(steps) / 1000, None, line)
 
         await self.refresh(report, restart=True)
-        if all(spec.name != name for spec in self.specs):
-            raise UnknownToolError(
-                f"{self.path.name} was changed and has no function {name!r} now.",
-                suggestions=[spec.name for spec in self.specs],
-            )
+        kind, name = key
+        if key not in self.offers:
+            raise self._gone(kind, name)
         if self._lacks_worker():
             raise UnavailableError(f"The process that runs {self.path.name} cannot be started.")
         try:
-            return await cast("Worker", self._worker).call(name, arguments, context)
+            return await cast("Worker", self._worker).call({"key": key, **asked}, context)
         except WorkerEndedError as error:
             logger.warning("The worker of %s %s during a call of %s", self.path, error, name)
             raise ToolFailedError(
                 f"{name} did not finish: the process that runs {self.path.name} {error}.",
                 next_actions=["Ask for less in one call; the next call restarts the process."],
             ) from None  # it is in the log
+
+    def _gone(self, kind: str, name: str) -> ToolError:
+        if kind != "tool":
+            return NotFoundError(f"{self.path.name} was changed and has no {kind} {name!r} now.")
+        return UnknownToolError(
+            f"{self.path.name} was changed and has no function {name!r} now.",
+            suggestions=[other for each, other in self.offers if each == kind],
+        )
 
     def retire(self) -> None:
         """Serves no more calls than those that are running."""
@@ -206,23 +272,35 @@ class FunctionFile:
         self._files = [*files, *(file for file in self._files if file not in files)]
 
     async def _serve(self, source: str) -> list[Problem]:
-        """Lets a version take over, and returns what of it is no tool."""
+        """Lets a version take over, and returns what of it cannot be offered."""
         worker = await self._started(source)
         loaded = cast("Loaded", worker.loaded)
         try:
-            self.specs = [
-                decode_spec(sent, partial(self.call, sent["name"])) for sent in loaded.tools or ()
-            ]
+            offers = [self._decoded(sent) for sent in loaded.offers or ()]
         except Exception:
             worker.retire()
             raise
+        self.offers = {key_of(offer): offer for offer in offers}
+        self.listed = loaded.offers or []
         replaced, self._worker, self._source = self._worker, worker, source
         if replaced is not None and not replaced.retired:
             replaced.retire()
-        names = ", ".join(spec.name for spec in self.specs) or "no tools"
+        names = ", ".join(offer.name for offer in offers) or "nothing"
         logger.log(logging.INFO if replaced else logging.DEBUG, "%s serves %s", self.path, names)
         self._changed(self)
         return loaded.problems
+
+    def _decoded(self, sent: Message) -> Offer:
+        match sent["kind"]:
+            case "tool":
+                return decode_offer(sent, invoke=partial(self.call, sent["name"]))
+            case "resource":
+                read = partial(self.read, sent["uri"])
+                complete = partial(self.complete, ("resource", sent["uri"]))
+                return decode_offer(sent, read=read, complete=complete)
+        render = partial(self.render, sent["name"])
+        complete = partial(self.complete, ("prompt", sent["name"]))
+        return decode_offer(sent, render=render, complete=complete)
 
     def _read(self) -> str:
         try:
@@ -261,7 +339,7 @@ class FunctionFile:
             raise _NotLoadedError([Problem(f"Its process {error} while it was loaded.")]) from error
         loaded = cast("Loaded", worker.loaded)
         self._files = [str(self.path), *loaded.files]
-        if loaded.tools is None:
+        if loaded.offers is None:
             raise _NotLoadedError(loaded.problems)
         return worker
 

@@ -1,4 +1,4 @@
-"""The function files of a server: found, watched, and their tools in the registry."""
+"""The function files of a server: found, watched, and what they offer where it is looked for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
+from tools.core.browsing.offered import Offered
 from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
+from tools.core.spec import ToolSpec
 
 if TYPE_CHECKING:
     from tools.functions.file import FunctionFile, WorkerOptions
-    from tools.functions.messages import Problem
+    from tools.functions.messages import Message, Problem
+    from tools.functions.offers import Offer
 
-__all__ = ["FunctionFiles", "function_files"]
+__all__ = ["LISTS", "FunctionFiles", "function_files"]
 
 logger = logging.getLogger("toolcrib")
 
@@ -28,27 +31,44 @@ WATCH_SECONDS = 1.0
 LONGEST_WAIT = 20.0
 """Seconds that a list of tools, or an unknown name, waits for files: clients give up after 30."""
 
+LISTS = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
+"""The list in which each kind of offer is."""
+
+OnChange = Callable[[frozenset[str]], None]
+"""Is told which lists have changed."""
+
 
 class FunctionFiles:
-    """Keeps the tools of function files in a registry, each file in a worker of its own.
+    """Keeps what function files offer where it is looked for, each file in a worker of its own.
 
     Args:
         paths: Python files, and directories of them.
         registry: Where their tools are kept, as long as `running` lasts.
         options: Makes what their workers are given; a server without files needs none.
+        offered: Where their resources and prompts are kept, as long.
+
+    Attributes:
+        offered: The same.
     """
 
     def __init__(
-        self, paths: Sequence[Path], registry: ToolRegistry, options: Callable[[], WorkerOptions]
+        self,
+        paths: Sequence[Path],
+        registry: ToolRegistry,
+        options: Callable[[], WorkerOptions],
+        offered: Offered | None = None,
     ) -> None:
         self._paths = paths
         self._registry = registry
+        self.offered = Offered() if offered is None else offered
         self._make_options = options
         self._files: dict[Path, FunctionFile] = {}
         self._conflicts: dict[Path, list[Problem]] = {}
         self._missing: set[Path] = set()
         self._group: TaskGroup | None = None
         self._first = anyio.Event()
+        self._listed: dict[str, list[Message]] = {}
+        self._listeners: list[OnChange] = []
 
     @property
     def problems(self) -> list[str]:
@@ -58,6 +78,10 @@ class FunctionFiles:
             for path, file in self._files.items()
             for problem in (*file.problems, *self._conflicts.get(path, ()))
         ]
+
+    def on_change(self, listener: OnChange) -> None:
+        """Has somebody told which lists a saved, new or deleted file changed."""
+        self._listeners.append(listener)
 
     @asynccontextmanager
     async def running(self, *, watch: bool = True) -> AsyncIterator[None]:
@@ -85,8 +109,7 @@ class FunctionFiles:
             await self._first.wait()
         if waiting.cancelled_caught:
             logger.warning(
-                "The tools of some function files are not ready and are not listed in this run; "
-                "they can be called when they are, and are listed from the next start."
+                "Some function files are not ready; what they offer is listed when they are."
             )
 
     async def refresh(self) -> None:
@@ -130,7 +153,7 @@ class FunctionFiles:
 
     def _drop(self, path: Path) -> None:
         file = self._files.pop(path)
-        logger.info("%s is gone, and its tools with it", path)
+        logger.info("%s is gone, and what it offers with it", path)
         file.retire()
         self._register(file)
 
@@ -144,30 +167,53 @@ class FunctionFiles:
         return self._make_options()
 
     def _register(self, changed: FunctionFile) -> None:
-        """Puts a file's tools in the place of those it had; the names of others stay theirs.
+        """Puts what a file offers in the place of what it did; the names of others stay theirs.
 
         A name that it gives up goes to the next file that has it.
         """
-        self._registry.remove_source(f"function:{changed.path}")
+        for kept in (self._registry, self.offered):
+            kept.remove_source(f"function:{changed.path}")
         in_turn = sorted(self._files.values(), key=lambda file: file is not changed)
         self._conflicts = {file.path: self._add(file) for file in in_turn}
+        self._tell()
 
     def _add(self, file: FunctionFile) -> list[Problem]:
-        """Adds a file's tools that are not in the registry yet, and returns why some cannot be."""
+        """Adds what a file offers that is not there yet, and returns why some of it cannot be."""
         from tools.functions.messages import Problem
 
         problems = []
-        for spec in file.specs:
-            if self._registry.get(spec.name) is spec:
+        for offer in file.offers.values():
+            if self._holds(offer):
                 continue
             try:
-                self._registry.add(spec)
+                if isinstance(offer, ToolSpec):
+                    self._registry.add(offer)
+                else:
+                    self.offered.add(offer)
             except ValueError as error:
                 problem = Problem(str(error))
                 problems.append(problem)
                 if problem not in self._conflicts.get(file.path, ()):
                     logger.warning("%s", problem.at(file.path))
         return problems
+
+    def _holds(self, offer: Offer) -> bool:
+        if isinstance(offer, ToolSpec):
+            return self._registry.get(offer.name) is offer
+        return self.offered.holds(offer)
+
+    def _tell(self) -> None:
+        """Tells which lists are others than they were; a function may only work otherwise."""
+        listed: dict[str, list[Message]] = {kind: [] for kind in LISTS.values()}
+        for file in self._files.values():
+            for offer, sent in zip(file.offers.values(), file.listed, strict=True):
+                if self._holds(offer):
+                    listed[LISTS[sent["kind"]]].append(sent)
+        kinds = frozenset(kind for kind in listed if listed[kind] != self._listed.get(kind, []))
+        self._listed = listed
+        if kinds:
+            for listener in self._listeners:
+                listener(kinds)
 
 
 def function_files(paths: Sequence[Path]) -> Iterator[Path]:

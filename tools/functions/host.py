@@ -11,18 +11,20 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from storage.models import Identity
+from tools.core.browsing.prompt import PromptSpec
+from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
 from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.result import ToolResult
@@ -35,8 +37,14 @@ from tools.functions.messages import (
     TooLongError,
     decoded,
     encode,
+)
+from tools.functions.offers import (
+    Offer,
+    encode_contents,
+    encode_messages,
+    encode_offer,
     encode_result,
-    encode_spec,
+    key_of,
 )
 from tools.functions.questions import Questions, ServerPeer
 from tools.sandbox.files.sandbox import Sandbox
@@ -66,10 +74,10 @@ def main() -> None:
     _limit_memory(order.memory_bytes)
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
     found = load(Path(order.path), order.source)  # outside the event loop: it may run its own
-    tools = None if found.specs is None else list(map(encode_spec, found.specs))
-    send({"loaded": asdict(Loaded(tools, found.problems, found.files))})
-    if found.specs is not None:
-        anyio.run(_serve, incoming, partial(_Calls, found.specs, order, send))
+    offers = None if found.offers is None else list(map(encode_offer, found.offers))
+    send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
+    if found.offers is not None:
+        anyio.run(_serve, incoming, partial(_Calls, found.offers, order, send))
 
 
 async def _serve(incoming: int, calls_in: Callable[[TaskGroup], _Calls]) -> None:
@@ -95,8 +103,8 @@ class _ServerLogHandler(logging.Handler):
 class _Calls:
     """The calls in progress, each in a task of its own."""
 
-    def __init__(self, specs: list[ToolSpec], load: Load, send: Send, group: TaskGroup) -> None:
-        self._specs = {spec.name: spec for spec in specs}
+    def __init__(self, offers: list[Offer], load: Load, send: Send, group: TaskGroup) -> None:
+        self._offers = {key_of(offer): offer for offer in offers}
         self._sandbox = Sandbox(
             Path(load.root),
             protected=tuple(map(Path, load.protected)),
@@ -118,31 +126,32 @@ class _Calls:
             self._group.start_soon(self._run, message)
 
     async def _run(self, message: Message) -> None:
-        number, name = message["call"], message["name"]
+        number, name = message["call"], message["key"][1]
         # Nobody reads this of a call that the server cancelled, but functions cancel tasks too.
-        result = ToolResult.failure(ToolFailedError(f"{name} was cancelled from within its file."))
+        answer = _failure(ToolFailedError(f"{name} was cancelled from within its file."), name)
         try:
             with suppress(asyncio.CancelledError), self._scopes[number]:
-                result = await self._result(message)
+                answer = await self._answer(message)
         finally:
             del self._scopes[number]
-            self._answer(number, name, result)
+            self._end(number, name, answer)
 
-    def _answer(self, number: int, name: str, result: ToolResult) -> None:
+    def _end(self, number: int, name: str, answer: Message) -> None:
         try:
-            self._send(encode_result(number, result))
+            self._send({"result": number, **answer})
         except TooLongError as error:
-            self._send(encode_result(number, ToolResult.failure(error)))
+            self._send({"result": number, **_failure(error, name)})
         except (ValueError, RecursionError) as error:
             failure = ToolFailedError(f"{name} returned what JSON cannot say: {error}.")
-            self._send(encode_result(number, ToolResult.failure(failure)))
+            self._send({"result": number, **_failure(failure, name)})
 
-    async def _result(self, message: Message) -> ToolResult:
+    async def _answer(self, message: Message) -> Message:
         async def report(done: float, total: float | None, text: str | None) -> None:
             self._send({"progress": message["call"], "done": done, "total": total, "message": text})
             await anyio.lowlevel.checkpoint()
 
-        spec = self._specs[message["name"]]
+        kind, name = message["key"]
+        offer = self._offers[kind, name]
         peer = ServerPeer(self._questions, message["call"])
         context = RequestContext(
             Identity(**message["identity"]),
@@ -151,19 +160,36 @@ class _Calls:
             _call=peer.call,
             sampler=peer,
             peer=peer,
-            tool=spec.name,
+            tool=offer.name,
         )
         try:
-            return await spec.invoke(spec.validate(message["arguments"]), context)
+            if "completed" in message and not isinstance(offer, ToolSpec):
+                argument, typed, given = message["completed"]
+                return {"values": await offer.complete(argument, typed, given, context)}
+            return await _made(offer, message["arguments"], context)
         except MemoryError:
-            return ToolResult.failure(
-                ToolFailedError(
-                    f"{spec.name} needs more memory than its process may have.",
-                    next_actions=["Ask for less in one call, or raise functions.memory_mb."],
-                )
+            error: BaseException = ToolFailedError(
+                f"{name} needs more memory than its process may have.",
+                next_actions=["Ask for less in one call, or raise functions.memory_mb."],
             )
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  # its caller's answer
-            return ToolResult.failure(as_tool_error(error, spec.name))
+        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001  # its caller's answer
+            error = raised
+        return _failure(error, name)
+
+
+async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
+    """What an offer makes of what it is given."""
+    arguments = offer.validate(given)
+    match offer:
+        case ResourceSpec():
+            return encode_contents(await offer.read(arguments, context))
+        case PromptSpec():
+            return encode_messages(await offer.render(arguments, context))
+    return encode_result(await offer.invoke(arguments, context))
+
+
+def _failure(error: BaseException, name: str) -> Message:
+    return encode_result(ToolResult.failure(as_tool_error(error, name)))
 
 
 async def _chunks(incoming: int) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""The import of a function file: the tools in it, and what keeps others from being one."""
+"""The import of a function file: what it offers, and what keeps the rest from that."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from tools.conversion.browsing.prompts import prompts_of
+from tools.conversion.browsing.resources import resources_of
 from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.browsing.prompt import PROMPT_MARK
+from tools.core.browsing.resource import RESOURCE_MARK
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
 from tools.functions.messages import Problem
+from tools.functions.offers import Key, Offer, key_of
 
 __all__ = ["FileImport", "Found", "load"]
 
@@ -157,12 +162,12 @@ class Found:
     """What a file holds.
 
     Attributes:
-        specs: Its tools, in the order of the file; None if it could not be imported.
-        problems: Why not, or which of its functions are no tools.
+        offers: What it offers, in the order of the file; None if it could not be imported.
+        problems: Why not, or which of its functions cannot be offered.
         files: What it imported from beside it, or would have.
     """
 
-    specs: list[ToolSpec] | None
+    offers: list[Offer] | None
     problems: list[Problem]
     files: list[str]
 
@@ -171,29 +176,54 @@ def load(path: Path, source: str) -> Found:
     """Imports a file from a text that may be older than it, and converts its functions."""
     importing = FileImport(path)
     try:
-        specs, problems = _tools(importing.run(source), path)
+        offers, problems = _offers(importing.run(source), path)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
         return Found(None, [_failure(error, path)], importing.files)
-    return Found(specs, problems, importing.files)
+    return Found(offers, problems, importing.files)
 
 
-def _tools(module: ModuleType, path: Path) -> tuple[list[ToolSpec], list[Problem]]:
+def _offers(module: ModuleType, path: Path) -> tuple[list[Offer], list[Problem]]:
     hints = getattr(module, MARK, {})
     if not isinstance(hints, Mapping):
         raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
     settle(f"{MARK} in {path.name}", hints)
-    specs, problems = [], []
+    offers: dict[Key, Offer] = {}
+    problems: list[Problem] = []
     of_typer = registered(vars(module).values())
     for name, function in (*_public(module), *_commands(module)):
         try:
-            if not _is_meant(module, name, function):
-                _refuse_untyped(name, function)
             is_typers = any(function is each for each in of_typer)
             called = printed(function) if is_typers else function
-            specs.append(_spec(name, called, hints, path))
+            found = _offered(module, name, called, hints, path)
         except ToolDefinitionError as error:
             problems.append(Problem(str(error), _line_of(function)))
-    return specs, problems
+            continue
+        for key, offer in ((key_of(each), each) for each in found):
+            if offers.setdefault(key, offer) is not offer:
+                text = f"There is another {key[0]} {key[1]!r} in this file; change one of them."
+                problems.append(Problem(text, _line_of(function)))
+    return list(offers.values()), problems
+
+
+def _offered(
+    module: ModuleType,
+    name: str,
+    function: Callable[..., Any],
+    hints: Mapping[str, Any],
+    path: Path,
+) -> list[Offer]:
+    """What a function is: a tool, unless its author says that it is something else."""
+    source = f"function:{path}"
+    browsed: list[Offer] = [
+        *resources_of(function, source=source),
+        *prompts_of(function, source=source),
+    ]
+    if browsed and not hasattr(function, MARK):
+        return browsed
+    if not _is_meant(module, name, function):
+        _refuse_untyped(name, function)
+    browsed.append(_spec(name, function, hints, path))
+    return browsed
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -204,7 +234,7 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
         if not callable(value) or is_command(value) or id(value) in seen:
             continue
         named = not name.startswith("_") if listed is None else name in listed
-        if named and (hasattr(value, MARK) or _is_function_of(module, value)):
+        if named and (_is_marked(value) or _is_function_of(module, value)):
             seen.add(id(value))
             yield name, value
 
@@ -226,6 +256,10 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
             seen.add(id(command))
             function = as_function(*chain)
             yield function.__name__, function
+
+
+def _is_marked(value: object) -> bool:
+    return any(hasattr(value, mark) for mark in (MARK, RESOURCE_MARK, PROMPT_MARK))
 
 
 def _is_function_of(module: ModuleType, value: object) -> bool:

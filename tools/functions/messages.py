@@ -3,8 +3,9 @@
 | from | message | meaning |
 |---|---|---|
 | server | `{"load": {…}}` | the first: what to run, and where (Load) |
-| worker | `{"loaded": {…}}` | the answer to it: the tools, or why there are none (Loaded) |
-| server | `{"call": n, "name", "arguments", "identity"}` | run a tool |
+| worker | `{"loaded": {…}}` | the answer to it: what it offers, or why that is nothing (Loaded) |
+| server | `{"call": n, "key", "arguments", "identity"}` | use an offer |
+| server | `{"call": n, "key", "completed", "identity"}` | complete an argument of it |
 | server | `{"cancel": n}` | stop that call |
 | worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
 | worker | `{"tell": n, "level", "text"}` | what its client should hear |
@@ -19,19 +20,13 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, fields
-from functools import cache
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from tools.core.context import RequestContext
 from tools.core.errors import DeclinedError, ToolError, ToolFailedError
-from tools.core.result import Media, ToolFailure, ToolResult
-from tools.core.spec import ToolSpec
+from tools.core.result import ToolFailure
 
 __all__ = [
     "Load",
@@ -41,22 +36,15 @@ __all__ = [
     "TooLongError",
     "decode_error",
     "decode_loaded",
-    "decode_result",
-    "decode_spec",
     "decoded",
     "encode",
     "encode_error",
-    "encode_result",
-    "encode_spec",
 ]
 
 Message = dict[str, Any]
-Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
 
 LONGEST = 64_000_000
 """Bytes that one message may have."""
-IN_PROCESS = {"validate", "canonical", "invoke", "describe", "customize"}
-"""What of a specification cannot leave its process."""
 
 
 class TooLongError(ToolFailedError):
@@ -115,12 +103,12 @@ class Loaded:
     """What came of loading a file.
 
     Attributes:
-        tools: The tools, as `encode_spec` writes them; None where the file as a whole failed.
-        problems: Why it failed, or what of it is no tool.
+        offers: What it offers, as `encode_offer` writes it; None where the file as a whole failed.
+        problems: Why it failed, or what of it cannot be offered.
         files: What it imported from beside it: what a change of means a new version.
     """
 
-    tools: list[Message] | None
+    offers: list[Message] | None
     problems: list[Problem]
     files: list[str]
 
@@ -162,40 +150,6 @@ def decode_loaded(message: Message) -> Loaded:
     return Loaded(**{**loaded, "problems": [Problem(**each) for each in loaded["problems"]]})
 
 
-def encode_spec(spec: ToolSpec) -> Message:
-    """Returns what the server needs to know of a tool."""
-    values = {each.name: getattr(spec, each.name) for each in fields(spec)}
-    return {
-        name: sorted(value) if isinstance(value, frozenset) else value
-        for name, value in values.items()
-        if name not in IN_PROCESS
-    }
-
-
-def decode_spec(sent: Message, invoke: Invoke) -> ToolSpec:
-    """Returns the tool as the server has it: the worker checks the arguments and runs it."""
-    spec: ToolSpec = _specs().validate_python({**sent, "validate": dict, "invoke": invoke})
-    return spec
-
-
-def encode_result(number: int, result: ToolResult) -> Message:
-    """Returns the message that ends a call."""
-    media = [(each.kind, each.mime_type, b64encode(each.data).decode()) for each in result.media]
-    return {
-        "result": number,
-        "structured": result.structured,
-        "text": result.text,
-        "is_error": result.is_error,
-        "media": media,
-    }
-
-
-def decode_result(message: Message) -> ToolResult:
-    """Returns how a call ended."""
-    media = tuple(Media(kind, b64decode(data), mime) for kind, mime, data in message["media"])
-    return ToolResult(message["structured"], message["text"], message["is_error"], media)
-
-
 def encode_error(error: ToolError) -> Message:
     """Returns what a function is told of a failure."""
     dismissed = error.dismissed if isinstance(error, DeclinedError) else None
@@ -210,8 +164,3 @@ def decode_error(sent: Message) -> ToolError:
     kinds = [each for each in ToolError.__subclasses__() if "error_type" in vars(each)]
     kind = next(each for each in kinds if each.error_type == sent["error_type"])
     return kind(message, suggestions=sent["suggestions"], next_actions=next_actions)
-
-
-@cache
-def _specs() -> TypeAdapter[ToolSpec]:
-    return TypeAdapter(ToolSpec)

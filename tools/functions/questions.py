@@ -13,7 +13,8 @@ import anyio
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer
 from tools.core.client import Prompt, Refusal, Reply
 from tools.core.result import ToolResult
-from tools.functions.messages import Message, decode_error, decode_result
+from tools.functions.messages import Message, decode_error
+from tools.functions.offers import decode_result
 
 __all__ = ["Questions", "ServerPeer"]
 

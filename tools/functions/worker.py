@@ -21,7 +21,6 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from tools.core.asking.peer import LONGEST_LINE, log_line
 from tools.core.context import RequestContext
-from tools.core.result import ToolResult
 from tools.functions import bootstrap
 from tools.functions.answers import Answers
 from tools.functions.messages import (
@@ -29,7 +28,6 @@ from tools.functions.messages import (
     Loaded,
     Message,
     decode_loaded,
-    decode_result,
     decoded,
     encode,
 )
@@ -114,17 +112,14 @@ class Worker:
         if worker.loaded is None:
             raise WorkerEndedError(_ending(process))
 
-    async def call(
-        self, name: str, arguments: Mapping[str, Any], context: RequestContext
-    ) -> ToolResult:
-        """Runs a tool with the caller's own arguments; a failure of it is a result too.
+    async def call(self, asked: Mapping[str, Any], context: RequestContext) -> Message:
+        """Has the worker do what is asked, and returns its answer; a failure is one too.
 
         Raises:
-            WorkerEndedError: If the process ended before the call.
+            WorkerEndedError: If the process ended before it had answered.
         """
         number = next(self._numbers)
-        call = {"call": number, "name": name, "arguments": arguments}
-        line = encode({**call, "identity": asdict(context.identity)})
+        line = encode({"call": number, **asked, "identity": asdict(context.identity)})
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._send(line)
@@ -133,7 +128,7 @@ class Worker:
                 async for reply in replies:
                     if "result" in reply:
                         group.cancel_scope.cancel()  # what it asked and did not wait for
-                        return decode_result(reply)
+                        return reply
                     await answers.take(reply)
                 group.cancel_scope.cancel()
             await self._process.wait()

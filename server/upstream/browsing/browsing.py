@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.browsing import Browsing, OwnBrowsing
+from server.mcp.browsing.subscriptions import Subscriptions
 from server.mcp.profiles import Profiles
-from server.mcp.prompts import Prompts
-from server.mcp.resources import ContextResources
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.prompts import GatewayPrompts
 from server.upstream.browsing.resources import GatewayResources
-from server.upstream.browsing.subscriptions import Subscriptions
+from server.upstream.browsing.watcher import GatewayWatcher
+from server.upstream.browsing.watches import Watches
 from server.upstream.gateway import Gateway
 
-__all__ = ["Browsing", "browse"]
-
-
-@dataclass(frozen=True, slots=True)
-class Browsing:
-    """What answers whoever browses.
-
-    Attributes:
-        resources: Answers requests for resources.
-        prompts: Answers requests for prompts, and completion.
-        subscriptions: Tells of changes while it is running.
-    """
-
-    resources: GatewayResources
-    prompts: GatewayPrompts
-    subscriptions: Subscriptions
+__all__ = ["browse"]
 
 
 def browse(  # noqa: PLR0913  # the composition root hands over every part by name
     gateway: Gateway,
+    own: OwnBrowsing,
     *,
-    resources: ContextResources,
-    prompts: Prompts,
     requests: ClientRequests,
     profiles: Profiles,
     lists: Collection[str],
+    changing: Collection[str],
 ) -> Browsing:
     """Puts what other servers offer after our own.
 
     Args:
         gateway: The other servers.
-        resources: Our own.
-        prompts: The same.
+        own: Our own.
         requests: Takes what the servers ask to the client.
         profiles: Who may see which servers.
         lists: Which lists change with the other servers: of tools, prompts and resources.
+        changing: Which lists change by themselves too.
     """
 
     def admits(ctx: ServerRequestContext[Any, Any], server: str) -> bool:
@@ -61,7 +46,13 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
         return profile is None or profile.tool_set.admits_server(server)
 
     offers = Offers(gateway, requests, admits)
-    all_resources = GatewayResources(resources, offers)
-    subscriptions = Subscriptions(offers, all_resources, lists)
-    gateway.on_change(subscriptions.changed)
-    return Browsing(all_resources, GatewayPrompts(prompts, offers, all_resources), subscriptions)
+    resources = GatewayResources(own.resources, offers)
+    watches = Watches()
+    watcher = GatewayWatcher(offers, resources, watches)
+    subscriptions = Subscriptions({*lists, *changing}, (own.changes, watcher), admits)
+    gateway.on_change(
+        lambda server, kinds: subscriptions.changed(server, kinds.intersection(lists))
+    )
+    prompts = GatewayPrompts(own.prompts, offers, resources)
+    told = subscriptions, own.changes.changed
+    return Browsing(resources, prompts, *told, (watches, subscriptions))

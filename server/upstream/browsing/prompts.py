@@ -9,8 +9,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from pydantic import TypeAdapter
 
+from server.mcp.browsing.offered_prompts import OfferedPrompts
 from server.mcp.paging import Section, page
-from server.mcp.prompts import PROMPTS, Prompts
+from server.mcp.prompts import PROMPTS
 from server.mcp.resources import PAGE_SIZE
 from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
@@ -36,12 +37,12 @@ class GatewayPrompts:
     in its `_meta`; its own name works too where no other prompt has it.
 
     Args:
-        own: Our own prompts.
+        own: Our own prompts and those of functions.
         offers: The other servers.
         resources: Tells whose a template is.
     """
 
-    def __init__(self, own: Prompts, offers: Offers, resources: GatewayResources) -> None:
+    def __init__(self, own: OfferedPrompts, offers: Offers, resources: GatewayResources) -> None:
         self._own = own
         self._offers = offers
         self._resources = resources
@@ -109,7 +110,7 @@ class GatewayPrompts:
 
     async def _owner(self, ctx: Context, name: str) -> tuple[Upstream, str] | None:
         """The server that has a prompt, and what it calls it; None for our own and unknown ones."""
-        if name in PROMPTS:
+        if name in PROMPTS or await self._own.find(ctx, name) is not None:
             return None
         found = self._find(ctx, name)
         if found is None:  # until its server is listed

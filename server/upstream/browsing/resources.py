@@ -10,8 +10,9 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.browsing.offered_resources import OfferedResources
 from server.mcp.paging import DOCUMENTS, page, place_of
-from server.mcp.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, ContextResources, no_resource_at
+from server.mcp.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, no_resource_at
 from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split
@@ -36,11 +37,11 @@ class GatewayResources:
     which every address of every server can be read.
 
     Args:
-        own: What is stored here.
+        own: What is stored here and what functions offer.
         offers: The other servers.
     """
 
-    def __init__(self, own: ContextResources, offers: Offers) -> None:
+    def __init__(self, own: OfferedResources, offers: Offers) -> None:
         self._own = own
         self._offers = offers
         self._shelves: dict[str, Shelf] = {}
@@ -112,7 +113,7 @@ class GatewayResources:
         if server:
             named = self._offers.named(ctx, server)
             return [] if named is None else [(named, own)]
-        if is_ours(uri):
+        if is_ours(uri) or await self._own.find(ctx, uri) is not None:
             return []
         found = self.directory(ctx).owners(uri)
         if not found:  # until all are listed
@@ -123,6 +124,8 @@ class GatewayResources:
     async def owner_of_template(self, ctx: Context, template: str) -> tuple[Upstream, str] | None:
         """The server that has a template, and how it writes it."""
         server, own = split(template)
+        if await self._own.template(ctx, template) is not None:
+            return None
         await self._offers.listed()
         if server:
             named = self._offers.named(ctx, server)

@@ -8,7 +8,7 @@ listens, and is made again when the connection was lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -17,11 +17,12 @@ import mcp_types as types
 from anyio.abc import TaskGroup
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.browsing.subscriptions import Hear
 from server.upstream.connections.connection import Connection, Listener
 from server.upstream.connections.failures import as_mcp_error
 from server.upstream.upstream import Upstream
 
-__all__ = ["Hear", "Watched", "Watches"]
+__all__ = ["Watched", "Watches"]
 
 FIRST_DELAY = 1.0
 """Seconds until a lost watch is tried again; each further try waits twice as long."""
@@ -29,9 +30,6 @@ FIRST_DELAY = 1.0
 LONGEST_DELAY = 60.0
 PARTING_SECONDS = 5.0
 """How long a server may take to agree to the end of a subscription."""
-
-Hear = Callable[[], Awaitable[None]]
-"""Is told that the resource may have changed."""
 
 _logger = logging.getLogger("toolcrib")
 

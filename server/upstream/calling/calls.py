@@ -20,8 +20,9 @@ from server.upstream.calling.refusals import for_client, no_result, refusal
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
 from tools.core.client import ProgressReporter
+from tools.core.content import Media
 from tools.core.context import RequestContext
-from tools.core.result import Media, ToolFailure, ToolResult
+from tools.core.result import ToolFailure, ToolResult
 
 __all__ = ["call"]
 

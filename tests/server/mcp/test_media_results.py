@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp_types import AudioContent, ImageContent, TextContent
 from PIL import Image
 
-from tools.core.result import Media
+from tools.core.content import Media
 from tools.core.spec import Effect, ToolScope, tool
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -51,12 +51,11 @@ def frames(count: int) -> Iterator[Image.Image]:
 
 @pytest.mark.anyio
 @BY_ERA
-async def test_a_picture_stands_beside_the_text(server_of: ServerOf, mode: str) -> None:
+async def test_a_picture_alone_is_a_result(server_of: ServerOf, mode: str) -> None:
     async with Client(server_of(draw), mode=mode) as client:
         (listed,) = (await client.list_tools()).tools
         result = await client.call_tool("draw", {"width": 3})
-    text, image = result.content
-    assert isinstance(text, TextContent)
+    (image,) = result.content
     assert isinstance(image, ImageContent)
     assert image.mime_type == "image/png"
     assert Image.open(BytesIO(b64decode(image.data))).size == (3, 2)
@@ -93,5 +92,5 @@ async def test_a_generator_is_heard_item_by_item(server_of: ServerOf, mode: str)
         silent = await client.call_tool("frames", {"count": 2})
     assert heard == [(done, None, "Image") for done in (1, 2, 3)]
     assert [note["media"] for note in result.structured_content["result"]] == [0, 1, 2]
-    assert [type(block) for block in result.content] == [TextContent] + 3 * [ImageContent]
-    assert len(silent.content) == 3
+    assert [type(block) for block in result.content] == 3 * [ImageContent]
+    assert len(silent.content) == 2

@@ -99,6 +99,9 @@ def test_a_discovery_is_answered_as_the_server_does(server: Server[Any], revisio
         SERVERS + "enabled = false\n[servers.two]\ncommand = 'two'",
         "surface = ['full']",
         "[profiles.small]\nclients = ['*']\npinned = ['read_file']",
+        f"[functions]\npaths = ['{__file__}']",
+        SERVERS + f"enabled = false\n[functions]\npaths = ['{__file__}']",
+        "[functions]\npaths = []\nmemory_mb = 100",
     ],
 )
 @pytest.mark.parametrize("message", [initialize(), discover()], ids=["initialize", "discover"])
@@ -228,6 +231,14 @@ def test_other_servers_change_what_they_are_listed_in(tmp_path: Path) -> None:
     assert lists(tmp_path, config=SERVERS) == ("prompts", "resources")
 
 
+def test_function_files_change_every_list(tmp_path: Path) -> None:
+    every = ("prompts", "resources", "tools")
+    assert lists(tmp_path, config="[functions]\npaths = ['a.py']\n" + SERVERS) == every
+    file = tmp_path / "config.toml"
+    file.write_text("surface = ['full']")
+    assert changing_lists(file, {}, functions=True) == every
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -235,6 +246,8 @@ def test_other_servers_change_what_they_are_listed_in(tmp_path: Path) -> None:
         SERVERS + "[profiles.small]\nclients = ['*']",
         SERVERS + "enabled = false",
         "servers = 1",
+        "functions = 1",
+        "[functions]\npaths = 'a.py'",
         "no toml",
     ],
 )
@@ -252,6 +265,7 @@ def test_settings_that_need_more_than_the_file_are_left_to_the_server(
         ("TOOLCRIB_SURFACE", "full"),
         ("TOOLCRIB_PROFILES", "{}"),
         ("_TOOLCRIB_DEPTH", "3"),
+        ("TOOLCRIB_FUNCTIONS__PATHS", "garden.py"),
     ],
 )
 def test_so_are_variables_that_say_otherwise(tmp_path: Path, variable: str, value: str) -> None:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.attachments import NOTE
 from tools.conversion.results.output import Output
-from tools.core.result import Media
+from tools.core.content import Media
 
 
 def _drawn(mode: str, form: str = "PNG") -> bytes:

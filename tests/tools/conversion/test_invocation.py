@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from tools.conversion import invocation
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.invocation import BRIEF
+from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
@@ -29,7 +30,7 @@ from tools.core.errors import (
     ToolFailedError,
     as_tool_error,
 )
-from tools.core.result import Media, ToolResult
+from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolSpec
 
 Heard = list[tuple[float, str | None]]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.core.result import Media, ToolResult
+from tools.core.content import Media
+from tools.core.result import ToolResult
 
 FORMATS = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -179,7 +179,7 @@ async def test_a_file_that_talks_nonsense_while_it_is_imported_ends_no_more_than
 ) -> None:
     source = """
         import os
-        line = b'{"loaded": {"tools": [{"name": "x"}], "problems": [], "files": []}}\\n'
+        line = b'{"loaded": {"offers": [{"name": "x"}], "problems": [], "files": []}}\\n'
         for fd in range(3, 30):
             try:
                 os.write(fd, line)

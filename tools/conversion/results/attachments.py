@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.conversion.results.replacement import replaced
-from tools.core.result import Media
+from tools.core.content import Media
 
 __all__ = ["NOTE", "is_attachment", "lines", "media_of", "note", "without_data"]
 

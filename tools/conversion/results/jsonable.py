@@ -25,8 +25,8 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
+from tools.core.content import EmbeddedResource, Media
 from tools.core.errors import UnsendableError
-from tools.core.result import Media
 
 __all__ = [
     "MOST_ITEMS",
@@ -129,6 +129,8 @@ def _instance(value: Any, media: list[Media]) -> Any:
     if found is not None:
         media.append(found)
         return note(found, len(media) - 1)
+    if isinstance(value, EmbeddedResource):
+        return _plain(value.note(), media)
     if is_foreign(type(value)):
         form = json_form(value, partial(_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form

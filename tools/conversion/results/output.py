@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, without_data
+from tools.conversion.results.blocks import blocks_of
 from tools.conversion.results.jsonable import ordered, to_jsonable
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
@@ -32,6 +33,7 @@ from tools.conversion.results.return_type import (
     result_type,
 )
 from tools.conversion.schema import resolve, tidy
+from tools.core.content import Media
 from tools.core.errors import (
     InternalError,
     ToolDefinitionError,
@@ -39,7 +41,7 @@ from tools.core.errors import (
     ToolFailedError,
     UnsendableError,
 )
-from tools.core.result import Media, ToolResult
+from tools.core.result import ToolResult
 
 __all__ = ["Collected", "Output"]
 
@@ -157,7 +159,8 @@ class Output:
             raise self._defect(told) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
-        return ToolResult(structured, _text(value, clean), media=tuple(media))
+        blocks = blocks_of(value, clean, media)
+        return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks)
 
     def _make_serializer(self, returns: Any) -> Serializer | None:
         try:

@@ -75,7 +75,9 @@ class Redaction:
         structured = self.value(result.structured)
         if (text, added, structured) == (result.text, result.added, result.structured):
             return result
-        return replace(result, structured=structured, text=text, added=added, verbatim=None)
+        return replace(
+            result, structured=structured, text=text, added=added, blocks=(), verbatim=None
+        )
 
     def sink(self, sink: Sink) -> RedactingSink:
         """Takes the values out of what goes to a sink piece by piece."""

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import anyio.to_thread
 
 from storage.errors import UnreadableDocumentError
+from tools.core.content import Media
 from tools.core.errors import InvalidArgumentsError, UpstreamError
-from tools.core.result import Media
 from tools.sandbox.web.response import UNTYPED, WebResponse
 
 __all__ = ["Body", "Form", "read_body"]

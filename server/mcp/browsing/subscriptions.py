@@ -1,4 +1,4 @@
-"""Who hears that something changed: resources of other servers, and the lists of what they offer.
+"""Who hears that something changed: resources, and the lists of what is offered.
 
 Until 2025-11-25 a client subscribes to resources one by one, and is told of every list; from
 2026-07-28 on it opens streams that say what it wants to hear.
@@ -7,11 +7,11 @@ Until 2025-11-25 a client subscribes to resources one by one, and is told of eve
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import mcp_types as types
@@ -32,11 +32,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.resources import no_resource_at
-from server.upstream.browsing.offers import Offers
-from server.upstream.browsing.resources import GatewayResources
-from server.upstream.browsing.watches import Hear, Watched, Watches
 
-__all__ = ["Subscriptions"]
+__all__ = ["Hear", "Subscriptions", "Unwatch", "Watcher"]
 
 MOST_STREAMS = 1_000
 """Streams of changes that clients may have open."""
@@ -48,6 +45,15 @@ OPENING_SECONDS = 10.0
 """How long a stream waits for servers to agree before it says which of them have."""
 
 Context = ServerRequestContext[Any, Any]
+
+Hear = Callable[[], Awaitable[None]]
+"""Is told that a resource may have changed."""
+
+Unwatch = Callable[[], None]
+"""Ends that."""
+
+Admits = Callable[[Context, str], bool]
+"""Whether whoever asks may see anything of a server."""
 
 _STATE = "toolcrib.subscriber"
 """Where the SDK keeps for us, beside a client's connection, what the client subscribed to."""
@@ -78,23 +84,42 @@ class _Hearer:
     tell: Callable[[_List], Coroutine[Any, Any, None]]
 
 
+class Watcher(Protocol):
+    """Knows when resources of some kind change."""
+
+    async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
+        """Has somebody told when a resource may have changed, from the return on.
+
+        Args:
+            ctx: Their request.
+            uri: The address.
+            who: They; the same again changes nothing.
+            hear: How they are told.
+
+        Returns:
+            What ends that; None if it is no resource of this kind.
+
+        Raises:
+            MCPError: If it is one, and nobody tells of its changes.
+        """
+
+
 class Subscriptions:
     """Answers resources/subscribe, resources/unsubscribe and subscriptions/listen.
 
     Args:
-        offers: The other servers, as each caller may see them.
-        resources: Tells whose an address is.
-        lists: Which lists change with the other servers: of tools, prompts and resources.
+        lists: Which lists change: of tools, prompts and resources.
+        watchers: Those who know when resources change, in the order in which they are asked.
+        admits: Who may see which of the other servers.
 
     Attributes:
         lists: The same.
     """
 
-    def __init__(self, offers: Offers, resources: GatewayResources, lists: Collection[str]) -> None:
-        self._offers = offers
-        self._resources = resources
+    def __init__(self, lists: Collection[str], watchers: Sequence[Watcher], admits: Admits) -> None:
         self.lists = lists
-        self._watches = Watches()
+        self._watchers = watchers
+        self._admits = admits
         self._hearers: dict[object, _Hearer] = {}
         self._streams = 0
         self._group: TaskGroup | None = None
@@ -102,8 +127,8 @@ class Subscriptions:
 
     @property
     def held(self) -> int:
-        """How many resources are watched and how many clients hear of lists, together."""
-        return len(self._watches) + len(self._hearers)
+        """How many clients hear of lists."""
+        return len(self._hearers)
 
     def register(self, server: Server[Any], forget_tools: Callable[[], None]) -> None:
         """Has a server ask here.
@@ -128,15 +153,18 @@ class Subscriptions:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has what is watched live in the background."""
-        async with self._watches.running() as self._group:
+        """Has clients told in the background."""
+        async with anyio.create_task_group() as group:
+            self._group = group
             yield
+            self._group = None
+            group.cancel_scope.cancel()
 
     def changed(self, server: str, kinds: Collection[str]) -> None:
         """Tells everybody who may see a server that lists changed by it.
 
         Args:
-            server: Its name.
+            server: Its name; empty for what is ours.
             kinds: Which of its lists changed.
         """
         changed = sorted(set(kinds).intersection(self.lists))
@@ -146,14 +174,14 @@ class Subscriptions:
             return
         for kind in changed:
             for hearer in tuple(self._hearers.values()):
-                if hearer.admits(server):
+                if not server or hearer.admits(server):
                     self._group.start_soon(hearer.tell, _LISTS[kind])
 
     async def initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
         """From now on a client until 2025-11-25 may be told of changed lists."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             client = self._client(ctx)
-            self._hearers[client] = _Hearer(partial(self._offers.admits, ctx), client.tell)
+            self._hearers[client] = _Hearer(partial(self._admits, ctx), client.tell)
 
     async def subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
@@ -161,7 +189,7 @@ class Subscriptions:
         """Has a client until 2025-11-25 told when a resource changes.
 
         Raises:
-            MCPError: If no server has it, or its server does not tell of changes.
+            MCPError: If there is no such resource, or nobody tells of its changes.
         """
         client = self._client(ctx)
         if len(client.watched) >= MOST_WATCHED:
@@ -176,9 +204,9 @@ class Subscriptions:
     ) -> types.EmptyResult:
         """Has a client told no more; nothing happens where it was not."""
         client = self._client(ctx)
-        watched = client.watched.pop(params.uri, None)
-        if watched is not None:
-            self._watches.remove(watched, (client, params.uri))
+        unwatch = client.watched.pop(params.uri, None)
+        if unwatch is not None:
+            unwatch()
         return types.EmptyResult()
 
     async def listen(
@@ -211,18 +239,16 @@ class Subscriptions:
         stack: ExitStack,
     ) -> types.SubscriptionFilter:
         """Fills the bus with what a stream wants to hear, and says what of it there is."""
-        hearer = _Hearer(
-            partial(self._offers.admits, ctx), lambda changed: bus.publish(changed.event)
-        )
+        hearer = _Hearer(partial(self._admits, ctx), lambda changed: bus.publish(changed.event))
         self._hearers[bus] = hearer
         stack.callback(self._hearers.pop, bus)
-        watched: dict[str, Watched] = {}
+        watched: set[str] = set()
 
         async def watch(uri: str) -> None:
             try:
                 hear = partial(bus.publish, ResourceUpdated(uri))
-                watched[uri] = resource = await self._watch(ctx, uri, bus, hear)
-                stack.callback(self._watches.remove, resource, (bus, uri))
+                stack.callback(await self._watch(ctx, uri, bus, hear))
+                watched.add(uri)
             except MCPError as error:
                 _logger.debug("%s is not watched: %s", uri, error)
 
@@ -238,18 +264,12 @@ class Subscriptions:
             resource_subscriptions=[uri for uri in uris if uri in watched],
         )
 
-    async def _watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Watched:
-        session_id = self._offers.conversation(ctx)
-        failure: MCPError | None = None
-        for upstream, own in await self._resources.owners(ctx, uri):
-            resource = Watched(upstream, session_id, own)
-            try:
-                await self._watches.add(resource, (who, uri), hear)
-            except MCPError as error:
-                failure = failure or error
-            else:
-                return resource
-        raise failure or no_resource_at(uri, ctx)
+    async def _watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch:
+        for watcher in self._watchers:
+            unwatch = await watcher.watch(ctx, uri, who, hear)
+            if unwatch is not None:
+                return unwatch
+        raise no_resource_at(uri, ctx)
 
     def _client(self, ctx: Context) -> _Client:
         """What is known of the client of a connection; forgotten when that ends."""
@@ -262,8 +282,8 @@ class Subscriptions:
 
     def _forget(self, client: _Client) -> None:
         self._hearers.pop(client, None)
-        for uri, watched in client.watched.items():
-            self._watches.remove(watched, (client, uri))
+        for unwatch in client.watched.values():
+            unwatch()
 
 
 def _nothing() -> None:
@@ -275,12 +295,12 @@ class _Client:
 
     Attributes:
         connection: The way to it.
-        watched: What it is told of, by the addresses it asked for.
+        watched: What ends that it is told of a resource, by the addresses that it asked for.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.watched: dict[str, Watched] = {}
+        self.watched: dict[str, Unwatch] = {}
         self._waiting: set[str] = set()
 
     async def tell(self, changed: _List) -> None:

@@ -1,0 +1,73 @@
+"""What is browsed, made as the settings say: a part of the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.profiles import Profiles
+from server.mcp.prompts import Prompts
+from server.mcp.resources import ContextResources
+from server.settings import Settings
+from server.upstream.no_gateway import NoGateway
+from tools.core.client import Sampler
+from tools.functions.files import LISTS, FunctionFiles
+
+if TYPE_CHECKING:
+    from server.mcp.browsing.browsing import Browsing
+    from server.upstream.gateway import Gateway
+
+__all__ = ["make_browsing"]
+
+
+def make_browsing(  # noqa: PLR0913  # the composition root hands over every part by name
+    settings: Settings,
+    gateway: Gateway | NoGateway,
+    functions: FunctionFiles,
+    *,
+    resources: ContextResources,
+    prompts: Prompts,
+    requests: ClientRequests,
+    profiles: Profiles,
+    sampler: Sampler | None,
+    tools_change: Callable[[], bool],
+) -> Browsing | None:
+    """Puts what functions and other servers offer beside our own.
+
+    Args:
+        settings: What can be set.
+        gateway: The other servers.
+        functions: The function files.
+        resources: Our own.
+        prompts: The same.
+        requests: Takes what is asked to the client.
+        profiles: What single clients may see.
+        sampler: The way to a model for clients that offer none.
+        tools_change: Whether the list of tools changes with the other servers.
+
+    Returns:
+        What answers whoever browses; None where that is our own and nothing else.
+    """
+    changing = frozenset(LISTS.values() if settings.functions.paths else ())
+    if not changing and isinstance(gateway, NoGateway):
+        return None
+    from server.mcp.browsing.browsing import browse_functions
+    from server.mcp.browsing.offered_calls import OfferedCalls
+
+    calls = OfferedCalls(requests, profiles, functions.loaded, sampler)
+    own = browse_functions(functions.offered, calls, resources=resources, prompts=prompts)
+    if isinstance(gateway, NoGateway):
+        browsing = own.browsing(changing)
+    else:
+        from server.upstream.browsing.browsing import browse
+
+        lists = {"prompts", "resources"} if gateway.upstreams else set()
+        if lists and tools_change():
+            lists.add("tools")
+        browsing = browse(
+            gateway, own, requests=requests, profiles=profiles, lists=lists, changing=changing
+        )
+    requests.changed = browsing.changed
+    functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))
+    return browsing

@@ -1,0 +1,39 @@
+"""What workers of function files are given, as the settings say: of the composition root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+
+from server.safety import protected, read_only
+from server.settings import Settings
+
+if TYPE_CHECKING:
+    from tools.functions.file import WorkerOptions
+
+__all__ = ["make_worker_options"]
+
+
+def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> WorkerOptions:
+    """Makes it, when the first worker is started.
+
+    Args:
+        settings: What can be set.
+        environ: The environment, of which workers see all but what are settings.
+    """
+    from tools.functions.environment import Environments
+    from tools.functions.file import WorkerOptions
+
+    seen = {name: value for name, value in environ.items() if not name.startswith("TOOLCRIB")}
+    return WorkerOptions(
+        environments=Environments(settings.data_dir / "environments", environ=seen),
+        variables=seen,
+        root=settings.root,
+        protected=protected(settings),
+        read_only=read_only(settings),
+        memory_bytes=settings.functions.memory_mb * 1_000_000,
+        starts=anyio.CapacityLimiter(os.cpu_count() or 1),
+    )

@@ -1,0 +1,137 @@
+"""Reading a function's resource, or getting its prompt: for a client, with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from server.mcp.asking.client_requests import ClientRequest, ClientRequests
+from server.mcp.asking.contexts import context_of
+from server.mcp.profiles import Profiles
+from server.mcp.safe_json import utf8_text
+from server.mcp.sessions import principal_of
+from tools.core.browsing.offered import Spec
+from tools.core.client import AnswersAwaitedError, Sampler
+from tools.core.context import RequestContext
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    NotFoundError,
+    as_tool_error,
+    only_cause,
+)
+
+__all__ = ["OfferedCalls"]
+
+Context = ServerRequestContext[Any, Any]
+MadeT = TypeVar("MadeT")
+Work = Callable[[RequestContext], Awaitable[MadeT]]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedCalls:
+    """Runs what functions offer besides tools.
+
+    Attributes:
+        requests: The requests of clients.
+        profiles: What single clients may see.
+        ready: Awaited before what is offered is looked at.
+        sampler: The way to a model for clients that offer none.
+    """
+
+    requests: ClientRequests
+    profiles: Profiles
+    ready: Callable[[], Awaitable[None]]
+    sampler: Sampler | None = None
+
+    def admits(self, ctx: Context, spec: Spec) -> bool:
+        """Whether whoever asks may see it: profiles name it as they do tools."""
+        profile = self.profiles.of(ctx)
+        return profile is None or profile.tool_set.admits(spec)
+
+    async def run(
+        self, ctx: Context, params: types.InputResponseRequestParams, spec: Spec, work: Work[MadeT]
+    ) -> MadeT | types.InputRequiredResult:
+        """Does what a client asks for.
+
+        Args:
+            ctx: The request.
+            params: What came with it.
+            spec: What is asked for.
+            work: What it takes.
+
+        Raises:
+            NotFoundError: If it is not there.
+            MCPError: Invalid params for arguments that are wrong; internal error for every other
+                failure.
+        """
+        try:
+            request = ClientRequest(ctx, params, _called(params, spec), self.requests)
+        except Exception as error:
+            raise _refusal(error, spec) from error
+        try:
+            profile = self.profiles.of(ctx)
+            tool_set = None if profile is None else profile.tool_set
+            context = context_of(request, sampler=self.sampler, tool_set=tool_set)
+            return await _in_time(spec, context, work)
+        except Exception as error:
+            awaited = request.awaited() if _awaits_answers(error) else None
+            if awaited is None:
+                raise _refusal(error, spec) from error
+            return awaited
+        finally:
+            request.end()
+
+    async def run_plainly(self, ctx: Context, spec: Spec, work: Work[MadeT]) -> MadeT:
+        """Does what a client asks for that cannot be asked back.
+
+        Args:
+            ctx: The request.
+            spec: What it is about.
+            work: What it takes.
+
+        Raises:
+            MCPError: As of `run`.
+        """
+        principal = principal_of(ctx, self.requests.identity)
+        session_id = self.requests.session_of(ctx)
+        context = RequestContext(principal.identity, bound=principal.bound, session_id=session_id)
+        try:
+            return await _in_time(spec, context, work)
+        except Exception as error:
+            raise _refusal(error, spec) from error
+
+
+def _called(params: types.InputResponseRequestParams, spec: Spec) -> tuple[str, Mapping[str, Any]]:
+    """What is called, with its arguments: of a resource its address says both."""
+    return getattr(params, "uri", spec.name), getattr(params, "arguments", None) or {}
+
+
+async def _in_time(spec: Spec, context: RequestContext, work: Work[MadeT]) -> MadeT:
+    with anyio.move_on_after(spec.timeout):
+        return await work(context)
+    raise DeadlineError(
+        f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped."
+    )
+
+
+def _awaits_answers(error: Exception) -> bool:
+    return isinstance(only_cause(error), AnswersAwaitedError)
+
+
+def _refusal(error: Exception, spec: Spec) -> Exception:
+    """What a client is told of a failure."""
+    if isinstance(error, MCPError):
+        return error
+    failure = as_tool_error(error, spec.name)
+    if isinstance(failure, NotFoundError):
+        return failure
+    wrong = isinstance(failure, InvalidArgumentsError)
+    text = " ".join([failure.message, *failure.next_actions])
+    return MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, utf8_text(text))

@@ -1,0 +1,211 @@
+"""Changes of function files and of what they offer, as clients of both eras hear of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+
+from server.app import App
+
+if TYPE_CHECKING:
+    from tests.server.mcp.browsing.conftest import Garden
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+GARDEN = """
+    from tools.authoring import prompt, resource
+
+    @resource("garden://{bed}")
+    def bed(bed: str) -> str:
+        return bed
+
+    @resource("garden://beds")
+    def beds() -> str:
+        return "north"
+
+    @prompt()
+    def sow() -> str:
+        return "Sow."
+
+    def water(liters: int) -> int:
+        return liters
+"""
+
+
+class Heard:
+    """What a client of either era is told, in the form of the newer one."""
+
+    def __init__(self) -> None:
+        self._put, self._events = anyio.create_memory_object_stream[ServerEvent](100)
+
+    def close(self) -> None:
+        self._put.close()
+        self._events.close()
+
+    async def take(self, message: Any) -> None:
+        match message:
+            case types.ResourceUpdatedNotification(params=params):
+                self._put.send_nowait(ResourceUpdated(str(params.uri)))
+            case types.ResourceListChangedNotification():
+                self._put.send_nowait(ResourcesListChanged())
+            case types.PromptListChangedNotification():
+                self._put.send_nowait(PromptsListChanged())
+            case types.ToolListChangedNotification():
+                self._put.send_nowait(ToolsListChanged())
+
+    async def listen(self, stream: Any) -> None:
+        async for event in stream:
+            self._put.send_nowait(event)
+
+    async def next(self) -> ServerEvent:
+        with anyio.fail_after(30):
+            return await self._events.receive()
+
+    async def several(self, count: int) -> set[ServerEvent]:
+        return {await self.next() for _ in range(count)}
+
+
+@asynccontextmanager
+async def listening(app: App, mode: str, *uris: str) -> AsyncIterator[tuple[Client, Heard]]:
+    """A client that hears of some resources and of every list, as its era has it."""
+    await app.functions.loaded()
+    with closing(Heard()) as heard:
+        handler = heard.take if mode == "legacy" else None
+        async with Client(app.server, mode=mode, cache=None, message_handler=handler) as client:
+            if mode == "legacy":
+                for uri in uris:
+                    await subscribe(client, uri)
+                yield client, heard
+                return
+            async with (
+                anyio.create_task_group() as group,
+                client.listen(
+                    resource_subscriptions=uris,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
+                    tools_list_changed=True,
+                ) as stream,
+            ):
+                assert (stream.honored.resource_subscriptions or []) == list(uris)
+                group.start_soon(heard.listen, stream)
+                yield client, heard
+                group.cancel_scope.cancel()
+
+
+async def subscribe(client: Client, uri: str) -> None:
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)
+
+
+def save(folder: Path, source: str) -> None:
+    (folder / "garden.py").write_text(dedent(source))
+
+
+async def tools_of(client: Client) -> list[str]:
+    return [each.name for each in (await client.list_tools()).tools]
+
+
+@BY_ERA
+async def test_lists_follow_a_saved_file(served: Garden, folder: Path, mode: str) -> None:
+    async with served(GARDEN) as app, listening(app, mode) as (client, heard):
+        assert "water" in await tools_of(client)
+        save(folder, GARDEN.replace("water(liters", "pour(liters"))
+        assert await heard.next() == ToolsListChanged()
+        names = await tools_of(client)
+        assert ("pour" in names, "water" in names) == (True, False)
+        save(folder, GARDEN.replace("garden://beds", "garden://all").replace("sow()", "reap()"))
+        lists = {ToolsListChanged(), ResourcesListChanged(), PromptsListChanged()}
+        assert await heard.several(3) == lists
+        assert (await client.list_resources()).resources[0].uri == "garden://all"
+        assert (await client.list_prompts()).prompts[-1].name == "reap"
+        assert "water" in await tools_of(client)
+        (folder / "more.py").write_text("def more() -> int: return 1")
+        assert await heard.next() == ToolsListChanged()
+        assert "more" in await tools_of(client)
+        (folder / "garden.py").unlink()
+        assert await heard.several(3) == lists
+        assert "water" not in await tools_of(client)
+
+
+@BY_ERA
+async def test_a_function_that_only_works_otherwise_changes_no_list(
+    served: Garden, folder: Path, mode: str
+) -> None:
+    async with served(GARDEN) as app, listening(app, mode, "garden://beds") as (client, heard):
+        save(folder, GARDEN.replace('"north"', '"south"').replace("return liters", "return 0"))
+        called = await client.call_tool("water", {"liters": 3})
+        (read,) = (await client.read_resource("garden://beds")).contents
+        assert app.browsing is not None
+        await app.browsing.changed("garden://beds")
+        assert await heard.next() == ResourceUpdated("garden://beds")
+    assert called.structured_content == {"result": 0}
+    assert isinstance(read, types.TextResourceContents)
+    assert read.text == "south"
+
+
+@BY_ERA
+async def test_only_who_subscribed_to_an_address_hears_that_it_changed(
+    served: Garden, mode: str
+) -> None:
+    async with (
+        served(GARDEN) as app,
+        listening(app, mode, "garden://north", "garden://beds") as (_, ann),
+        listening(app, mode, "garden://south") as (_, bob),
+    ):
+        assert app.browsing is not None
+        for uri in ("garden://other", "garden://south", "garden://north", "garden://beds"):
+            await app.browsing.changed(uri)
+        await app.browsing.changed("garden://south")
+        assert await ann.next() == ResourceUpdated("garden://north")
+        assert await ann.next() == ResourceUpdated("garden://beds")
+        assert [await bob.next(), await bob.next()] == 2 * [ResourceUpdated("garden://south")]
+
+
+async def test_who_unsubscribes_hears_no_more(served: Garden) -> None:
+    async with (
+        served(GARDEN) as app,
+        listening(app, "legacy", "garden://north", "garden://beds") as (client, heard),
+    ):
+        assert app.browsing is not None
+        params = types.UnsubscribeRequestParams(uri="garden://north")
+        request = types.UnsubscribeRequest(params=params)
+        await client.session.send_request(request, types.EmptyResult)
+        await app.browsing.changed("garden://north")
+        await app.browsing.changed("garden://beds")
+        assert await heard.next() == ResourceUpdated("garden://beds")
+        with pytest.raises(MCPError, match="Resource not found: context://documents"):
+            await subscribe(client, "context://documents")
+
+
+@BY_ERA
+async def test_changing_lists_are_said_to_change_and_kept_shortly(
+    served: Garden, mode: str
+) -> None:
+    async with served(GARDEN) as app, Client(app.server, mode=mode) as client:
+        listed = await client.list_tools()
+        has = client.server_capabilities
+    if mode == "legacy":
+        assert (has.tools, has.prompts) == (
+            types.ToolsCapability(list_changed=True),
+            types.PromptsCapability(list_changed=True),
+        )
+        assert has.resources == types.ResourcesCapability(list_changed=True, subscribe=True)
+    else:
+        assert 0 < listed.ttl_ms <= 10_000

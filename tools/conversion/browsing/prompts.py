@@ -1,0 +1,94 @@
+"""From a Python function to prompts that MCP clients can list and get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tools.conversion.arguments.arguments import Arguments
+from tools.conversion.browsing.completion import Completion
+from tools.conversion.callables.callables import tool_name
+from tools.conversion.callables.docstrings import description, documentation
+from tools.conversion.callables.signature import NOTHING, read_signature
+from tools.conversion.invocation import Invocation
+from tools.conversion.results.output import Collected, Output
+from tools.conversion.schema import resolve
+from tools.core.browsing.prompt import (
+    PROMPT_MARK,
+    Message,
+    PromptArgument,
+    PromptOptions,
+    PromptSpec,
+    Role,
+)
+
+__all__ = ["prompts_of"]
+
+
+def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list[PromptSpec]:
+    """Returns the prompts that `@prompt` makes a function write.
+
+    Args:
+        function: The function.
+        source: Where it comes from, as in ToolSpec.
+
+    Raises:
+        ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+    """
+    return [_prompt(function, options, source) for options in getattr(function, PROMPT_MARK, ())]
+
+
+def _prompt(function: Callable[..., Any], options: PromptOptions, source: str) -> PromptSpec:
+    name = options.get("name") or tool_name(function, None)
+    signature = read_signature(function)
+    said = documentation(function)
+    arguments = Arguments(name, signature, said.parameters)
+    settled: dict[str, Any] = {
+        "title": name.replace("_", " ").strip().capitalize(),
+        "description": description(said),
+        **options,
+        "name": name,
+        "complete": Completion(name, arguments.schema, options.get("complete", {})),
+    }
+    return PromptSpec(
+        arguments=tuple(_arguments(arguments.schema)),
+        source=source,
+        validate=arguments.validate,
+        render=Invocation(
+            function, signature, _Messages(name), abandon=False, is_ours=source == "builtin"
+        ),
+        **settled,
+    )
+
+
+def _arguments(schema: dict[str, Any]) -> Iterator[PromptArgument]:
+    for name, part in schema["properties"].items():
+        text = part.get("description") or resolve(part, schema).get("description", "")
+        yield PromptArgument(name, text, name in schema.get("required", ()))
+
+
+class _Messages:
+    """Makes the messages of a prompt of what a function returned."""
+
+    def __init__(self, name: str) -> None:
+        self._output = Output(name, NOTHING)
+
+    def result(self, value: object) -> tuple[Message, ...]:
+        """Returns the messages; what is none is what the user says.
+
+        Raises:
+            InternalError: If something has no form that could be sent.
+        """
+        values = value.items if isinstance(value, Collected) else value
+        parts = values if isinstance(values, list | tuple) else [values]
+        return tuple(message for part in parts for message in self._messages(part))
+
+    def _messages(self, part: Any) -> Iterator[Message]:
+        """One message, or some of a role whose content is a list; those of MCP's own class too."""
+        role: Role = "user"
+        if hasattr(part, "role") and hasattr(part, "content"):
+            role, part = part.role, part.content
+        for content in part if isinstance(part, list | tuple) else [part]:
+            result = self._output.result(content)
+            for block in result.blocks or (result.text,):
+                yield Message(role, block)

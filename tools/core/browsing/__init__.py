@@ -1,0 +1,1 @@
+"""What clients browse besides tools: resources and prompts."""

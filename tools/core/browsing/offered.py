@@ -1,0 +1,69 @@
+"""What is offered besides tools: every resource under its address, every prompt under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tools.core.browsing.prompt import PromptSpec
+from tools.core.browsing.resource import ResourceSpec
+
+__all__ = ["Offered", "Spec"]
+
+Spec = ResourceSpec | PromptSpec
+"""What functions offer besides tools."""
+
+
+def _object_to_nothing(_spec: Spec) -> str:
+    return ""
+
+
+class Offered:
+    """The resources and prompts of functions.
+
+    Args:
+        objection: Says why one cannot be offered; nothing where it can.
+
+    Attributes:
+        resources: By their addresses and templates, in the order in which they came.
+        prompts: By their names, in the same order.
+    """
+
+    def __init__(self, objection: Callable[[Spec], str] = _object_to_nothing) -> None:
+        self.resources: dict[str, ResourceSpec] = {}
+        self.prompts: dict[str, PromptSpec] = {}
+        self._objection = objection
+
+    def add(self, spec: Spec) -> None:
+        """Adds one.
+
+        Raises:
+            ValueError: If its address or its name is taken, or cannot be offered.
+        """
+        if objection := self._objection(spec):
+            raise ValueError(objection)
+        if isinstance(spec, ResourceSpec):
+            self._check_free("address", spec.uri, self.resources.get(spec.uri), spec)
+            self.resources[spec.uri] = spec
+        else:
+            self._check_free("prompt", spec.name, self.prompts.get(spec.name), spec)
+            self.prompts[spec.name] = spec
+
+    def holds(self, spec: Spec) -> bool:
+        """Whether it is this very one that has its address or its name."""
+        if isinstance(spec, ResourceSpec):
+            return self.resources.get(spec.uri) is spec
+        return self.prompts.get(spec.name) is spec
+
+    def remove_source(self, source: str) -> None:
+        """Removes all that comes from one source."""
+        for kept in (self.resources, self.prompts):
+            for key in [key for key, spec in kept.items() if spec.source == source]:
+                del kept[key]
+
+    @staticmethod
+    def _check_free(kind: str, key: str, owner: Spec | None, spec: Spec) -> None:
+        if owner is not None:
+            raise ValueError(
+                f"The {kind} {key!r} is claimed by {spec.name} ({spec.source}), but it belongs to "
+                f"{owner.name} ({owner.source}) already. Change one of them."
+            )

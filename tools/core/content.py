@@ -1,0 +1,176 @@
+"""Content: what results, resources and prompts are made of, besides text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+__all__ = ["Block", "EmbeddedResource", "Media", "ResourceLink"]
+
+MAGIC = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (0, b"BM", "image/bmp"),
+    (0, b"II*\x00", "image/tiff"),
+    (0, b"MM\x00*", "image/tiff"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftypheic", "image/heic"),
+    (0, b"<svg", "image/svg+xml"),
+    (8, b"WAVE", "audio/wav"),
+    (8, b"AIFF", "audio/aiff"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (4, b"ftypM4A", "audio/mp4"),
+    (0, b"MThd", "audio/midi"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xf1", "audio/aac"),
+    (0, b"\xff\xf9", "audio/aac"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+)
+"""Where in a file which bytes tell its format, as the registrations of the formats have them."""
+SHORTEST = 16
+"""Bytes that the smallest file of any of these formats has; its first bytes alone are no file."""
+
+
+class Media:
+    """One image or sound of a result; the client shows or plays it beside the text.
+
+    It is no dataclass, because a serializer would take one apart.
+
+    Attributes:
+        kind: Which of the two.
+        data: The encoded file, as it would stand on a disk.
+        mime_type: Its format, such as `image/png` or `audio/wav`.
+    """
+
+    __slots__ = ("data", "kind", "mime_type")
+
+    def __init__(self, kind: Literal["image", "audio"], data: bytes, mime_type: str) -> None:
+        """Takes the data as they are.
+
+        Raises:
+            ValueError: If there are none, or if the format is not one of that kind.
+        """
+        if not data:
+            raise ValueError(f"There are no data in this {mime_type}.")
+        if not mime_type.startswith(f"{kind}/"):
+            raise ValueError(f"{mime_type!r} is not the format of an {kind}, such as {kind}/….")
+        self.kind = kind
+        self.data = data
+        self.mime_type = mime_type
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """An image or sound whose format its first bytes tell.
+
+        Raises:
+            ValueError: If they tell none.
+        """
+        mime_type = _format(data)
+        if mime_type is None:
+            raise ValueError(
+                f"Data that begin with {data[:12]!r} are not an image or a sound in a known format;"
+                " name the kind and the format: Media(kind, data, mime_type)."
+            )
+        return cls("image" if mime_type.startswith("image/") else "audio", data, mime_type)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """The image or sound in a file.
+
+        Raises:
+            OSError: If it cannot be read.
+            ValueError: If its first bytes tell no known format.
+        """
+        try:
+            return cls.of(Path(path).read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Media) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"<{self.mime_type}, {len(self.data)} bytes>"
+
+    def _key(self) -> tuple[str, str, bytes]:
+        return self.kind, self.mime_type, self.data
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedResource:
+    """What is at an address, handed over with it.
+
+    Attributes:
+        uri: The address; empty where it is the one that is read.
+        data: The text, or the bytes.
+        mime_type: Its format; by default that of plain text or of any bytes.
+    """
+
+    uri: str
+    data: str | bytes
+    mime_type: str = ""
+
+    def __post_init__(self) -> None:
+        """Settles the format."""
+        if not self.mime_type:
+            plain = "text/plain" if isinstance(self.data, str) else "application/octet-stream"
+            object.__setattr__(self, "mime_type", plain)
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, _source: object, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.is_instance_schema(cls)  # else its bytes would be in every result twice
+
+    def note(self) -> dict[str, Any]:
+        """What stands in its place in a structured result."""
+        noted = {"uri": self.uri, "mime_type": self.mime_type}
+        return {**noted, "text": self.data} if isinstance(self.data, str) else noted
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLink:
+    """Where something can be read.
+
+    Attributes:
+        uri: The address.
+        name: What it is called.
+        title: The same for people.
+        description: What is there, for the model.
+        mime_type: Its format.
+        size: Its bytes.
+    """
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+
+
+Block = str | Media | EmbeddedResource | ResourceLink
+"""One part of a result or a message, as MCP has them: a text, an image or a sound, a resource."""
+
+
+def _format(data: bytes) -> str | None:
+    if len(data) < SHORTEST:
+        return None
+    text = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith(b"<?xml") and b"<svg" in text:
+        return "image/svg+xml"
+    return next((mime for at, magic, mime in MAGIC if data.startswith(magic, at)), None)
