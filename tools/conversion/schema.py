@@ -18,6 +18,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from tools.conversion.arguments.input_types import field_texts
 from tools.conversion.callables.docstrings import read_docstring
+from tools.core.audit.secret_schema import is_secret
 
 __all__ = [
     "SchemaGenerator",
@@ -76,6 +77,15 @@ class SchemaGenerator(GenerateJsonSchema):
         cls = schema.get("cls")
         return generated if cls is None else _with_field_texts(generated, cls)
 
+    def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> JsonSchemaValue:
+        """With `writeOnly` for pydantic's `Secret[T]`, as it has it for its SecretStr."""
+        generated = super().json_or_python_schema(schema)
+        serialize = schema.get("serialization", {}).get("function")
+        is_pydantics = getattr(serialize, "__module__", None) == "pydantic.types"
+        if is_pydantics and "secret" in getattr(serialize, "__name__", ""):
+            return {**generated, "writeOnly": True}
+        return generated
+
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """With each value once, whatever other names it has."""
         generated = super().enum_schema(schema)
@@ -116,7 +126,7 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     """Returns a schema without noise, the attribute texts of class docstrings at the attributes.
 
     Without `nulls` a property that is None unless it is given lists no null: leaving it out is the
-    same, and shorter.
+    same, and shorter. A secret lists no default, were it only stars.
     """
     tidied = {
         key: _each(key, value, partial(tidy, nulls=nulls))
@@ -126,6 +136,8 @@ def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
     if tidied.get("format") in ENCODINGS:
         tidied.pop("contentMediaType", None)
         tidied["contentEncoding"] = tidied.pop("format")
+    if any(map(is_secret, [tidied, *union(tidied)])):
+        tidied.pop("default", None)
     if not nulls:
         _leave_null_out(tidied, schema)
     return _with_attribute_texts(tidied)

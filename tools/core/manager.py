@@ -17,6 +17,7 @@ from storage.library import Library
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
+from tools.core.audit.secret_arguments import SecretTools
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, Machine, RequestContext
@@ -99,6 +100,7 @@ class SandboxToolManager:
         self._catalogue = catalogue or Catalogue(registry)
         self._command = command
         self._redaction = redaction or Redaction()
+        self._secrets = SecretTools(registry.get)
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -125,8 +127,12 @@ class SandboxToolManager:
             result = await self._take_path(call, arguments, permission)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
-            failure = ToolResult.failure(as_tool_error(error, name), command=self._command)
-            result = self._redaction.result(failure)
+            secrets = self._secrets.of(call.name, call.arguments)
+            failure = as_tool_error(
+                error, name, lambda text: self._redaction.text(secrets.text(text))
+            )
+            told = secrets.told(ToolResult.failure(failure, command=self._command))
+            result = self._redaction.result(told)
         finally:  # a cancelled call is written down too
             await self._close(call, permission, result, is_final=is_final)
         return result, is_final
@@ -156,14 +162,19 @@ class SandboxToolManager:
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
         if self._permissions is not None:
+            secrets = self._secrets.of(call.name, call.arguments)
             with nullcontext() if context.deadline is None else context.deadline.paused():
-                await self._permissions.obtain(spec, checked, context, permission, sent=arguments)
+                await self._permissions.obtain(
+                    spec, checked, context, permission, sent=arguments, secrets=secrets
+                )
         run = partial(self._run, spec, checked, call, permission)
         if context.carry is not None and spec.source.startswith("function:"):
             result = await context.carry(context, spec.name, arguments, run)
         else:  # ours are made to be run again, and those of other servers go on there
             result = await run(context)
         result = self._redaction.result(result)
+        if result.is_error:  # of a function file, whose process checks the arguments
+            result = self._secrets.of(call.name, call.arguments).told(result)
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
     async def _run(
@@ -211,12 +222,13 @@ class SandboxToolManager:
         """Uses the approval up and writes the call down, unless it will come again."""
         if self._permissions is not None:
             await self._permissions.close(permission, is_final=is_final)
+        secrets = self._secrets.of(call.name, call.arguments)
         shown = replace(
             call,
             name=self._redaction.text(call.name),
-            arguments=self._redaction.value(call.arguments),
+            arguments=self._redaction.value(secrets.arguments),
         )
-        finished = shown.finished(self._registry.get(call.name), result)
+        finished = shown.finished(self._registry.get(call.name), secrets.recorded(result))
         if self._audit is not None:
             self._audit.keep(finished, permission, is_final=is_final)
         if self._recording is not None and is_final:

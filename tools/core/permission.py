@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
@@ -18,6 +20,7 @@ from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
+    from tools.core.audit.secret_arguments import SecretArguments
     from tools.core.context import Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
@@ -66,6 +69,8 @@ class Permissions:
         self._make_approvals = approvals
         self._machine = machine
         self._advise = advise
+        # Digests are stored: a short secret could be guessed from one that anybody can compute.
+        self._key = os.urandom(32)
 
     @made_once
     def _first_policy(self) -> Policy:
@@ -83,6 +88,7 @@ class Permissions:
         permission: Permission,
         *,
         sent: Mapping[str, Any],
+        secrets: SecretArguments,
     ) -> None:
         """Fills in the permission of a call.
 
@@ -93,6 +99,7 @@ class Permissions:
             permission: What is filled in, so that a refused call has it too.
             sent: The arguments as the caller sent them. An approval is bound to these: what
                 validation makes of them may hide a part of itself, such as a secret.
+            secrets: What of them the question does not show.
 
         Raises:
             PermissionDeniedError: If a rule or a person refuses.
@@ -119,7 +126,9 @@ class Permissions:
                 ],
             )
         if decision.verdict is Verdict.ASK:
-            question = self._question(policy, spec, arguments, sent, context, decision, containment)
+            question = self._question(
+                policy, spec, arguments, sent, secrets, context, decision, containment
+            )
             permission.approval = await self._approvals.obtain(question, context.approver)
         permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
@@ -150,21 +159,29 @@ class Permissions:
         spec: ToolSpec,
         arguments: Mapping[str, Any],
         sent: Mapping[str, Any],
+        secrets: SecretArguments,
         context: RequestContext,
         decision: Decision,
         containment: Containment,
     ) -> Question:
         from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
 
+        digest = digest_of(spec.name, sent, context.identity)
+        if secrets.found:
+            sent = cast("Mapping[str, Any]", secrets.arguments)
+            digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
+        request = secrets.text(_request(spec, arguments))
+        grant = grant_for(policy, spec, arguments)
+        offers = offers_for(policy, spec, arguments, decision, containment)
         return Question(
             tool=spec.name,
             identity=context.identity,
             client=context.client,
-            digest=digest_of(spec.name, sent, context.identity),
-            shown="\n".join(filter(None, [_request(spec, arguments), _shown(arguments, sent)])),
-            reason=decision.reason,
-            grant=grant_for(policy, spec, arguments),
-            offers=offers_for(policy, spec, arguments, decision, containment),
+            digest=digest,
+            shown="\n".join(filter(None, [request, _shown(secrets.shown(arguments), sent)])),
+            reason=secrets.text(decision.reason),
+            grant=grant if secrets.text(grant) == grant else "",
+            offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),
             advice=self._advice(spec, decision),
         )
 

@@ -23,6 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from storage.models import Identity
+from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
@@ -105,6 +106,8 @@ class _Calls:
 
     def __init__(self, offers: list[Offer], load: Load, send: Send, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
+        tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
+        self._secrets = SecretTools(tools.get)
         self._sandbox = Sandbox(
             Path(load.root),
             protected=tuple(map(Path, load.protected)),
@@ -174,7 +177,8 @@ class _Calls:
             )
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001  # its caller's answer
             error = raised
-        return _failure(error, name)
+        secrets = self._secrets.of(name, message["arguments"]) if kind == "tool" else None
+        return _failure(error, name, str if secrets is None else secrets.text)
 
 
 async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
@@ -188,8 +192,8 @@ async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext)
     return encode_result(await offer.invoke(arguments, context))
 
 
-def _failure(error: BaseException, name: str) -> Message:
-    return encode_result(ToolResult.failure(as_tool_error(error, name)))
+def _failure(error: BaseException, name: str, shown: Callable[[str], str] = str) -> Message:
+    return encode_result(ToolResult.failure(as_tool_error(error, name, shown)))
 
 
 async def _chunks(incoming: int) -> AsyncIterator[bytes]:

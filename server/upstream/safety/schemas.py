@@ -7,6 +7,8 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from tools.core.audit.secret_schema import bears_secret
+
 __all__ = ["DEEPEST", "rooted", "sound"]
 
 DEEPEST = 64
@@ -53,7 +55,8 @@ def sound(schema: Mapping[str, Any]) -> dict[str, Any]:
         schema = {**schema, "$defs": {**definitions, **_named(schema.get("$defs"))}}
         del schema["definitions"]
     made = _sound(schema)
-    return {**_referred(made, _straight(made.get("$defs", {}))), "type": "object"}
+    lost = {"writeOnly": True} if bears_secret(made, made) else {}
+    return {**_referred(made, _straight(made.get("$defs", {})), lost), "type": "object"}
 
 
 def _sound(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,18 +132,23 @@ def _said_to_be(schema: Mapping[str, Any]) -> Iterator[str]:
             yield from _said_to_be(each)
 
 
-def _referred(value: Any, known: set[str]) -> Any:  # noqa: ANN401  # any part of a schema
-    """The same with references as this draft writes them, and none but to what is known."""
+def _referred(value: Any, known: set[str], lost: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any part of a schema
+    """The same with references as this draft writes them, and none but to what is known.
+
+    In the place of another stands what is `lost`: where there are secrets, it may lead to one.
+    """
     if isinstance(value, list):
-        return [_referred(each, known) for each in value]
+        return [_referred(each, known, lost) for each in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _referred(each, known) for key, each in value.items()}
+    made = {key: _referred(each, known, lost) for key, each in value.items()}
     if isinstance(made.get("$ref"), str):
         target = _target(made)
         del made["$ref"]
         if target in known:
             made["$ref"] = _NEW + target
+        else:
+            made |= lost
     return made
 
 

@@ -18,6 +18,7 @@ from tools.conversion.arguments.validation_errors import (
 from tools.conversion.arguments.validator import compiled
 from tools.conversion.callables.signature import NOTHING, Signature
 from tools.conversion.schema import branches, child, tidy, types
+from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias
 
@@ -139,7 +140,8 @@ class Arguments:
 
     def _validate_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
-            raise self._error([f"they are {show(raw)}; send an object with the arguments by name."])
+            told = "no object" if bears_secret(self.schema, self.schema) else show(raw)
+            raise self._error([f"they are {told}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
         meant = self._meant(strangers[:REPORTED], raw)
         problems = [self._unknown(name, raw, meant.get(name)) for name in strangers[:REPORTED]]
@@ -187,8 +189,10 @@ class Arguments:
             return unknown_name("", name, self._names, meant)
         if other in raw:
             return f"`{name}` stands for `{other}`, which is given too and differs; send one."
-        wanted = describe_schema(self.schema["properties"][other], self.schema)
-        return f"`{name}` is {show(raw[name])}, which settles no `{other}`; send that: {wanted}."
+        schema = self.schema["properties"][other]
+        wanted = describe_schema(schema, self.schema)
+        shown = "does not fit" if bears_secret(schema, self.schema) else f"is {show(raw[name])}"
+        return f"`{name}` {shown}, which settles no `{other}`; send that: {wanted}."
 
     def _check_aliases(self) -> None:
         names = [*self._names, *self._ignored, *(n for _, a in self._aliases for n in a.names)]
@@ -203,23 +207,18 @@ class Arguments:
         return name in self._names or (self._open and name not in self._reserved)
 
     def _unfit_defaults(self) -> list[str]:
-        """The arguments whose default a caller could not send, such as a secret's stars."""
+        """The arguments whose default a caller could not send."""
         shown = {
             name: part["default"]
             for name, part in self.schema["properties"].items()
             if "default" in part
         }
-        unfit = {name for name in shown if self._is_secret(name)}
-        unfit |= {name for name, value in shown.items() if not _is_json(value)}
+        unfit = {name for name, value in shown.items() if not _is_json(value)}
         try:
             self._read({name: value for name, value in shown.items() if name not in unfit})
         except ValidationError as error:
             unfit |= {str(each["loc"][0]) for each in error.errors() if each["loc"]}
         return [name for name in shown if name in unfit]
-
-    def _is_secret(self, name: str) -> bool:
-        parts = branches(self.schema["properties"][name], self.schema)
-        return any(part.get("writeOnly") for part in parts)
 
     def _error(
         self, problems: Sequence[str], suggestions: Sequence[str] = ()

@@ -17,6 +17,7 @@ from tools.conversion.arguments.descriptions import (
     show,
 )
 from tools.conversion.schema import branches, child, resolve, union
+from tools.core.audit.secret_schema import bears_secret, subschemas
 
 __all__ = ["describe_errors", "is_of_types", "nearest", "schema_errors", "unknown_name"]
 
@@ -173,13 +174,29 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
         return _tag_line(error, path, schema, root)
     if kind in MISSING:
         return _missing_line(path, schema, root)
-    subject = f"`{path}` is {show(value)}" if path else "together they are wrong"
+    subject = _subject(path, value, schema, root) if path else "together they are wrong"
     if kind == UNFIT:
         subject = f"`{path}` fits nothing"
     text = _authors_text(error, _inner(schema, root))
     if text is not None:
         return f"{subject}; {text}"
     return f"{subject}; send {describe_schema(schema, root)}{_hint(value, schema, root)}."
+
+
+def _subject(path: str, value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    """What is wrong, with its value where that holds no secret.
+
+    In a text that should be an object of anything, as the arguments of another call are, there may
+    be one.
+    """
+    is_untold = bears_secret(schema, root) or (
+        isinstance(value, str) and any(map(_is_anything, subschemas(schema, root)))
+    )
+    return f"`{path}` " + ("does not fit" if is_untold else f"is {show(value)}")
+
+
+def _is_anything(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "object" and "properties" not in schema
 
 
 def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
@@ -212,12 +229,12 @@ def _tag_line(
     value, name = error["input"], error["ctx"]["discriminator"].strip("'")
     tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
     if not isinstance(value, Mapping) or not tags:
-        return f"`{path}` is {show(value)}; send {describe_schema(schema, root)}."
+        return f"{_subject(path, value, schema, root)}; send {describe_schema(schema, root)}."
     choices: dict[str, Any] = {"enum": tags}
     if name not in value:
         return _missing_line(_join(path, name), choices, root)
     wanted = describe_schema(choices, root) + _hint(value[name], choices, root)
-    return f"`{_join(path, name)}` is {show(value[name])}; send {wanted}."
+    return f"{_subject(_join(path, name), value[name], choices, root)}; send {wanted}."
 
 
 def _tags(branch: Mapping[str, Any], name: str) -> list[Any]:
@@ -324,7 +341,7 @@ def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> li
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
     lines = [*_missing(schema, arguments), *_unknown(schema, known, arguments)]
-    lines += _of_other_types(known, arguments)
+    lines += _of_other_types(known, arguments, schema)
     return lines[:MOST]
 
 
@@ -345,11 +362,14 @@ def _unknown(
             yield unknown_name("", name, names)
 
 
-def _of_other_types(known: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[str]:
+def _of_other_types(
+    known: Mapping[str, Any], arguments: Mapping[str, Any], root: Mapping[str, Any]
+) -> Iterator[str]:
     for name, value in arguments.items():
         kinds = _kinds(known.get(name))
         if kinds and not is_of_types(value, kinds):
-            yield f"`{name}` must be of type {' or '.join(kinds)}, not {show(value)}."
+            shown = "" if bears_secret(known[name], root) else f", not {show(value)}"
+            yield f"`{name}` must be of type {' or '.join(kinds)}{shown}."
 
 
 def _kinds(schema: object) -> list[str]:

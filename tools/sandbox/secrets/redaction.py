@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from tools.core.result import ToolResult
 
-__all__ = ["RedactingSink", "Redaction", "marker"]
+__all__ = ["RedactingSink", "Redaction", "forms_of", "marker"]
 
 Sink = Callable[[bytes], object]
 
@@ -38,7 +38,7 @@ class Redaction:
         if (name, value) in self._known:
             return
         self._known.add((name, value))
-        texts = dict(self._texts) | dict.fromkeys(_texts(value), marker(name))
+        texts = dict(self._texts) | dict.fromkeys(forms_of(value), marker(name))
         encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
         forms = dict(self._forms) | encoded | _wide(value, marker(name))
         # The longer first: one form may begin like another.
@@ -120,8 +120,8 @@ class RedactingSink:
         self._held = b""
 
 
-def _texts(value: str) -> set[str]:
-    """How a text shows a value: as it is, or as URLs, JSON, HTML, Markdown or Base64 write it."""
+def forms_of(value: str) -> set[str]:
+    """Returns the ways to show a value: plain, or as URLs, JSON, HTML, Markdown or Base64 do."""
     utf8 = value.encode()
     escaped = {
         value,

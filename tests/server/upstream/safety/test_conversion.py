@@ -50,6 +50,18 @@ def spec_of(tool: types.Tool, **settings: Any) -> ToolSpec:
     return to_spec("git", readable(tool), given, invoke)
 
 
+def test_where_there_are_secrets_a_lost_reference_may_be_one() -> None:
+    schema = {
+        "properties": {
+            "pin": {"type": "string", "format": "password"},
+            "again": {"$ref": "#/properties/pin"},
+            "note": {"type": "string"},
+        }
+    }
+    properties = sound(rooted(schema))["properties"]
+    assert properties == {**schema["properties"], "again": {"writeOnly": True}}
+
+
 def test_what_is_sound_stays_as_it_is() -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,0 +1,97 @@
+"""Where secrets stand, by a JSON Schema that may be anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["bears_secret", "is_secret", "of_item", "of_property", "of_same_place", "subschemas"]
+
+Schema = Mapping[str, Any]
+
+DATA = frozenset({"const", "default", "enum", "examples"})
+"""Keywords whose values are no schemas."""
+
+NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+"""Keywords whose values are schemas by names of any kind."""
+
+REFERENCES = frozenset({"$dynamicRef", "$ref"})
+SAME_PLACE = REFERENCES | {
+    *("allOf", "anyOf", "contentSchema", "dependentSchemas", "else", "if", "not", "oneOf", "then")
+}
+"""Keywords whose schemas speak of the very value that theirs speaks of."""
+
+
+def is_secret(schema: Schema) -> bool:
+    """Returns whether a schema says itself that its values are secret."""
+    return schema.get("writeOnly") is True or schema.get("format") == "password"
+
+
+def bears_secret(schema: Schema, root: Schema) -> bool:
+    """Returns whether a secret may stand in a value of a schema, however deep."""
+    return any(map(is_secret, subschemas(schema, root)))
+
+
+def of_same_place(schemas: Sequence[Schema], root: Schema) -> Iterator[Schema]:
+    """Yields some schemas and all others that speak of the same value."""
+    return _reached(schemas, root, lambda key: key in SAME_PLACE)
+
+
+def subschemas(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """Yields a schema and all others that speak of the same value or of what is in it."""
+    return _reached([schema], root, lambda key: key not in DATA)
+
+
+def _reached(
+    schemas: Sequence[Schema], root: Schema, follows: Callable[[str], bool]
+) -> Iterator[Schema]:
+    waiting: list[Any] = list(schemas)
+    seen: set[int] = set()
+    while waiting:
+        schema = waiting.pop()
+        if isinstance(schema, list | tuple):
+            waiting += schema
+        elif isinstance(schema, Mapping) and id(schema) not in seen:
+            seen.add(id(schema))
+            yield schema
+            for key, value in schema.items():
+                if not follows(key):
+                    continue
+                if key in REFERENCES and isinstance(value, str):
+                    waiting.append(_referred(value, root))
+                elif key in NAMED and isinstance(value, Mapping):
+                    waiting += value.values()
+                else:
+                    waiting.append(value)
+
+
+def _referred(reference: str, root: Schema) -> object:
+    """The schema within the root that a reference names (RFC 6901); None where there is none."""
+    found: Any = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
+    """Returns what schemas of an object say of one property; nothing where none knows it."""
+    found: list[Any] = []
+    for each in schemas:
+        properties, patterns = each.get("properties"), each.get("patternProperties")
+        found += patterns.values() if isinstance(patterns, Mapping) else ()
+        if isinstance(properties, Mapping) and name in properties:
+            found.append(properties[name])
+        else:
+            found += [each.get("additionalProperties"), each.get("unevaluatedProperties")]
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def of_item(schemas: Sequence[Schema], place: int) -> list[Schema]:
+    """Returns what schemas of a list say of one item; nothing where none knows it."""
+    found: list[Any] = []
+    for each in schemas:
+        first = each.get("prefixItems")
+        found += first[place : place + 1] if isinstance(first, list) else ()
+        found += [each.get("items"), each.get("contains"), each.get("unevaluatedItems")]
+    return [each for each in found if isinstance(each, Mapping)]
