@@ -13,7 +13,7 @@ import pytest
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ERAS = ("2025-11-25", "2026-07-28")
 
 SOURCE = '''

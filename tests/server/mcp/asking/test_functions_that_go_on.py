@@ -16,7 +16,7 @@ import pytest
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 Round = types.CallToolResult | types.InputRequiredResult
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ERA = "2026-07-28"
 YES = types.ElicitResult(action="accept", content={"answer": True})
 

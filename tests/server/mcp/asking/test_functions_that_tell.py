@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from server.settings.gateway import ServerSettings
+
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ERAS = ("2025-11-25", "2026-07-28")
+TOY = Path(__file__).parents[2] / "upstream" / "toy_upstream.py"
 
 SOURCE = '''
     async def praise(context: RequestContext, what: str) -> str:
@@ -257,3 +262,31 @@ async def test_a_call_of_a_function_that_the_client_cancels_is_cancelled_inside(
         with pytest.raises(MCPError):
             await client.call_tool("outer", read_timeout_seconds=2)
         await garden.notes("gave up")
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_another_server_asks_a_function_that_calls_it_reaches_the_client(
+    garden_of: GardenOf, tmp_path: Path, era: str
+) -> None:
+    source = '''
+        async def reach(context: RequestContext) -> str:
+            """Calls another server."""
+            _note("reaching")
+            return (await context.call("toy__asking", {"kinds": ["form", "form"]})).text
+    '''
+    journal = {"TOY_JOURNAL": str(tmp_path / "toy")}
+    toy = ServerSettings(command=sys.executable, args=(str(TOY), "handshake"), env=journal)
+    asked: list[str] = []
+
+    async def person(_context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"name": "Ann"})
+
+    async with (
+        garden_of(source, servers={"toy": toy}) as garden,
+        garden.client(era, elicitation_callback=person) as client,
+    ):
+        result = await client.call_tool("reach")
+    assert said(result).count("Ann") == 2, said(result)
+    assert [each.startswith("The server 'toy' asks: ") for each in asked] == [True, True]
+    assert garden.noted == ["reaching"]
