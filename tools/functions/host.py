@@ -192,8 +192,8 @@ async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext)
     return encode_result(await offer.invoke(arguments, context))
 
 
-def _failure(error: BaseException, name: str, shown: Callable[[str], str] = str) -> Message:
-    return encode_result(ToolResult.failure(as_tool_error(error, name, shown)))
+def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) -> Message:
+    return encode_result(ToolResult.failure(as_tool_error(error, name, hide)))
 
 
 async def _chunks(incoming: int) -> AsyncIterator[bytes]:
