@@ -65,7 +65,7 @@ class Answers:
             await self._send({"answer": number, **answer})
         del self._open[number]
 
-    async def _value(self, message: Message) -> Message:
+    async def _value(self, message: Message) -> object:
         if len(self._open) > MOST_OPEN:
             raise RateLimitedError(
                 f"{self._context.tool} asks more than {MOST_OPEN} things at once.",
@@ -73,6 +73,8 @@ class Answers:
             )
         if "form" in message:
             return asdict(await self._context.fill(Form(**message["form"])))
+        if "roots" in message:
+            return [asdict(each) for each in await self._context.roots()]
         if "prompt" in message:
             prompt = message["prompt"]
             reply = await self._context.sample(

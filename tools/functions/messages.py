@@ -10,7 +10,7 @@
 | worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
 | worker | `{"tell": n, "level", "text"}` | what its client should hear |
 | worker | `{"changed": n, "uri"}` | that a resource changed |
-| worker | `{"ask": n, "id": k, …}` | a `form`, a `prompt` or a `tool` that a call asks for |
+| worker | `{"ask": n, "id": k, …}` | what a call asks for: `form`, `prompt`, `roots`, `tool` |
 | worker | `{"withdraw": n, "id": k}` | that nobody waits for that any more |
 | server | `{"answer": k, …}` | the answer to it: a `value`, or a `failure` |
 | worker | `{"log": level, "text"}` | what the server's log should have |

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from tools.core.asking.peer import Filled, Form, LogLevel, Peer
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
 from tools.core.result import ToolResult
 from tools.functions.messages import Message, decode_error
@@ -33,7 +33,7 @@ class Questions:
         self._ids = count(1)
         self._open: dict[int, _Question] = {}
 
-    async def ask(self, call: int, what: Message) -> Message:
+    async def ask(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
         """What the server answers to a question of a call.
 
         Raises:
@@ -50,8 +50,7 @@ class Questions:
                 self.send({"withdraw": call, "id": number})
         if "failure" in question.answer:
             raise decode_error(question.answer["failure"])
-        value: Message = question.answer["value"]
-        return value
+        return question.answer["value"]
 
     def take(self, message: Message) -> None:
         """Hands an answer to whoever asked."""
@@ -88,6 +87,10 @@ class ServerPeer(Peer):
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
         """What the person at the client makes of a form."""
         return Filled(**await self._questions.ask(self._call, {"form": asdict(form)}))
+
+    async def roots(self, tool: str) -> list[Root]:  # noqa: ARG002  # the same
+        """The directories that the client works in."""
+        return [Root(**each) for each in await self._questions.ask(self._call, {"roots": True})]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
         """Has the server tell what happens."""

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 import mcp_types as types
 
-from server.mcp.asking.channels import ANSWER_SECONDS
+from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import MOST_AT_ONCE, wants_log
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.visible import visible, visible_form, visible_lines
-from tools.core.asking.peer import Filled, Form, LogLevel, Peer
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError
 
 __all__ = ["ClientPeer"]
 
 TITLES_SINCE = "2025-11-25"
 """The protocol in which a form's choices have titles of their own (SEP-1330)."""
+
+_NAME = re.compile("[a-z_][a-z0-9_]{0,63}")
 
 
 class ClientPeer(Peer):
@@ -48,11 +52,30 @@ class ClientPeer(Peer):
         ctx = self._run.ctx
         knows_titles = ctx is None or ctx.protocol_version >= TITLES_SINCE
         question = _question(tool, form.message, form.schema if knows_titles else _older(form))
-        answer = (await self._run.ask({tool: question}, seconds=ANSWER_SECONDS))[tool]
+        answer = await self._answer(question, form.name if _NAME.fullmatch(form.name) else "")
         if isinstance(answer, types.ElicitResult):
             return Filled(answer.action, answer.content or {})
         said = answer.message if isinstance(answer, types.ErrorData) else "no answer to a form"
         raise UnavailableError(f"{client} did not show the form of {tool}: {visible(said)}")
+
+    async def roots(self, tool: str) -> list[Root]:
+        """The directories that the client works in.
+
+        Raises:
+            UnavailableError: If the client does not tell, or fails.
+        """
+        request = types.ListRootsRequest()
+        if can_ask(self._run.capabilities, request):
+            answer = await self._answer(request, "")
+            if isinstance(answer, types.ListRootsResult):
+                return [Root(str(each.uri), each.name or "") for each in answer.roots]
+        return await super().roots(tool)
+
+    async def _answer(
+        self, question: types.InputRequest, name: str
+    ) -> types.InputResponse | types.ErrorData:
+        key = name or secrets.token_hex(16)
+        return (await self._run.ask({key: question}, seconds=ANSWER_SECONDS))[key]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
         """Tells the client, if it wants to hear it, and the log."""

@@ -67,7 +67,7 @@ class FunctionRun:
         """Asks its client, and waits for the answers.
 
         Args:
-            questions: What is asked.
+            questions: What is asked, by keys under which a client may have answered already.
             seconds: How long a client that waits may take for each.
             state: For requests that are made again.
 
@@ -76,7 +76,7 @@ class FunctionRun:
         """
         if self._call is None:
             return await self._request.ask(questions, seconds=seconds, state=state)
-        return {key: await self._call.ask(each) or _GONE for key, each in questions.items()}
+        return {key: await self._call.ask(each, key) or _GONE for key, each in questions.items()}
 
     async def changed(self, uri: str) -> None:
         """Tells whoever listens that a resource changed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +59,13 @@ class Round:
     def ask(self, key: str, request: types.InputRequest) -> None:
         """Puts a question under a key."""
         self._requests[key] = request
+
+    def ask_apart(self, key: str, request: types.InputRequest) -> str:
+        """Puts a question under a key, or under another where that is another's; returns it."""
+        if self._requests.get(key, request) is not request:
+            key = secrets.token_hex(16)
+        self.ask(key, request)
+        return key
 
     def pass_on(
         self, call: str, asked: Mapping[str, types.InputRequest], state: str | None

@@ -35,6 +35,9 @@ MOST = 16
 RETURN_SECONDS = 600.0
 """How long a client may take to come back, as long as a person may think."""
 
+TOGETHER = 0.02
+"""Seconds in which what is asked at once is asked in one round."""
+
 OutcomeT = TypeVar("OutcomeT")
 
 
@@ -62,37 +65,56 @@ class SuspendedRequest:
         self.calls: dict[str, SuspendedCall[Any]] = {}
         self.changed = anyio.Event()
         self.expiry = anyio.CancelScope()
-        self._open: dict[str, _OpenQuestion] = {}
+        self._open: list[_OpenQuestion] = []
+        self._names: set[str] = set()
+        self._brought: dict[str, types.InputResponse] = {}
         self._ended = False
 
     async def ask(
-        self, request: types.InputRequest
+        self, request: types.InputRequest, name: str = ""
     ) -> types.InputResponse | types.ErrorData | None:
-        """What the client answers when it comes back; None if it will not."""
+        """What the client answers when it comes back, or has brought; None if it will not.
+
+        Args:
+            request: What it is asked.
+            name: By which it may answer before it is asked; empty where it must not. It counts
+                for one question, so that no answer is taken for that to another.
+        """
         if self._ended:
             return None
-        key, question = secrets.token_hex(16), _OpenQuestion(request)
-        self._open[key] = question
+        key = secrets.token_hex(16)
+        if name and name not in self._names:
+            self._names.add(name)
+            key, brought = name, self._brought.pop(name, None)
+            if brought is not None and fits(request, brought):
+                return brought
+        question = _OpenQuestion(request, key)
+        self._open.append(question)
         self.wake()
         try:
             await question.closed.wait()
         finally:
-            self._open.pop(key, None)
+            self._open.remove(question)
         return question.answer
 
     def take(self, answers: types.InputResponses) -> None:
         """Hands on what the client has brought."""
-        for key, question in self._open.items():
-            answer = answers.get(key)
+        self._brought = dict(answers)
+        for question in self._open:
+            answer = self._brought.pop(question.key, None)
             if answer is not None:
                 question.close(answer if fits(question.request, answer) else _WRONG_KIND)
 
-    def put(self, this_round: Round) -> bool:
-        """Has the client asked what nobody has answered; whether there is anything."""
-        waiting = {key: each for key, each in self._open.items() if not each.closed.is_set()}
-        for key, each in waiting.items():
-            this_round.ask(key, each.request)
-        return bool(waiting)
+    @property
+    def asks(self) -> bool:
+        """Whether there is anything that nobody has answered."""
+        return any(not each.closed.is_set() for each in self._open)
+
+    def put(self, this_round: Round) -> None:
+        """Has the client asked what nobody has answered."""
+        for each in self._open:
+            if not each.closed.is_set():
+                each.key = this_round.ask_apart(each.key, each.request)
 
     def wake(self) -> None:
         """Has everybody look who waits."""
@@ -105,15 +127,16 @@ class SuspendedRequest:
         for call in self.calls.values():
             call.cancel()
         self.calls.clear()
-        for question in self._open.values():
+        for question in self._open:
             question.close(None)
 
 
 class _OpenQuestion:
     """A question that waits for its answer."""
 
-    def __init__(self, request: types.InputRequest) -> None:
+    def __init__(self, request: types.InputRequest, key: str) -> None:
         self.request = request
+        self.key = key
         self.closed = anyio.Event()
         self.answer: types.InputResponse | types.ErrorData | None = None
 
@@ -178,9 +201,13 @@ class SuspendedCall(Generic[OutcomeT]):
             while self._outcome is None:
                 if self._error is not None:
                     raise self._error
-                if self._request.put(this_round):
+                if not self._request.asks:
+                    await self._request.changed.wait()
+                    continue
+                await anyio.sleep(TOGETHER)
+                if self._outcome is None and self._error is None and self._request.asks:
+                    self._request.put(this_round)
                     return None
-                await self._request.changed.wait()
         except anyio.get_cancelled_exc_class():
             self.cancel()
             raise

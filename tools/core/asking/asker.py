@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar, get_args
 
-from tools.core.asking.peer import Filled, Form, LogLevel, Peer
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply, Sampler
 from tools.core.errors import DeclinedError, UnavailableError
 
@@ -54,7 +54,7 @@ class Asker:
         from tools.core.asking.forms import FormOf
 
         form = FormOf(kind)
-        filled = await self.fill(Form(message, form.schema))
+        filled = await self.fill(Form(message, form.schema, form.name))
         if filled.action == "decline":
             raise DeclinedError(
                 f"{self.tool} asked the user, who declined.",
@@ -76,6 +76,15 @@ class Asker:
         """
         async with self._waiting():
             return await self.peer.fill(self.tool, form)
+
+    async def roots(self) -> list[Root]:
+        """Asks which directories the client works in.
+
+        Raises:
+            UnavailableError: If the client does not tell.
+        """
+        async with self._waiting():
+            return await self.peer.roots(self.tool)
 
     async def sample(self, text: str, *, system: str = "", max_tokens: int = 1_000) -> Reply:
         """Asks a model: the client's, else that of the settings (`summaries.url`).

@@ -7,6 +7,7 @@ A form is flat: texts, numbers, yes or no, one or several of some choices
 from __future__ import annotations
 
 import json
+import re
 import sys
 import typing
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
 }
 """What a field of each type may say besides its texts, its default and its choices."""
 
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
 _NAMES = "x-names"
 """Where the names of an enum's members stand until they are titles."""
 
@@ -52,6 +55,7 @@ class FormOf(Generic[ValueT]):
 
     Attributes:
         schema: Its fields, as the protocol's forms have them.
+        name: What it is called, as the protocol writes names; empty for one value.
 
     Raises:
         ToolDefinitionError: If no form can ask for it; it says which field is why.
@@ -69,6 +73,7 @@ class FormOf(Generic[ValueT]):
         if whole.get("properties") == {}:
             raise _refusal(name, "it has no fields")
         self._is_alone = "properties" not in whole
+        self.name = "" if self._is_alone else _BETWEEN_WORDS.sub("_", name).lower()
         fields, required = whole.get("properties", {}), whole.get("required", ())
         if self._is_alone:
             fields, required = {ALONE: {**said, "title": "Your answer"}}, (ALONE,)

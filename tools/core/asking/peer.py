@@ -12,7 +12,7 @@ import anyio
 
 from tools.core.errors import UnavailableError
 
-__all__ = ["LONGEST_LINE", "Filled", "Form", "LogLevel", "Peer", "log_line"]
+__all__ = ["LONGEST_LINE", "Filled", "Form", "LogLevel", "Peer", "Root", "log_line"]
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the least to the most severe (RFC 5424)."""
@@ -42,10 +42,12 @@ class Form:
     Attributes:
         message: What they are asked.
         schema: The fields, as the protocol's forms have them.
+        name: What the form is called; empty where it has no name of its own.
     """
 
     message: str
     schema: Mapping[str, Any]
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,19 @@ class Filled:
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory that the client works in.
+
+    Attributes:
+        uri: Where it is, as the client says it.
+        name: What people call it; empty where nobody says.
+    """
+
+    uri: str
+    name: str
 
 
 class Peer:
@@ -79,6 +94,17 @@ class Peer:
             f"{tool} wanted to ask the user something, but nobody can be asked here: no MCP client"
             " made this call.",
             next_actions=[f"Call {tool} from a client that shows forms (elicitation)."],
+        )
+
+    async def roots(self, tool: str) -> list[Root]:
+        """The directories that the client works in.
+
+        Raises:
+            UnavailableError: If nobody tells.
+        """
+        await anyio.lowlevel.checkpoint()
+        raise UnavailableError(
+            f"{tool} asked which directories the client works in: it tells none."
         )
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:

@@ -222,7 +222,7 @@ async def test_an_author_may_give_up_a_question(garden_of: GardenOf) -> None:
     source = '''
         async def hurry(context: RequestContext) -> str:
             """Asks, but not for long."""
-            with anyio.move_on_after(0.05):
+            with anyio.move_on_after(0.5):
                 return str(await context.ask(bool, "Well?"))
             _note("went on")
             return "nobody answered"
@@ -234,3 +234,90 @@ async def test_an_author_may_give_up_a_question(garden_of: GardenOf) -> None:
         first = await round_of(client, "hurry")
         await garden.notes("went on")
         assert said(await round_of(client, "hurry", **answered(first))) == "nobody answered"
+
+
+CONFIRM = '''
+    class Confirm(BaseModel):
+        ok: bool
+
+    async def sell(context: RequestContext) -> list[bool]:
+        """Asks the same of two things."""
+        bean = await context.ask(Confirm, "Sell a bean?")
+        return [bean.ok, (await context.ask(Confirm, "Sell the house?")).ok]
+
+    async def hurry(context: RequestContext) -> bool:
+        """Asks, gives up, and asks something else."""
+        with anyio.move_on_after(0.5):
+            await context.ask(Confirm, "Sell a bean?")
+        _note("gave up")
+        return (await context.ask(Confirm, "Sell the house?")).ok
+
+    async def gather(context: RequestContext) -> str:
+        """Asks three things at once."""
+        found = {}
+
+        async def get(name, asking):
+            found[name] = await asking
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(get, "ok", context.ask(Confirm, "Well?"))
+            group.start_soon(get, "reply", context.sample("Praise."))
+            group.start_soon(get, "roots", context.roots())
+        return f"{found['ok'].ok} {found['reply']} {found['roots'][0].uri}"
+'''
+OK = types.ElicitResult(action="accept", content={"ok": True})
+
+
+async def test_a_question_has_the_name_of_its_form_and_may_be_answered_before_it_is_asked(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(CONFIRM) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        early = await round_of(client, "sell", input_responses={"confirm": OK, "other": OK})
+        assert isinstance(early, types.InputRequiredResult)
+        ((key, question),) = (early.input_requests or {}).items()
+        assert key != "confirm"  # an answer counts for one question
+        assert isinstance(question.params, types.ElicitRequestFormParams)
+        assert question.params.message == "The tool 'sell' asks: Sell the house?"
+        again = {"confirm": OK}
+        state = early.request_state
+        late = await round_of(client, "sell", input_responses=again, request_state=state)
+        assert said(await round_of(client, "sell", **answered(late, OK))) == "[true,true]"
+
+
+async def test_an_answer_to_a_question_that_was_given_up_counts_for_no_other(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(CONFIRM) as garden,
+        garden.client(ERA, elicitation_callback=never) as client,
+    ):
+        first = await round_of(client, "hurry")
+        await garden.notes("gave up")
+        second = await round_of(client, "hurry", **answered(first, OK))
+        assert isinstance(second, types.InputRequiredResult)
+        no = types.ElicitResult(action="accept", content={"ok": False})
+        assert said(await round_of(client, "hurry", **answered(second, no))) == "false"
+
+
+async def test_what_is_asked_at_once_is_asked_in_one_round(garden_of: GardenOf) -> None:
+    can = dict.fromkeys(("elicitation_callback", "sampling_callback", "list_roots_callback"), never)
+    async with garden_of(CONFIRM) as garden, garden.client(ERA, **can) as client:
+        first = await round_of(client, "gather")
+        assert isinstance(first, types.InputRequiredResult)
+        answers: dict[str, Any] = {
+            "elicitation/create": OK,
+            "sampling/createMessage": types.CreateMessageResult(
+                role="assistant", content=types.TextContent(text="Splendid!"), model="m"
+            ),
+            "roots/list": types.ListRootsResult(roots=[types.Root(uri="file:///garden")]),
+        }
+        asked = first.input_requests or {}
+        assert {each.method for each in asked.values()} == answers.keys()
+        brought = {key: answers[each.method] for key, each in asked.items()}
+        last = await round_of(
+            client, "gather", input_responses=brought, request_state=first.request_state
+        )
+    assert said(last) == "True Splendid! file:///garden"
