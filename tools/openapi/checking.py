@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
+from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError
 
 if TYPE_CHECKING:
@@ -71,6 +72,6 @@ class Checker:
             missing = next(each for each in error.validator_value if each not in error.instance)
             return f"`{path}{'.' * bool(path)}{missing}` is missing."
         schema = error.schema if isinstance(error.schema, Mapping) else {}
-        is_secret = schema.get("writeOnly") or schema.get("format") == "password"
-        value = "of the wrong kind" if is_secret else show(error.instance)
-        return f"`{path}` is {value}; send {describe_schema(schema, self._schema)}."
+        is_untold = bears_secret(schema, self._schema)
+        found = "does not fit" if is_untold else f"is {show(error.instance)}"
+        return f"`{path}` {found}; send {describe_schema(schema, self._schema)}."

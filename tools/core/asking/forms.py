@@ -20,6 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
+from tools.core.audit.secret_schema import is_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
 __all__ = ["FormOf"]
@@ -154,7 +155,7 @@ class _Schemas(GenerateJsonSchema):
 
 def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
     said, is_nullable = _without_null(said, definitions)
-    if said.get("writeOnly") or said.get("format") == "password":
+    if is_secret(said):
         raise _NoFieldError("a form must not ask for a secret (MCP, elicitation)")
     if said.get("type") == "array":
         items, _ = _without_null(_resolved(said.get("items", {}), definitions), definitions)
