@@ -7,6 +7,7 @@ from benchmarks.function_shapes.choices import CHOICES
 from benchmarks.function_shapes.constructors import CONSTRUCTORS
 from benchmarks.function_shapes.containers import CONTAINERS
 from benchmarks.function_shapes.defaults import DEFAULTS
+from benchmarks.function_shapes.derived import DERIVED
 from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
 from benchmarks.function_shapes.libraries import LIBRARIES, LIBRARY_RESULTS
@@ -18,10 +19,13 @@ from benchmarks.function_shapes.prose import PROSE
 from benchmarks.function_shapes.results import RESULTS
 from benchmarks.function_shapes.rich_results import RICH_RESULTS
 from benchmarks.function_shapes.scalars import SCALARS
+from benchmarks.function_shapes.scientific import SCIENTIFIC, SCIENTIFIC_TEXTS
 from benchmarks.function_shapes.shape import Shape
 from benchmarks.function_shapes.signatures import SIGNATURES
 from benchmarks.function_shapes.structures import STRUCTURES
 from benchmarks.function_shapes.texts import TEXTS
+from benchmarks.function_shapes.unfound import UNFOUND
+from benchmarks.function_shapes.wrapping import WRAPPED_CALLABLES, WRAPPED_SIGNATURES
 
 __all__ = ["SHAPES"]
 
@@ -31,6 +35,7 @@ SHAPES: tuple[Shape, ...] = tuple(
         DOCSTRINGS,
         PROSE,
         TEXTS,
+        SCIENTIFIC_TEXTS,
         SCALARS,
         CHOICES,
         STRUCTURES,
@@ -39,8 +44,13 @@ SHAPES: tuple[Shape, ...] = tuple(
         DEFAULTS,
         PITFALLS,
         LIBRARIES,
+        DERIVED,
+        SCIENTIFIC,
+        UNFOUND,
         SIGNATURES,
+        WRAPPED_SIGNATURES,
         CALLABLES,
+        WRAPPED_CALLABLES,
         CONSTRUCTORS,
         RESULTS,
         CONTAINERS,

@@ -37,6 +37,9 @@ class Kit(Protocol):
     def audio(self, data: bytes) -> object:
         """A WAV file as a function returns it."""
 
+    def depends(self, function: Function) -> Any:  # noqa: ANN401  # a default of any type
+        """What says that the value of a parameter is made by a function."""
+
     def serve(self, function: Function, options: Options) -> Served:
         """A server whose one tool is made of the function."""
 

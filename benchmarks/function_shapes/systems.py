@@ -44,12 +44,11 @@ class Toolcrib:
         # Each system loads its own parts only.
         from storage.index.embedders.minilm import MiniLMEmbedder
         from storage.library import Library
+        from tools.authoring import Depends, Media, RequestContext
         from tools.conversion.function_to_mcp import FunctionToMCP
-        from tools.core.content import Media
-        from tools.core.context import RequestContext
 
         self.context = RequestContext
-        self._media = Media
+        self._depends, self._media = Depends, Media
         self._convert = FunctionToMCP.convert
         self._directory = directory
         self._library = Library(directory / "data", MiniLMEmbedder())
@@ -61,6 +60,10 @@ class Toolcrib:
     def audio(self, data: bytes) -> object:
         """A sound of ours."""
         return self._media("audio", data, "audio/wav")
+
+    def depends(self, function: Function) -> Any:  # noqa: ANN401  # as Kit has it
+        """Our Depends."""
+        return self._depends(function)
 
     def convert(self, function: Function) -> object:
         """The ToolSpec."""
@@ -127,6 +130,10 @@ class SDK:
         """A sound of the SDK's."""
         return self._audio(data=data, format="wav")
 
+    def depends(self, function: Function) -> Any:  # noqa: ANN401  # as Kit has it
+        """The SDK's Resolve."""
+        return self._resolve(function)
+
     def convert(self, function: Function) -> object:
         """The SDK's own tool."""
         return self._tool.from_function(function)
@@ -152,11 +159,13 @@ class Fast:
 
     def __init__(self, _directory: Path) -> None:
         from fastmcp import Context, FastMCP  # each system loads its own only
+        from fastmcp.dependencies import Depends
         from fastmcp.tools import Tool
         from fastmcp.tools.tool_transform import ArgTransform
         from fastmcp.utilities.types import Audio, Image
 
         self.context = Context
+        self._depends = Depends
         self._image, self._audio, self._tool = Image, Audio, Tool
         self._server, self._transform = FastMCP, ArgTransform
 
@@ -167,6 +176,10 @@ class Fast:
     def audio(self, data: bytes) -> object:
         """A sound of FastMCP's."""
         return self._audio(data=data, format="wav")
+
+    def depends(self, function: Function) -> Any:  # noqa: ANN401  # as Kit has it
+        """FastMCP's Depends."""
+        return self._depends(function)
 
     def convert(self, function: Function) -> object:
         """FastMCP's own tool."""

@@ -6,15 +6,17 @@ import enum
 import inspect
 import typing
 from collections import abc
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from types import GenericAlias
-from typing import Annotated, Any, Literal, LiteralString, NotRequired, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, get_args, get_origin
 
+import anyio.lowlevel
 import typing_extensions
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
+from tools.conversion.arguments.equivalents import equivalent
 from tools.conversion.callables.annotations import (
     label,
     make_readable,
@@ -46,7 +48,7 @@ def input_type(annotation: Any) -> Any:
     named by its value, or by its name where values are not plain; flags are sums of numbers.
     """
     if type(annotation) is type and annotation.__module__ == "builtins":
-        return _received(annotation) if annotation is bytearray else annotation
+        return equivalent(annotation) or annotation
     make_readable(annotation)
     return _received(annotation)
 
@@ -109,13 +111,11 @@ def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, o
         return _list_of(annotation)
     if origin in {abc.Generator, abc.Iterator}:
         return Annotated[_list_of(annotation), AfterValidator(_each)]
+    if origin in {abc.AsyncGenerator, abc.AsyncIterable, abc.AsyncIterator}:
+        return Annotated[_list_of(annotation), AfterValidator(_each_async)]
     if hasattr(origin, "__attrs_attrs__"):
         return _attrs(origin)
-    if origin is bytearray:
-        return Annotated[bytes, AfterValidator(bytearray)]
-    if origin is LiteralString:
-        return str
-    return with_arguments(annotation, _received)
+    return equivalent(annotation) or with_arguments(annotation, _received)
 
 
 def _attrs(cls: Any) -> Any:
@@ -146,6 +146,12 @@ def _list_of(annotation: Any) -> Any:
 
 def _each(values: Iterable[Any]) -> Iterator[Any]:
     yield from values
+
+
+async def _each_async(values: Iterable[Any]) -> AsyncIterator[Any]:
+    for value in values:
+        await anyio.lowlevel.checkpoint()
+        yield value
 
 
 def _described(annotation: Any) -> Any:

@@ -184,6 +184,8 @@ def _parameters(parameter: inspect.Parameter, wanted: _Wanted) -> Iterator[Param
     if annotation is NOTHING or type(annotation).__name__.startswith("ParamSpec"):
         annotation = Any
     if kind is parameter.VAR_POSITIONAL:
+        if type(unpacked).__name__ == "TypeVarTuple":
+            annotation, unpacked = Any, None
         annotation = unpacked or GenericAlias(list, (annotation,))
         default = OMITTED
     yield _parameter(parameter.name, kind, annotation, default, wanted)

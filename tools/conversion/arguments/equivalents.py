@@ -1,0 +1,127 @@
+"""Types that pydantic cannot read, and what it reads in their place to make a value of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import numbers
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, LiteralString, Union, get_args, get_origin
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, WithJsonSchema
+from typing_extensions import Buffer, is_typeddict
+
+__all__ = ["equivalent"]
+
+NUMBER: Any = int | float
+EQUIVALENTS: Mapping[Any, Any] = {
+    LiteralString: str,
+    bytearray: Annotated[bytes, AfterValidator(bytearray)],
+    dt.tzinfo: ZoneInfo,
+    memoryview: Annotated[bytes, AfterValidator(memoryview)],
+    numbers.Complex: NUMBER,
+    numbers.Integral: int,
+    numbers.Number: NUMBER,
+    numbers.Real: NUMBER,
+    typing.SupportsAbs: NUMBER,
+    typing.SupportsComplex: NUMBER,
+    typing.SupportsFloat: NUMBER,
+    typing.SupportsIndex: int,
+    typing.SupportsInt: NUMBER,
+    typing.SupportsRound: NUMBER,
+    Buffer: bytes,
+}
+BASES = (str, int, float, list, dict)
+KNOWN = {"builtins", "collections", "enum", "pydantic", "pydantic_extra_types", "typing"}
+"""Packages whose classes pydantic reads itself."""
+TABLES: Mapping[str, Any] = {
+    "DataFrame": list[dict[str, Any]] | dict[str, list[Any]],
+    "Index": list[Any],
+    "Series": list[Any],
+    "Timedelta": dt.timedelta,
+    "Timestamp": dt.datetime,
+}
+"""The classes of pandas and polars, each of which is made of what JSON has."""
+SCALARS: Mapping[str, Any] = {"floating": float, "integer": int, "bool": bool, "str_": str}
+"""The kinds of numpy's scalars, and what each is made of."""
+ABSTRACT = {"floating", "generic", "inexact", "integer", "number", "signedinteger"}
+"""Those of which there are no instances."""
+ITEMS = {"b": "boolean", "f": "number", "i": "integer", "u": "integer", "U": "string"}
+"""The JSON types of the kinds of numpy's arrays."""
+
+
+def equivalent(annotation: Any) -> Any:
+    """Returns the type that pydantic reads for another; None where that is this or nothing."""
+    origin = get_origin(annotation) or annotation
+    if origin in {Union, UnionType}:
+        return _array_like(annotation)
+    if origin in EQUIVALENTS:
+        return EQUIVALENTS[origin]
+    if not isinstance(origin, type):
+        return None
+    package = origin.__module__.partition(".")[0]
+    if package == "numpy":
+        return _of_numpy(annotation, origin)
+    if package in {"pandas", "polars"} and origin.__name__ in TABLES:
+        return Annotated[TABLES[origin.__name__], _made_by(origin)]
+    return _of_base(origin) if package not in KNOWN else None
+
+
+def _made_by(make: Callable[[Any], Any]) -> AfterValidator:
+    """Makes a value; what the maker cannot take is a wrong value."""
+
+    def made(value: Any) -> Any:
+        try:
+            return make(value)
+        except (OverflowError, TypeError) as error:
+            raise ValueError(str(error)) from error
+
+    return AfterValidator(made)
+
+
+def _of_base(cls: Any) -> Any:
+    """A class that is a text, a number, a list or a dict, with no more than its name."""
+    base = next((each for each in cls.__mro__ if each in BASES), None)
+    is_read = is_dataclass(cls) or is_typeddict(cls) or hasattr(cls, "__get_pydantic_core_schema__")
+    if base is None or is_read:
+        return None
+    written = getattr(cls, "__orig_bases__", ())
+    full = next((each for each in written if get_origin(each) is base), base)
+    return Annotated[full, _made_by(cls)]
+
+
+def _array_like(annotation: Any) -> Any:
+    """What numpy makes arrays of, `ArrayLike`: a number, or lists of them."""
+    parts = get_args(annotation)
+    if all(getattr(get_origin(part), "__name__", "") != "_SupportsArray" for part in parts):
+        return None
+    return NUMBER | list[Any] | None if NoneType in parts else NUMBER | list[Any]
+
+
+def _of_numpy(annotation: Any, cls: Any) -> Any:
+    kinds = [each.__name__ for each in cls.__mro__]
+    if "ndarray" in kinds:
+        return _array(annotation)
+    base = next((SCALARS[kind] for kind in kinds if kind in SCALARS), None)
+    if base is None or cls.__name__ in ABSTRACT:
+        return base
+    return Annotated[base, _made_by(cls)]
+
+
+def _array(annotation: Any) -> Any:
+    """An array, of lists in lists for more than one dimension."""
+    import numpy as np  # whoever names an array has it
+
+    (scalar,) = get_args(get_args(annotation)[-1]) if get_args(annotation) else (None,)
+    concrete = isinstance(scalar, type) and scalar.__name__ not in ABSTRACT
+    dtype = np.dtype(scalar) if concrete else None
+    kind = ITEMS.get(dtype.kind) if dtype else None
+    items = {"anyOf": [{"type": kind}, {"type": "array"}]} if kind else {}
+    return Annotated[
+        list[Any],
+        _made_by(lambda values: np.asarray(values, dtype=dtype)),
+        WithJsonSchema({"type": "array", "items": items}),
+    ]
