@@ -203,7 +203,9 @@ def _whole(
             return {"type": "string", "description": f"A text of {body.media_type}"}
         case "json":
             return schemas.convert(description.follow(body.schema), made.references)
-    return {**schemas.convert(description.follow(body.schema), made.references), "type": "object"}
+    schema = schemas.convert(description.follow(body.schema), made.references)
+    files = {name: _file_schema("", several=several) for name, several in body.files.items()}
+    return {**schema, "type": "object", "properties": {**schema.get("properties", {}), **files}}
 
 
 def _file_schema(said: str, *, several: bool) -> dict[str, Any]:

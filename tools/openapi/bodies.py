@@ -138,7 +138,8 @@ def object_shape(schema: object, description: Description) -> Shape | None:
     Raises:
         UnusableError: If it refers to what is not in the description.
     """
-    return _shape(schema, description, 0)
+    shape = _shape(schema, description, 0)
+    return None if shape is None or shape.required - shape.properties.keys() else shape
 
 
 def is_file(schema: object, description: Description) -> bool:

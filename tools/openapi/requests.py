@@ -17,8 +17,8 @@ __all__ = ["RequestMaker"]
 
 ACCEPTED = "application/json, */*;q=0.5"
 
-_LITERAL = "/!$&'()*+,;=:@%"
-"""What stands in a template of a path besides its parameters (RFC 3986, 3.3)."""
+_LITERAL = "/!$&'()*+,;=:@%?"
+"""What stands in a template besides its parameters (RFC 3986, 3.3 and 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class RequestMaker:
             for parameter, value in self._of(given, "query")
             for pair in parameter.in_query(value)
         )
-        path = self._path(given)
+        # Some descriptions have a part of the query in their paths: /agents?beta=true.
+        path, _, fixed = self._path(given).partition("?")
+        query = "&".join(filter(None, (fixed, query)))
         return str(Url.parse(f"{self.base_url}{path}{'?' * bool(query)}{query}"))
 
     def headers(self, given: Mapping[str, Any]) -> dict[str, str]:

@@ -41,24 +41,32 @@ def _cut(value: Any, tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
 
 
 def _keys(value: Mapping[str, Any], tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
-    every = tree.get(_EVERY)
     found = {}
     for key, each in value.items():
-        branch = tree.get(key, every)
+        branch = _both(tree.get(key), tree.get(_EVERY))
         if branch is not None and (part := _cut(each, branch)) is not _MISSING:
             found[key] = part
     return found or _MISSING
 
 
 def _items(value: Sequence[Any], tree: _Tree) -> Any:  # noqa: ANN401  # any JSON value
-    numbered = {key: each for key, each in tree.items() if key.isdecimal()}
-    named = {key: each for key, each in tree.items() if key not in numbered and key != _EVERY}
+    keys = {key: each for key, each in tree.items() if key != _EVERY and not key.isdecimal()}
+    every = _both(tree.get(_EVERY), keys or None)
     found = []
     for position, each in enumerate(value):
-        branch = numbered.get(str(position), tree.get(_EVERY))
-        part = _MISSING if branch is None else _cut(each, branch)
-        if part is _MISSING and named:
-            part = _cut(each, named)
-        if part is not _MISSING:
+        branch = _both(tree.get(str(position)), every)
+        if branch is not None and (part := _cut(each, branch)) is not _MISSING:
             found.append(part)
     return found or _MISSING
+
+
+def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
+    """What two trees name together; the empty one names all, and None nothing."""
+    if first is None or second is None:
+        return second if first is None else first
+    if not first or not second:
+        return {}
+    made = {**first, **second}
+    for key in first.keys() & second.keys():
+        made[key] = _both(first[key], second[key]) or {}
+    return made

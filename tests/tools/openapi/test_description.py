@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tools.core.errors import InvalidArgumentsError
+from tools.openapi.description import Description, UnusableError
+
+
+def test_yaml_is_read_as_json_has_it() -> None:
+    text = """
+openapi: 3.1.0
+x: {day: 2026-03-31, answer: yes, on: 0o7, big: 1e3, nothing: ~, 200: 1.5}
+"""
+    document = Description.parse(text.encode()).document
+    assert document["x"] == {
+        "day": "2026-03-31",
+        "answer": "yes",
+        "on": "0o7",
+        "big": 1000.0,
+        "nothing": None,
+        "200": 1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"swagger": "2.0"}', "Swagger 2.0"),
+        ('{"openapi": "4.0.0"}', "OpenAPI 4.0.0"),
+        ("<html></html>", "no version"),
+        ("[" * 100_000, "neither JSON nor YAML"),
+        ("a: [1", "neither JSON nor YAML"),
+        ("\0", "neither JSON nor YAML"),
+        ("!!python/object/apply:os.system [id]", "neither JSON nor YAML"),
+    ],
+)
+def test_what_is_no_description_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidArgumentsError, match=said) as raised:
+        Description.parse(text.encode())
+    assert raised.value.next_actions
+
+
+def test_aliases_that_grow_without_end_are_refused() -> None:
+    lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 8)]
+    with pytest.raises(InvalidArgumentsError, match="more than"):
+        Description.parse("\n".join(lines).encode())
+
+
+def _described(**parts: object) -> Description:
+    return Description.parse(json.dumps({"openapi": "3.1.0", **parts}).encode())
+
+
+def test_a_reference_is_followed_within_the_description_alone() -> None:
+    description = _described(
+        a={"$ref": "#/b~1c/0"}, **{"b/c": [{"type": "x"}]}, loop={"$ref": "#/loop"}
+    )
+    assert description.follow({"$ref": "#/a"}) == {"type": "x"}
+    for reference in ("other.yaml#/a", "https://h.example/a", "#/nowhere", "#/loop"):
+        with pytest.raises(UnusableError):
+            description.follow({"$ref": reference})
+
+
+@pytest.mark.parametrize(
+    ("server", "address", "url"),
+    [
+        ({"url": "https://h.example/v1/"}, "", "https://h.example/v1"),
+        ({"url": "/v1"}, "https://d.example/spec/openapi.json", "https://d.example/v1"),
+        ({"url": "v1"}, "https://d.example/spec/openapi.json", "https://d.example/spec/v1"),
+        (
+            {"url": "https://{r}.h.example", "variables": {"r": {"default": "eu"}}},
+            "",
+            "https://eu.h.example",
+        ),
+    ],
+)
+def test_the_api_is_where_the_description_says(
+    server: dict[str, object], address: str, url: str
+) -> None:
+    assert _described(servers=[server]).base_url(address) == url
+    other = {"servers": [{"url": "https://other.example"}]}
+    assert _described(servers=[server]).base_url(address, {}, other) == "https://other.example"
+
+
+def test_a_file_that_names_no_host_says_what_to_set() -> None:
+    for server in ({"url": "/v1"}, {"url": "https://{unknown}.example"}):
+        with pytest.raises(UnusableError, match="the setting url"):
+            _described(servers=[server]).base_url("")
