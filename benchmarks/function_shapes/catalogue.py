@@ -12,6 +12,7 @@ from benchmarks.function_shapes.docstrings import DOCSTRINGS
 from benchmarks.function_shapes.errors import ERRORS
 from benchmarks.function_shapes.libraries import LIBRARIES, LIBRARY_RESULTS
 from benchmarks.function_shapes.models import MODELS
+from benchmarks.function_shapes.nulls import NULLS
 from benchmarks.function_shapes.odd_results import ODD_RESULTS
 from benchmarks.function_shapes.pitfalls import PITFALLS
 from benchmarks.function_shapes.postponed import POSTPONED
@@ -38,6 +39,7 @@ SHAPES: tuple[Shape, ...] = tuple(
         SCIENTIFIC_TEXTS,
         SCALARS,
         CHOICES,
+        NULLS,
         STRUCTURES,
         MODELS,
         POSTPONED,

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 
-from benchmarks.function_shapes.schemas import branches, json_types, resolved, values_of, walk
+from benchmarks.function_shapes.schemas import branches, json_types, resolved, values_of
 from benchmarks.function_shapes.shape import Answer, Check, Miss, Tool
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "lacks",
     "leaves_out",
     "mentions",
-    "no_null",
     "optional",
     "outputs",
     "progresses",
@@ -179,18 +178,6 @@ def allows(name: str, *expected: object) -> Check:
         found = [each for each in found if each is not None]
         if sorted(map(repr, found)) != sorted(map(repr, expected)):
             raise Miss(f"`{name}` lists {found}, not {list(expected)}")
-
-    return check
-
-
-def no_null(name: str) -> Check:
-    """Nothing in the schema of a parameter is a union with null: clients refuse those."""
-
-    async def check(tool: Tool) -> None:
-        for part in walk(_property(tool, name), tool.input_schema):
-            parts = [each for key in ("anyOf", "oneOf") for each in part.get(key, ())]
-            if any("type" in each and "null" in json_types(each) for each in (part, *parts)):
-                raise Miss(f"`{name}` is a union with null: {_short(part)}")
 
     return check
 

@@ -10,7 +10,6 @@ from benchmarks.function_shapes.checks import (
     allows,
     answers,
     gets,
-    no_null,
     optional,
     property_has,
     refuses,
@@ -42,7 +41,6 @@ class Mixed(enum.Enum):
 
 @CHOICES.shape(
     "Optional with the default None",
-    *(no_null(name) for name in ("a", "b", "c", "d")),
     optional("a", "b", "c", "d"),
     types("a", "integer"),
     allows("b", "x", "y"),
@@ -64,22 +62,6 @@ def optionals() -> Function:
     return maybe
 
 
-@CHOICES.shape("Optional without a default", no_null("number"), gets({"number": 5}, "int 5"))
-def optional_required() -> Function:
-    def maybe(number: int | None) -> str:
-        return show(number)
-
-    return maybe
-
-
-@CHOICES.shape("null for an Optional", gets({"number": None}, "NoneType None", valid=False))
-def null_given() -> Function:
-    def maybe(number: int | None = None) -> str:
-        return show(number)
-
-    return maybe
-
-
 @CHOICES.shape(
     "a Union",
     types("value", "integer", "string"),
@@ -97,7 +79,6 @@ def union() -> Function:
 @CHOICES.shape(
     "a Union with None",
     types("value", "integer", "array"),
-    no_null("value"),
     gets({}, "NoneType None"),
     gets({"value": [1]}, "list [1]"),
 )
@@ -177,7 +158,6 @@ def mixed_enumeration() -> Function:
 @CHOICES.shape(
     "`x: int = None`",
     optional("x"),
-    no_null("x"),
     types("x", "integer"),
     gets({}, "NoneType None"),
     gets({"x": 1}, "int 1"),
@@ -218,7 +198,6 @@ def int_or_float() -> Function:
     refuses({"sizes": [1, 0]}, "sizes"),
     refuses({"sizes": [1], "limit": 101}, "limit", "100"),
     property_has("limit", maximum=100),
-    no_null("limit"),
     gets({"sizes": [1], "limit": 100}, "[1] 100"),
 )
 def inner_bounds() -> Function:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from benchmarks.function_shapes.checks import (
     gets,
-    no_null,
     optional,
     refuses,
     types,
@@ -92,7 +91,6 @@ class Path:
 
 @MODELS.shape(
     "a model in a model",
-    no_null("person"),
     gets({"person": {"name": "Ann", "address": {"street": "A"}}}, "Person Ann Address 8000 None"),
     refuses({"person": {"name": "Ann", "address": {"street": "A", "zip": "x"}}}, "zip"),
     refuses({"person": {"name": "Ann"}}, "address"),
@@ -120,7 +118,6 @@ def model_collections() -> Function:
 @MODELS.shape(
     "an optional model",
     optional("address"),
-    no_null("address"),
     gets({}, "None"),
     gets({"address": {"street": "A"}}, "A"),
 )

@@ -14,7 +14,6 @@ from benchmarks.function_shapes.checks import (
     allows,
     answers,
     gets,
-    no_null,
     optional,
     property_has,
     refuses,
@@ -187,7 +186,6 @@ def same_names() -> Function:
 
 @PITFALLS.shape(
     "models that refer to each other",
-    no_null("left"),
     gets({"left": {"right": {"lefts": [{}, {}]}}}, "2"),
     refuses({"left": {"right": {"lefts": [{"right": 5}]}}}, "right"),
 )
@@ -261,7 +259,6 @@ def pydantic_dataclass() -> Function:
 
 @PITFALLS.shape(
     "Literal with None",
-    no_null("mode"),
     allows("mode", "a", "b"),
     optional("mode"),
     gets({}, "None"),
@@ -276,9 +273,7 @@ def literal_none() -> Function:
 
 @PITFALLS.shape(
     "bounds around an option",
-    no_null("size"),
     property_has("size", minimum=1),
-    no_null("tags"),
     property_has("tags", minItems=1),
     gets({}, "None None"),
     refuses({"size": 0}, "size"),
@@ -312,17 +307,6 @@ def strict_type() -> Function:
         return str(count)
 
     return take
-
-
-@PITFALLS.shape(
-    "values that may be null",
-    gets({"ages": {"a": None, "b": 1}}, "{'a': None, 'b': 1}", valid=False),
-)
-def null_values() -> Function:
-    def keep(ages: dict[str, int | None]) -> str:
-        return str(ages)
-
-    return keep
 
 
 @PITFALLS.shape(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["branches", "json_types", "resolved", "values_of", "walk"]
+__all__ = ["branches", "json_types", "resolved", "values_of"]
 
 Json = dict[str, Any]
 
@@ -33,22 +33,6 @@ def branches(schema: Json, root: Json) -> Iterator[Json]:
         yield schema
     for part in union:
         yield from branches(part, root)
-
-
-def walk(schema: Any, root: Json, seen: tuple[str, ...] = ()) -> Iterator[Json]:  # noqa: ANN401  # any part of a schema
-    """The schema and every schema in it, each definition once."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from walk(part, root, seen)
-    if not isinstance(schema, dict) or schema.get("$ref") in seen:
-        return
-    if "$ref" in schema:
-        seen = (*seen, schema["$ref"])
-    schema = resolved(schema, root)
-    yield schema
-    for key, value in schema.items():
-        if key not in {"default", "examples", "enum", "const", "$defs"}:
-            yield from walk(value, root, seen)
 
 
 def json_types(schema: Mapping[str, Any]) -> list[str]:

@@ -137,14 +137,6 @@ def number_keys() -> Function:
     return keep
 
 
-@STRUCTURES.shape("items that may be null", gets({"rows": [1, None]}, "[1, None]", valid=False))
-def null_items() -> Function:
-    def keep(rows: list[int | None]) -> str:
-        return str(rows)
-
-    return keep
-
-
 @STRUCTURES.shape(
     "a NamedTuple",
     # An array or an object, as the schema has it.
