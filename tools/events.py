@@ -25,7 +25,7 @@ from tools.answers.params import (
 )
 from tools.answers.summaries import BuiltSummaries, SummaryBuild
 from tools.core.context import IdentityArguments, RequestContext
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
@@ -67,8 +67,8 @@ class FoundEvent(Hit):
         events: How many events a summary tells of; 1 of an event.
     """
 
-    own: FiniteFloat | None
-    blended: FiniteFloat | None
+    own: OmitNone[FiniteFloat]
+    blended: OmitNone[FiniteFloat]
     path: list[PathStep]
     parent_id: str
     children_ids: list[str]

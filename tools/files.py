@@ -15,7 +15,7 @@ from storage.reading.decode import Decoded
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.lines import (
     Excerpt,
@@ -114,11 +114,11 @@ class FileText(ToolModel):
     content: str
     first_line: int
     last_line: int
-    total_lines: int | None
+    total_lines: OmitNone[int]
     encoding: str
     newline: Newline
     size: int
-    sha256: str | None
+    sha256: OmitNone[str]
     truncated: bool
     note: str
 

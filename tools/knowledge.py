@@ -23,7 +23,7 @@ from tools.answers.params import (
     instant,
 )
 from tools.core.context import IdentityArguments, RequestContext
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["add_knowledge", "retrieve_knowledge_context"]
@@ -48,7 +48,7 @@ class AddedKnowledge(ToolModel):
     id: str
     outcome: str
     merge_count: int
-    similarity: FiniteFloat | None
+    similarity: OmitNone[FiniteFloat]
 
     @classmethod
     def of(cls, stored: Stored) -> AddedKnowledge:

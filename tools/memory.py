@@ -23,7 +23,7 @@ from tools.answers.params import (
 )
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
@@ -55,7 +55,7 @@ class Remembered(ToolModel):
     outcome: str
     merge_count: int
     merged_into: str
-    similarity: FiniteFloat | None
+    similarity: OmitNone[FiniteFloat]
 
     @classmethod
     def of(cls, stored: Stored, merged_into: str) -> Remembered:
@@ -100,7 +100,7 @@ class BrowsedItem(ToolModel):
     time: str
     age: str
     importance: FiniteFloat
-    weight: FiniteFloat | None
+    weight: OmitNone[FiniteFloat]
     session: str
     line: str
     content: str
@@ -169,7 +169,7 @@ class BrowsedMemory(ToolModel):
     items: list[BrowsedItem]
     more: bool
     missing: list[int]
-    session: str | None = None
+    session: OmitNone[str] = None
 
     def to_text(self) -> str:
         """The index, or the contents."""

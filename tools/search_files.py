@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 
 from tools.answers.dates import utc
 from tools.core.context import RequestContext
@@ -169,7 +169,7 @@ class RankedFile(ToolModel):
     """
 
     path: str
-    score: float
+    score: FiniteFloat
     why: str
     lines: list[FoundLine]
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from tools.core.context import RequestContext
 from tools.core.invisible import visible_controls
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.policy.shell.repositories import repository_work
 from tools.sandbox.processes.jobs import Job
@@ -82,10 +82,10 @@ class ShellTranscript(Transcript):
     """What a command wrote, and how it ended.
 
     Attributes:
-        job_id: Its identifier where it runs in the background; else null.
+        job_id: Its identifier where it runs in the background; else absent.
     """
 
-    job_id: str | None = None
+    job_id: OmitNone[str] = None
 
     def to_text(self) -> str:
         """Returns the text of any program; for one in the background, how to ask about it."""
@@ -108,7 +108,7 @@ class JobOutput(ToolModel):
         more: Whether there is more already.
         lost: Bytes before this part that are no longer kept.
         state: Whether it runs, has ended, or was ended after a day.
-        exit_code: As a shell has it; null while it runs.
+        exit_code: As a shell has it; absent while it runs.
         sandbox: What confines it.
         notes: What else to know.
     """
@@ -120,7 +120,7 @@ class JobOutput(ToolModel):
     more: bool
     lost: int
     state: State
-    exit_code: int | None
+    exit_code: OmitNone[int]
     sandbox: Level
     notes: list[str]
 
@@ -149,7 +149,7 @@ class JobEnded(ToolModel):
     job_id: str
     was_running: bool
     state: State
-    exit_code: int | None
+    exit_code: OmitNone[int]
 
     def to_text(self) -> str:
         """Returns one line."""

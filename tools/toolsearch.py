@@ -17,7 +17,7 @@ from tools.conversion.arguments.validation_errors import schema_errors
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.nested import ToolCall
-from tools.core.result import ToolFailure, ToolModel, ToolResult
+from tools.core.result import OmitNone, ToolFailure, ToolModel, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
@@ -64,7 +64,7 @@ class ToolDescription(ToolModel):
     tags: list[str]
     source: str
     input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None
+    output_schema: OmitNone[dict[str, Any]]
 
     @classmethod
     def of(cls, spec: ToolSpec, description: str) -> ToolDescription:

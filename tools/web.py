@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, FiniteFloat
 
 from storage.errors import UnreadableDocumentError
 from tools.answers.customization import with_enum, without
@@ -20,7 +20,7 @@ from tools.core.errors import (
     RateLimitedError,
     UpstreamError,
 )
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
 from tools.sandbox.web.reading import Body, Form, read_body
 from tools.sandbox.web.response import WebResponse
@@ -71,16 +71,16 @@ class HttpAnswer(ToolModel):
 
     status: int
     url: str
-    redirect_to: str | None
+    redirect_to: OmitNone[str]
     content_type: str
     headers: dict[str, str]
     form: Literal["text", "markdown", "json", "base64", "media", ""]
     content: str
     parsed: Any
-    media: Media | None
+    media: OmitNone[Media]
     bytes: int
     truncated: bool
-    elapsed: float
+    elapsed: FiniteFloat
     note: str
 
     def to_text(self) -> str:
@@ -206,7 +206,7 @@ class WebPage(ToolModel):
     text: str
     offset: int
     total: int
-    next_offset: int | None
+    next_offset: OmitNone[int]
     truncated: bool
 
     def to_text(self) -> str:

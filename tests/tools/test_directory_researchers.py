@@ -172,7 +172,7 @@ async def test_a_long_group_is_paged(crib: Any) -> None:
     while offset is not None:
         page = await crib.call("program_filter", program="BioEngineering", limit=3, offset=offset)
         seen += [each["entry"]["name"] for each in page["members"]]
-        offset = page["next_offset"]
+        offset = page.get("next_offset")
     assert len(seen) == len(set(seen)) == page["total"] > 6
     text = await crib.text("program_filter", program="bioengineering", limit=3)
     assert f"{page['total']} researchers, 1 to 3\n" in text
@@ -183,7 +183,7 @@ async def test_the_programs_are_listed_a_page_at_a_time(crib: Any) -> None:
     page = await crib.call("program_filter", program="list", limit=5)
     assert (len(page["groups"]), page["total"], page["next_offset"]) == (5, 7, 5)
     page = await crib.call("program_filter", program="list", limit=5, offset=5)
-    assert (len(page["groups"]), page["next_offset"]) == (2, None)
+    assert (len(page["groups"]), "next_offset" in page) == (2, False)
 
 
 async def test_a_department_that_there_is_not_is_not_found(crib: Any) -> None:

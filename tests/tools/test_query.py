@@ -26,7 +26,7 @@ async def test_a_question_is_answered_by_meaning_with_the_scores(
         assert (answer["mode"], answer["scope"]) == ("hybrid", "all")
         hit = answer["hits"][0]
         assert (hit["title"], hit["origin"]) == ("Tyres", "documents")
-        assert hit["layer"] is None
+        assert "layer" not in hit
         assert hit["dense"] > 0.2
         assert 0 <= hit["score"] <= 1
         text = await crib.text("query", query="patch the tube")
@@ -113,7 +113,7 @@ async def test_the_same_question_is_answered_again_until_something_changes(
         assert "the same answer as to 'patch the tube' before: nothing has changed" in text
         await crib.call("add_document", text="A tube of glue.", title="Glue")
         await crib.embed()
-        assert (await crib.call("query", query="patch the tube"))["cached"] is None
+        assert "cached" not in await crib.call("query", query="patch the tube")
 
 
 async def test_a_follow_up_is_asked_with_the_question_before_it(open_crib: Opener) -> None:

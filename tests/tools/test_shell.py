@@ -87,7 +87,7 @@ async def test_a_command_tells_what_it_wrote_and_how_it_ended(
 ) -> None:
     found = await shared.call("bash", command=command)
     assert (found["exit_code"], found["stdout"], found["stderr"]) == (code, out, err)
-    assert (found["state"], found["truncated"], found["job_id"]) == ("exited", False, None)
+    assert (found["state"], found["truncated"], "job_id" in found) == ("exited", False, False)
     level = await shared.app.machine.processes.level()
     assert found["sandbox"] == level
 
@@ -410,7 +410,7 @@ async def test_a_job_runs_on_and_is_asked_about_and_ended(crib: Any, marker: str
         f"echo one; until [ -e go ]; do sleep 0.01; done; echo two; touch went; sleep {marker}"
     )
     job = await crib.call("bash", command=command, run_in_background=True)
-    assert (job["state"], job["exit_code"], job["stdout"]) == ("running", None, "")
+    assert (job["state"], "exit_code" in job, job["stdout"]) == ("running", False, "")
     told = await _next_output(crib, job["job_id"])
     assert (told["output"], told["first"], told["next"], told["lost"]) == ("one\n", 0, 4, 0)
     (crib.root / "go").touch()

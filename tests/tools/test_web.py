@@ -44,7 +44,7 @@ async def crib(open_crib: Callable[..., Any], site: Any, workers: None) -> Async
 async def test_http_request_answers_with_text(crib: Any, site: Any) -> None:
     url = site.serve("/a?b=c", "grün", "text/plain; charset=utf-8", X_Answer="yes")
     answer = await crib.call("http_request", url=url)
-    assert (answer["status"], answer["url"], answer["redirect_to"]) == (200, url, None)
+    assert (answer["status"], answer["url"], "redirect_to" in answer) == (200, url, False)
     assert (answer["form"], answer["content"], answer["bytes"]) == ("text", "grün", 5)
     assert answer["headers"]["x-answer"] == "yes"
     assert (answer["content_type"], answer["truncated"]) == ("text/plain; charset=utf-8", False)
@@ -274,7 +274,7 @@ async def test_read_web_page_gives_the_article_without_menus(crib: Any, site: An
     assert f"[the fish](http://{site.address}/fish)" in page["text"]
     for noise in ("merchandise", "Cookie settings", "never shown", "<p>"):
         assert noise not in page["text"]
-    assert (page["offset"], page["next_offset"], page["truncated"]) == (0, None, False)
+    assert (page["offset"], "next_offset" in page, page["truncated"]) == (0, False, False)
     assert page["total"] == len(page["text"])
     assert (await crib.text("read_web_page", url=url)).startswith(
         f"[Herons at work | The Pond | Ann Rivers | 2026-03-04 | {url}]\n"
@@ -297,7 +297,7 @@ async def test_a_page_is_read_part_by_part(crib: Any, site: Any) -> None:
         page = await crib.call("read_web_page", url=url, offset=offset, max_characters=1_000)
         assert len(page["text"]) <= 1_000
         parts.append(page["text"])
-        offset = page["next_offset"]
+        offset = page.get("next_offset")
     assert "".join(parts) == text
     assert len(parts) > 3
     kind, told = await crib.failure("read_web_page", url=url, offset=len(text) + 1)

@@ -8,7 +8,7 @@ from pydantic import FiniteFloat
 
 from storage.directory.models import Directory
 from tools.answers.hits import Coverage
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord
@@ -80,7 +80,7 @@ class Snippet(ToolModel):
 
     field: str
     text: str
-    year: int | None
+    year: OmitNone[int]
     score: FiniteFloat
 
     def to_text(self) -> str:

@@ -9,7 +9,7 @@ from pydantic import FiniteFloat
 from storage.directory.models import Directory
 from tools.answers.directory import DirectoryEntry, counted, in_words
 from tools.answers.hits import Coverage
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import FoundItem, FoundItems, GroupSize, Members
@@ -83,7 +83,7 @@ class FilteredDirectory(ToolModel):
     groups: list[ListedGroup]
     total: int
     offset: int
-    next_offset: int | None
+    next_offset: OmitNone[int]
 
     @classmethod
     def listed(
@@ -188,7 +188,7 @@ class ListedItem(ToolModel):
 
     text: str
     title: str
-    year: int | None
+    year: OmitNone[int]
     details: dict[str, str]
     owners: list[ItemOwner]
     score: FiniteFloat
@@ -222,9 +222,9 @@ class ListedItems(ToolModel):
     directory: str
     items: str
     topic: str
-    year: int | None
+    year: OmitNone[int]
     found: list[ListedItem]
-    total: int | None
+    total: OmitNone[int]
     coverage: Coverage
 
     @classmethod

@@ -11,7 +11,7 @@ from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
 from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
 from storage.tokenize import terms_of, tokenize
 from tools.answers.dates import utc
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.ranking import UnifiedHit
@@ -55,7 +55,7 @@ class Hit(ToolModel):
     id: str
     context_type: str
     origin: str
-    layer: str | None
+    layer: OmitNone[str]
     position: int
     raw_type: str
     raw_id: str
@@ -67,9 +67,9 @@ class Hit(ToolModel):
     time_bucket: str
     hierarchy_level: int
     score: FiniteFloat
-    dense: FiniteFloat | None
+    dense: OmitNone[FiniteFloat]
     lexical: FiniteFloat
-    surroundings: FiniteFloat | None
+    surroundings: OmitNone[FiniteFloat]
     matched: list[str]
 
     @classmethod
@@ -148,7 +148,7 @@ class Coverage(ToolModel):
     total: int
     embedded: int
     problem: str = ""
-    next_embedded: int | None = None
+    next_embedded: OmitNone[int] = None
 
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
@@ -256,8 +256,8 @@ class Answer(Retrieved):
 
     scope: str
     why: str
-    asked: str | None
-    cached: str | None
+    asked: OmitNone[str]
+    cached: OmitNone[str]
 
     @classmethod
     def of_unified(cls, result: UnifiedResult, query: str) -> Answer:

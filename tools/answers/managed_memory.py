@@ -10,7 +10,7 @@ from pydantic import Field
 from storage.memory.models import MemoryLayer
 from storage.models import Context
 from tools.answers.dates import utc
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
@@ -146,12 +146,12 @@ class ManagedMemory(ToolModel):
     """
 
     action: str
-    counts: Counts | None = None
+    counts: OmitNone[Counts] = None
     memories: list[Touched] = Field(default_factory=list)
     memory_count: int = 0
     summaries: list[SessionSummary] = Field(default_factory=list)
     entry_count: int = 0
-    dry_run: bool | None = None
+    dry_run: OmitNone[bool] = None
     note: str = ""
 
     def to_text(self) -> str:

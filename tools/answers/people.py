@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, FiniteFloat
 
 from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 
 __all__ = [
     "DeletedEntity",
@@ -88,7 +88,7 @@ class FoundEntity(ToolModel):
     importance: FiniteFloat
     update_time: FiniteFloat
     how: Literal["exact", "alias", "folded", "partial", "fuzzy", "words", "listed"]
-    score: FiniteFloat | None
+    score: OmitNone[FiniteFloat]
     matched: str
 
     @classmethod
@@ -230,8 +230,8 @@ class ProfileContext(ToolModel):
     """
 
     operation: str
-    profile: UserProfile | None = None
-    found: EntityPage | None = None
+    profile: OmitNone[UserProfile] = None
+    found: OmitNone[EntityPage] = None
 
     def to_text(self) -> str:
         """The profile, or a line for each entity."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools.core.content import Block, Media
 from tools.core.errors import ErrorType, ToolError, as_typed
 
-__all__ = ["ToolFailure", "ToolModel", "ToolResult"]
+__all__ = ["OmitNone", "ToolFailure", "ToolModel", "ToolResult"]
 
 NARROWING = (
     *("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor"),
     "fields",
 )
 """Arguments that ask for less, as the catalogue names them."""
+
+
+ValueT = TypeVar("ValueT")
+OmitNone = Annotated[ValueT | None, Field(exclude_if=lambda value: value is None)]
+"""The type of a field of a result that is left out where it is None."""
 
 
 class ToolModel(BaseModel):

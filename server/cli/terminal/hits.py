@@ -74,9 +74,10 @@ def _looked(answer: Mapping[str, Any]) -> str:
 
 def _origin(hit: Mapping[str, Any]) -> str:
     """Where a hit comes from: its memory or the source of the settings, and its own source."""
-    if hit["layer"] == "l1":
+    layer = hit.get("layer")
+    if layer == "l1":
         return f"memory l1, {hit['event_time'][:19].replace('T', ' ')} UTC"
-    named = f"memory {hit['layer']}" if hit["layer"] else hit["origin"]
+    named = f"memory {layer}" if layer else hit["origin"]
     if not hit["raw_type"]:
         return named
     own = source_of(hit["raw_type"], hit["raw_id"])
@@ -89,7 +90,7 @@ def _place(hit: Mapping[str, Any]) -> str:
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:
-    dense = "not yet" if hit["dense"] is None else f"{hit['dense']:.3f}"
+    dense = f"{hit['dense']:.3f}" if "dense" in hit else "not yet"
     numbers = f"score {hit['score']:.3f}   dense {dense}   lexical {hit['lexical']:.2f}"
     if not hit["matched"]:
         return Text(f"{numbers}   no word matched")

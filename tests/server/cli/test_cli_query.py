@@ -35,7 +35,6 @@ def test_json_is_the_tools_own_result(cli: Command) -> None:
     assert found["coverage"] == {
         "total": 3,
         "embedded": 3,
-        "next_embedded": None,
         "problem": "",
     }
 

@@ -35,6 +35,8 @@ from uuid import UUID
 
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -51,7 +53,7 @@ from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema import types
 from tools.core.errors import ToolDefinitionError, ToolFailedError
-from tools.core.result import ToolResult
+from tools.core.result import OmitNone, ToolResult
 
 MOMENT = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
@@ -202,6 +204,8 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
     ),
     (list[Named], [Opaque()], {"result": ["opaque"]}),
     (Decimal, Decimal("NaN"), {"result": "NaN"}),
+    (list[Decimal], list(map(Decimal, ("1E+5", "-0E-10"))), {"result": ["1E+5", "-0E-10"]}),
+    (dict[Decimal, Decimal | None], {Decimal("0.10"): None}, {"0.10": None}),
     (None, None, {"result": None}),
     (int, 3, {"result": 3}),
     (str, "a", {"result": "a"}),
@@ -292,6 +296,13 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
+class Stay(BaseModel):
+    nights: OmitNone[int]
+    guest: OmitNone[str] = None
+    note: str | None = None
+    rooms: int = 1
+
+
 @pytest.mark.parametrize(("returns", "value", "structured"), RESULTS)
 def test_a_result_is_plain_json_that_fits_its_schema(
     returns: object, value: object, structured: dict[str, Any]
@@ -351,6 +362,37 @@ def test_an_optional_float_says_null_once() -> None:
     result = schema["properties"]["result"]
     assert result == {"type": ["number", "null"]}
     assert types(result, schema) == {"number", "null"}
+
+
+def test_a_decimal_is_listed_as_the_text_of_a_number() -> None:
+    schema = Output("tool", dict[str, Decimal]).schema
+    assert schema is not None
+    listed = jsonschema.Draft202012Validator(schema)
+    assert not listed.is_valid({"price": 1.5})
+    assert not listed.is_valid({"price": "cheap"})
+    assert listed.is_valid({"price": "1.50"})
+
+
+@given(st.decimals())
+def test_whatever_decimal_is_sent_fits_its_schema(value: Decimal) -> None:
+    output = Output("tool", list[Decimal])
+    assert output.schema is not None
+    jsonschema.validate(output.result([value]).structured, output.schema)
+
+
+def test_a_field_that_is_left_out_if_it_is_none_is_no_union_with_null() -> None:
+    schema = Output("tool", Stay).schema
+    assert schema == {
+        "type": "object",
+        "properties": {
+            "nights": {"type": "integer"},
+            "guest": {"type": "string"},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "rooms": {"type": "integer", "default": 1},
+        },
+        "required": ["note", "rooms"],
+    }
+    assert Output("tool", Stay).result(Stay(nights=None)).structured == {"note": None, "rooms": 1}
 
 
 def test_a_tool_result_is_the_answer_already() -> None:

@@ -378,10 +378,45 @@ TYPES: dict[str, Any] = {
     ),
     "decimal": (
         Annotated[Decimal, Field(ge=1, decimal_places=2)],
-        {"type": "number", "minimum": 1},
-        [(1.5, Decimal("1.5")), ("1.50", Decimal("1.50"))],
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 1},
+                {"type": "string", "pattern": "^[0-9]+([.][0-9]{1,2})?$"},
+            ]
+        },
+        [(1.5, Decimal("1.5")), ("1.50", Decimal("1.50")), (2, Decimal(2))],
         1.234,
         "no more than 2 decimal places",
+    ),
+    "decimal as text": (
+        Decimal | None,
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "pattern": "^-?[0-9]+([.][0-9]+)?$"},
+                {"type": "null"},
+            ]
+        },
+        [
+            ("-0.10", Decimal("-0.10")),
+            ("0.1000000000000000000001", Decimal("0.1000000000000000000001")),
+            ("1E+5", Decimal("1E+5")),
+            (None, None),
+        ],
+        True,
+        "`x` is True; send a number or a string matching ^-?[0-9]+([.][0-9]+)?$ or null.",
+    ),
+    "whole decimal": (
+        Annotated[Decimal, Field(gt=0, decimal_places=0)],
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": "^[0-9]+$"},
+            ]
+        },
+        [("5", Decimal(5))],
+        "0",
+        "`x` is '0'; Input should be greater than 0",
     ),
     "fraction": (
         Fraction,
@@ -537,7 +572,8 @@ def test_a_type_has_its_schema_and_takes_and_refuses_what_it_says(
 def test_a_default_is_shown_as_callers_could_send_it() -> None:
     def take(  # noqa: PLR0913, PLR0917  # one default a kind
         exact: Decimal = Decimal("1.50"),
-        inexact: Decimal = Decimal("1.00000000000000000001"),
+        long: Decimal = Decimal("1.00000000000000000001"),
+        endless: Decimal = Decimal("Infinity"),
         secret: SecretStr = SecretStr("x"),  # noqa: B008  # the shape
         wrong: int = "auto",  # type: ignore[assignment]  # the shape
         colour: Colour = Colour.RED,
@@ -549,7 +585,7 @@ def test_a_default_is_shown_as_callers_could_send_it() -> None:
     spec = FunctionToMCP.convert(take)
     properties = spec.input_schema["properties"]
     shown = {name: part["default"] for name, part in properties.items() if "default" in part}
-    assert shown == {"exact": 1.5, "colour": "red"}
+    assert shown == {"exact": "1.50", "long": "1.00000000000000000001", "colour": "red"}
     assert spec.validate({})["wrong"] == "auto"
     assert spec.validate({})["opaque"] is threading
 

@@ -16,7 +16,7 @@ from tools.conversion.arguments.descriptions import (
     enumerate_some,
     show,
 )
-from tools.conversion.schema import branches, child, resolve, union
+from tools.conversion.schema import branches, child, resolve, types, union
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
 __all__ = ["describe_errors", "is_of_types", "nearest", "schema_errors", "unknown_name"]
@@ -51,6 +51,8 @@ UNSAID = {
 """The kinds of error of which no schema says what would be right, and pydantic does."""
 BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 """The kinds of error of which a schema says what would be right for numbers only."""
+TEXTUAL = ({"string"}, {"number", "string"})
+"""The JSON types of dates and of decimals."""
 FALSE_NUMBER = "bool_for_number"
 UNFIT = "union"
 """Our own kinds: a boolean where only a number may stand, and what fits no type of a union."""
@@ -177,7 +179,7 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
     subject = _subject(path, value, schema, root) if path else "together they are wrong"
     if kind == UNFIT:
         subject = f"`{path}` fits nothing"
-    text = _authors_text(error, _inner(schema, root))
+    text = _authors_text(error, schema, root)
     if text is not None:
         return f"{subject}; {text}"
     return f"{subject}; send {describe_schema(schema, root)}{_hint(value, schema, root)}."
@@ -199,12 +201,14 @@ def _is_anything(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "object" and "properties" not in schema
 
 
-def _authors_text(error: ErrorDetails, schema: Mapping[str, Any]) -> str | None:
+def _authors_text(
+    error: ErrorDetails, schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> str | None:
     """What the author of a type or a validator says, or pydantic where no schema could."""
-    kind, form = error["type"], schema.get("format")
+    kind, form = error["type"], _inner(schema, root).get("format")
     if kind in AUTHORS:
         return str(error["ctx"].get("error", error["msg"]))
-    is_unsaid = kind in UNSAID or (kind in BOUNDS and schema.get("type") == "string")
+    is_unsaid = kind in UNSAID or (kind in BOUNDS and types(schema, root) - {"null"} in TEXTUAL)
     if is_unsaid or (kind not in KNOWN and form not in FORMATS):
         return error["msg"]
     return None

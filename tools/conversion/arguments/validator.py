@@ -7,7 +7,6 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -18,7 +17,6 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import (
     CoreSchema,
     PydanticOmit,
-    PydanticSerializationError,
     SchemaValidator,
     core_schema,
 )
@@ -201,24 +199,12 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         generated.pop("format", None)
         return {**generated, "contentMediaType": "text/plain; charset=utf-8"}
 
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """Decimals are numbers, which says their bounds; the text of one is accepted too."""
-        generated = super().decimal_schema(schema)
-        number: JsonSchemaValue = generated.get("anyOf", [generated])[0]
-        return number
-
-    def encode_default(self, dft: Any) -> Any:
-        """A default as JSON; a decimal is a number here, as far as one is exact.
-
-        Raises:
-            PydanticSerializationError: If JSON cannot say it.
-        """
-        if not isinstance(dft, Decimal):
-            return super().encode_default(dft)
-        number = float(dft)
-        if not dft.is_finite() or Decimal(repr(number)) != dft:
-            raise PydanticSerializationError(f"no number is {dft}")
-        return number
+    def get_decimal_pattern(self, schema: core_schema.DecimalSchema) -> str:
+        """A decimal's text, which alone is exact; pydantic's own pattern has 75 characters."""
+        least, places = schema.get("ge", schema.get("gt", -1)), schema.get("decimal_places")
+        digits = "+" if places is None else f"{{1,{places}}}"
+        fraction = "" if places == 0 else f"([.][0-9]{digits})?"
+        return f"^{'-?' if least < 0 else ''}[0-9]+{fraction}$"
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Keys are texts in JSON, so that those of another type are texts of a form."""

@@ -12,7 +12,7 @@ from dataclasses import fields
 from enum import Flag
 from io import BytesIO, IOBase, StringIO
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typing_extensions
 from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter
@@ -130,6 +130,8 @@ def _is_file(kind: type) -> bool:
 CONFIG = ConfigDict(allow_inf_nan=True, arbitrary_types_allowed=True, ser_json_bytes="base64")
 BESIDES = frozenset({"default", "expected", "metadata", "serialization"})
 """What a core schema says of a type besides the types inside it."""
+DECIMAL = "^-?([0-9]+([.][0-9]+)?(E[+-][0-9]+)?|Infinity|s?NaN[0-9]*)$"
+"""How Python writes a decimal."""
 BASE64 = {"type": "string", "contentEncoding": "base64"}
 MATCH: dict[str, Any] = {
     "type": "object",
@@ -177,11 +179,33 @@ class ResultSchemaGenerator(SchemaGenerator):
             generated["type"] = ["number", "null"]
         return generated
 
+    def get_decimal_pattern(self, schema: core_schema.DecimalSchema) -> str:  # noqa: ARG002  # as pydantic calls it
+        """A decimal is its text, which alone is exact."""
+        return DECIMAL
+
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         """A type or null; a float says null already."""
         generated = super().nullable_schema(schema)
         inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
         return inner if "null" in inner.get("type", ()) else generated
+
+    def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
+        """A field, without null where it is left out if it is None."""
+        return super().model_field_schema(_besides_none(schema))
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        """A field, without null where it is left out if it is None."""
+        return super().dataclass_field_schema(_besides_none(schema))
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        """Whether a field is always sent, as one is that has a default."""
+        if field["type"] == "typed-dict-field":
+            return super().field_is_required(field, total)
+        return field.get("serialization_exclude_if") is None
 
     def encode_default(self, dft: Any) -> Any:
         """A default looks like any other value of a result."""
@@ -208,6 +232,9 @@ class ResultSchemaGenerator(SchemaGenerator):
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """Keys are texts, whatever they were; pydantic says of others what they were."""
+        keys: Any = schema.get("keys_schema", {})
+        if keys.get("type") == "decimal":
+            return super().dict_schema({**schema, "keys_schema": core_schema.str_schema()})
         generated = super().dict_schema(schema)
         if generated.get("propertyNames", {}).get("type") != "string":
             generated.pop("propertyNames", None)
@@ -240,6 +267,17 @@ class ResultSchemaGenerator(SchemaGenerator):
     def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
         """A type with a message of its own is described like any other."""
         return self.generate_inner(schema["schema"])
+
+
+FieldT = TypeVar("FieldT", core_schema.ModelField, core_schema.DataclassField)
+
+
+def _besides_none(field: FieldT) -> FieldT:
+    leaves_out, schema = field.get("serialization_exclude_if"), field["schema"]
+    inner = schema["schema"] if schema["type"] == "default" else schema
+    if leaves_out is None or inner["type"] != "nullable" or not leaves_out(None):
+        return field
+    return {**field, "schema": inner["schema"]}
 
 
 def result_adapter(kind: Any) -> TypeAdapter[Any]:

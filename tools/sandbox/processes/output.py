@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from tools.core.invisible import visible_controls
-from tools.core.result import ToolModel
+from tools.core.result import OmitNone, ToolModel
 from tools.sandbox.processes.launching.program import communicate
 from tools.sandbox.processes.models import Command, Level
 
@@ -181,7 +181,7 @@ class Transcript(ToolModel):
     Attributes:
         stdout: What it wrote; of a long output the beginning and the end.
         stderr: What it wrote as errors; the same.
-        exit_code: As a shell has it (128 and its number for a signal); null while it runs.
+        exit_code: As a shell has it (128 and its number for a signal); absent while it runs.
         state: Whether it ended by itself, was ended at its deadline, or runs in the background.
         sandbox: What confined it.
         truncated: Whether something of its output is left out.
@@ -190,7 +190,7 @@ class Transcript(ToolModel):
 
     stdout: str
     stderr: str
-    exit_code: int | None
+    exit_code: OmitNone[int]
     state: State
     sandbox: Level
     truncated: bool

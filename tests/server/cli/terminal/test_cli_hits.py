@@ -16,7 +16,6 @@ def hit(**given: Any) -> dict[str, Any]:
     return {
         "context_type": "document",
         "origin": "documents",
-        "layer": None,
         "raw_type": "file",
         "raw_id": "a.md",
         "title": "Title",
@@ -70,7 +69,9 @@ def test_pairs_of_a_script_without_spaces_are_marked() -> None:
 
 
 def test_what_is_not_embedded_says_so() -> None:
-    text = shown(hit(dense=None), embedded=1, problem="disk full")
+    unembedded = hit()
+    del unembedded["dense"]
+    text = shown(unembedded, embedded=1, problem="disk full")
     assert "1 of 3 chunks embedded (disk full)" in text
     assert "dense not yet" in text
 
