@@ -19,7 +19,6 @@ from server.mcp.asking.suspended import SuspendedCall
 from server.mcp.safe_json import utf8_text
 from tools.core.client import ProgressReporter, Sampler
 from tools.core.context import RequestContext, Work
-from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
 
 __all__ = ["context_of"]
@@ -56,7 +55,7 @@ async def _carry(
     name: str,
     arguments: Mapping[str, Any],
     work: Work,
-) -> ToolResult:
+) -> Any:  # noqa: ANN401  # whatever the work gives
     """Runs a function, whose author does not expect it to be run twice.
 
     Raises:
@@ -66,7 +65,7 @@ async def _carry(
     if not request.comes_again:
         return await work(_of_function(context, FunctionRun(request)))
 
-    def begin(call: SuspendedCall[ToolResult]) -> Callable[[], Awaitable[ToolResult]]:
+    def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
         going_on = replace(context, report_progress=call.report)
         return partial(work, _of_function(going_on, FunctionRun(request, call)))
 

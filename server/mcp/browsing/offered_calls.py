@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -16,6 +17,7 @@ from server.mcp.asking.contexts import context_of
 from server.mcp.profiles import Profiles
 from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import principal_of
+from tools.core.asking.deadline import PausableDeadline
 from tools.core.browsing.offered import Spec
 from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.context import RequestContext
@@ -71,15 +73,18 @@ class OfferedCalls:
             MCPError: Invalid params for arguments that are wrong; internal error for every other
                 failure.
         """
+        called = _called(params, spec)
         try:
-            request = ClientRequest(ctx, params, _called(params, spec), self.requests)
+            request = ClientRequest(ctx, params, called, self.requests)
         except Exception as error:
             raise _refusal(error, spec) from error
         try:
             profile = self.profiles.of(ctx)
             tool_set = None if profile is None else profile.tool_set
             context = context_of(request, sampler=self.sampler, tool_set=tool_set)
-            return await _in_time(spec, context, work)
+            run = partial(_in_time, spec, work)
+            made = run(context) if context.carry is None else context.carry(context, *called, run)
+            return cast("MadeT", await made)
         except Exception as error:
             awaited = request.awaited() if _awaits_answers(error) else None
             if awaited is None:
@@ -103,7 +108,7 @@ class OfferedCalls:
         session_id = self.requests.session_of(ctx)
         context = RequestContext(principal.identity, bound=principal.bound, session_id=session_id)
         try:
-            return await _in_time(spec, context, work)
+            return await _in_time(spec, work, context)
         except Exception as error:
             raise _refusal(error, spec) from error
 
@@ -113,12 +118,20 @@ def _called(params: types.InputResponseRequestParams, spec: Spec) -> tuple[str, 
     return getattr(params, "uri", spec.name), getattr(params, "arguments", None) or {}
 
 
-async def _in_time(spec: Spec, context: RequestContext, work: Work[MadeT]) -> MadeT:
-    with anyio.move_on_after(spec.timeout):
-        return await work(context)
+async def _in_time(spec: Spec, work: Work[MadeT], context: RequestContext) -> MadeT:
+    deadline = PausableDeadline(spec.timeout, context.deadline)
+    running = context.running(spec.name, deadline, partial(_paused, deadline))
+    with deadline.scope:
+        return await work(running)
     raise DeadlineError(
         f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped."
     )
+
+
+@asynccontextmanager
+async def _paused(deadline: PausableDeadline) -> AsyncIterator[None]:
+    with deadline.paused():
+        yield
 
 
 def _awaits_answers(error: Exception) -> bool:
