@@ -157,8 +157,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         settings.sources, settings.directories, settings.root, settings.secrets
     )
     registry = discover_tools(collections)
-    unprefixed = [name for name, each in settings.servers.items() if not each.prefix]
-    surface = Surface(settings.surface, unprefixed)
+    surface = Surface(settings.surface, settings.servers)
     if not (settings.functions.paths or settings.servers or settings.openapi):  # known later
         surface.check(registry)
     profiles = Profiles(settings.profiles)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from server.settings import Settings
 from server.settings.safety import PolicySettings
-from server.settings.settings import DEFAULT_SOURCE, SettingsError
+from server.settings.settings import DEFAULT_SOURCE
+from server.settings_error import SettingsError
 
 if TYPE_CHECKING:
     from tools.policy.policy import Policy

@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from server.settings.settings import SettingsError
+from server.settings_error import SettingsError
 from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.errors import StorageUnavailableError
 from storage.models import Identity

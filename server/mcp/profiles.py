@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 
 from server.mcp.sessions import client_of, token_name_of
 from server.mcp.variants import is_one_of
-from server.settings import Settings, SettingsError
-from server.settings.gateway import ProfileSettings, Results
+from server.settings_error import SettingsError
 from tools.core.toolset import ToolSet
+
+if TYPE_CHECKING:  # servers of one's own have no settings
+    from server.settings import Settings
+    from server.settings.gateway import ProfileSettings, Results
 
 __all__ = ["Profile", "Profiles"]
 

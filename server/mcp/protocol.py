@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -16,22 +16,21 @@ from pydantic_core import to_json
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
 from server.mcp.browsing.blocks import content_block
-from server.mcp.profiles import Profile, Profiles
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.sessions import client_of
 from server.mcp.surface import Surface, ToolLists
 from server.mcp.variants import Variant, variant_of
-from server.settings.gateway import Results
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
-from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.browsing import PromptHandlers, ResourceHandlers
     from server.mcp.browsing.subscriptions import Subscriptions
+    from server.mcp.profiles import Profile, Profiles
+    from server.settings.gateway import Results
 
 __all__ = ["build_server"]
 
@@ -44,16 +43,25 @@ CHANGING_TTL_MS = 10_000
 Context = ServerRequestContext[Any, Any]
 
 
+class CallPath(Protocol):
+    """What runs calls."""
+
+    async def execute(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """Runs one; every failure of it is a result."""
+
+
 def build_server(  # noqa: PLR0913  # the composition root hands over every part by name
     registry: ToolRegistry,
-    manager: SandboxToolManager,
+    manager: CallPath,
     *,
     name: str,
     version: str,
-    instructions: str,
+    instructions: str | None,
     surface: Surface,
-    resources: ResourceHandlers,
-    prompts: PromptHandlers,
+    resources: ResourceHandlers | None,
+    prompts: PromptHandlers | None,
     requests: ClientRequests,
     ready: Callable[[], Awaitable[None]],
     sampler: Sampler | None = None,
@@ -70,10 +78,10 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         manager: The call path.
         name: Name of the server, for the client.
         version: Version of the server.
-        instructions: What a model should know of the server as a whole.
+        instructions: What a model should know of the server as a whole; None for nothing.
         surface: Which tools are listed.
-        resources: What clients can browse.
-        prompts: What people can start a conversation with.
+        resources: What clients can browse; None where there is nothing.
+        prompts: What people can start a conversation with; None where there is none.
         requests: Tells whose requests are made, and takes what is asked to the client.
         ready: Awaited before the list of tools is taken.
         sampler: The way to a model for clients that offer none.
@@ -102,18 +110,31 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         get_tool_input_schema=handlers.input_schema,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
-        on_list_resources=resources.list_resources,
-        on_list_resource_templates=resources.list_templates,
-        on_read_resource=resources.read_resource,
-        on_list_prompts=prompts.list_prompts,
-        on_get_prompt=prompts.get_prompt,
-        on_completion=prompts.complete,
+        **_browsing(resources, prompts),
     )
     server.changing = changing
     requests.register(server)
     if subscriptions is not None:
         subscriptions.register(server, lists.forget)
     return server
+
+
+def _browsing(resources: ResourceHandlers | None, prompts: PromptHandlers | None) -> dict[str, Any]:
+    """The handlers of what is browsed; of what there is not none, so that no client asks for it."""
+    handlers: dict[str, Any] = {}
+    if resources is not None:
+        handlers |= {
+            "on_list_resources": resources.list_resources,
+            "on_list_resource_templates": resources.list_templates,
+            "on_read_resource": resources.read_resource,
+        }
+    if prompts is not None:
+        handlers |= {
+            "on_list_prompts": prompts.list_prompts,
+            "on_get_prompt": prompts.get_prompt,
+            "on_completion": prompts.complete,
+        }
+    return handlers
 
 
 class _Server(Server[Any]):
@@ -141,7 +162,8 @@ class _Server(Server[Any]):
             protocol_version=protocol_version,
         )
         for kind in ("tools", "prompts", "resources"):
-            getattr(capabilities, kind).list_changed = kind in self.changing
+            if (offered := getattr(capabilities, kind)) is not None:
+                offered.list_changed = kind in self.changing
         return capabilities
 
 
@@ -150,7 +172,7 @@ class _ToolHandlers:
     """Answers tools/list and tools/call, with what `build_server` was given."""
 
     registry: ToolRegistry
-    manager: SandboxToolManager
+    manager: CallPath
     lists: ToolLists
     profiles: Profiles | None
     results: Results

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
 from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
 from server.mcp.variants import Variant
-from server.settings import SettingsError
-from server.settings.gateway import Results
+from server.settings_error import SettingsError
 from tools.conversion.schema import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
+
+if TYPE_CHECKING:  # servers of one's own have no settings
+    from server.settings.gateway import Results, ServerSettings
 
 __all__ = ["EVERYDAY", "FULL", "LEAN", "Surface", "ToolLists"]
 
@@ -61,12 +63,14 @@ class Surface:
     Args:
         chosen: Names of tools, `server:NAME` or `tag:TAG`, as in a profile; "lean" stands for the
             everyday ones and all of the user's own functions, "full" for every tool there is.
-        unprefixed: Servers whose tools are listed under the names that they have there.
+        servers: The other servers, which say under which names their tools are listed.
     """
 
-    def __init__(self, chosen: Sequence[str], unprefixed: Collection[str] = ()) -> None:
+    def __init__(
+        self, chosen: Sequence[str], servers: Mapping[str, ServerSettings] | None = None
+    ) -> None:
         self._chosen = chosen
-        self._unprefixed = unprefixed
+        self._unprefixed = [name for name, each in (servers or {}).items() if not each.prefix]
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
 
     def check(self, registry: ToolRegistry) -> None:

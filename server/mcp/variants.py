@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from server.settings.gateway import Results
+if TYPE_CHECKING:  # servers of one's own have no settings
+    from server.settings.gateway import Results
 
 __all__ = ["Variant", "is_one_of", "variant_of"]
 

@@ -15,7 +15,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Array, Comment, Table, Whitespace
 
-from server.settings.settings import SettingsError
+from server.settings_error import SettingsError
 
 __all__ = ["ListEntries", "NamedTable", "SettingsFile", "add_entries"]
 

@@ -49,6 +49,7 @@ from server.settings.safety import (
     WebSearchSettings,
 )
 from server.settings.secrets import SecretSettings
+from server.settings_error import SettingsError
 
 __all__ = [
     "DEFAULT_SOURCE",
@@ -57,22 +58,9 @@ __all__ = [
     "LimitSettings",
     "LogSettings",
     "Settings",
-    "SettingsError",
 ]
 
 DEFAULT_SOURCE = "default"
-
-
-class SettingsError(Exception):
-    """A setting that cannot be used; the message names it, its source and what is allowed.
-
-    Attributes:
-        message: What was wrong, with the value.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 def _refuse_empty(value: object) -> object:

@@ -12,7 +12,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from server.settings.settings import Settings, SettingsError
+from server.settings.settings import Settings
+from server.settings_error import SettingsError
 from server.settings_path import CONFIG_VARIABLE, settings_path
 
 __all__ = ["SettingRow", "explain", "load"]

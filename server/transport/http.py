@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.lowlevel import Server
@@ -20,11 +20,13 @@ from starlette.requests import Request
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from server.settings import SettingsError
-from server.settings.http import HttpSettings
+from server.settings_error import SettingsError
 from server.transport.middleware import BearerTokens, Drain, SoundAuthority, callers_of
 from server.transport.resumption import RETRY_MS, ResumableSessions
 from server.transport.signals import stopped_by_signals
+
+if TYPE_CHECKING:
+    from server.settings.http import HttpSettings
 
 __all__ = [
     "address_of",
@@ -175,8 +177,8 @@ def listen(http: HttpSettings) -> socket.socket:
     except OSError as error:
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"failed: {error.strerror}"
         raise SettingsError(
-            f"Listening on {http.host} port {http.port} {reason}. Choose another place with "
-            "--host and --port; port 0 picks a free one."
+            f"Listening on {http.host} port {http.port} {reason}. Choose another with --port; "
+            "port 0 picks a free one."
         ) from error
     # An answer goes out in two pieces: the second would wait 40 ms for the client's delayed ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -6,6 +6,7 @@ import hmac
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -15,8 +16,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.settings.http import HttpSettings
 from storage.models import Identity
+
+if TYPE_CHECKING:
+    from server.settings.http import HttpSettings
 
 __all__ = ["BearerTokens", "Caller", "Drain", "SoundAuthority", "callers_of"]
 

@@ -14,7 +14,7 @@ import anyio
 from mcp.server.lowlevel import Server
 
 from server.opening.opening import Opening, ReadAhead
-from server.settings import SettingsError
+from server.settings_error import SettingsError
 from server.transport.jsonrpc import messages
 from server.transport.pipes import PipeWriter, lines_of
 from server.transport.signals import stopped_by_signals

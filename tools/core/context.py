@@ -21,7 +21,6 @@ from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
 from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
-from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
@@ -29,6 +28,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.core.nested import ToolCall
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
+    from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.history.history import CallHistory
     from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.models import Watch

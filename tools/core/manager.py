@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -14,24 +14,18 @@ import anyio
 
 from storage.keeping.changes.models import Caller
 from storage.library import Library
-from tools.core.asking.deadline import PausableDeadline
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, Machine, RequestContext
-from tools.core.errors import (
-    DeadlineError,
-    InvalidArgumentsError,
-    PermissionDeniedError,
-    as_tool_error,
-    only_cause,
-)
+from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
 from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
+from tools.core.running import check_depth, in_time
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
@@ -42,9 +36,6 @@ if TYPE_CHECKING:  # loaded on first use
     from tools.sandbox.history.history import CallHistory, History
 
 __all__ = ["SandboxToolManager"]
-
-MOST_DEPTH = 8
-"""Calls within calls within calls: a function may call itself."""
 
 
 class SandboxToolManager:
@@ -158,6 +149,7 @@ class SandboxToolManager:
     ) -> ToolResult:
         """The steps of a call, in their order."""
         context = call.context
+        check_depth(call.name, context)
         spec = await self._find(call.name, context)
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
@@ -190,16 +182,13 @@ class SandboxToolManager:
         Its time stands still, and its place is another's, while somebody thinks about a question.
         """
         turn = self._turns.of(spec)
-        async with turn:
-            deadline = PausableDeadline(spec.timeout, context.deadline)
-            running = context.running(spec.name, deadline, partial(_waiting, turn, deadline))
+
+        async def invoke(running: RequestContext) -> ToolResult:
             granted = self._grant(spec, call, running, turn, permission)
-            with deadline.scope:
-                return await spec.invoke(arguments, granted)
-        raise DeadlineError(
-            f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped.",
-            next_actions=["Ask for less in one call, or call again later."],
-        )
+            return await spec.invoke(arguments, granted)
+
+        async with turn:
+            return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:
         """The tool that is called, where its caller may call it."""
@@ -314,8 +303,6 @@ class SandboxToolManager:
 
     async def _once(self, call: ToolCall, context: RequestContext) -> Made:
         """Makes a call, unless it was answered when its caller was made before."""
-        if context.depth > MOST_DEPTH:
-            return ToolResult.failure(_too_deep(call.name)), True
         repetition = context.repetition()
         if repetition is None:
             return await self._executed(call.name, call.arguments, context)
@@ -331,18 +318,3 @@ class SandboxToolManager:
     def _writes(self, call: ToolCall) -> bool:
         spec = self._registry.get(call.name)  # what is not known yet may come to be, and write
         return spec is None or not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})
-
-
-@asynccontextmanager
-async def _waiting(turn: Turn, deadline: PausableDeadline) -> AsyncIterator[None]:
-    """What a call is in while somebody thinks: others have its place, and its time stands still."""
-    with deadline.paused():
-        async with turn.lent():
-            yield
-
-
-def _too_deep(name: str) -> InvalidArgumentsError:
-    return InvalidArgumentsError(
-        f"{name} was not called: it is within {MOST_DEPTH} calls already, each made by the one"
-        " around it. A tool that calls itself has to end.",
-    )

@@ -7,19 +7,15 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from tools.conversion.browsing.prompts import prompts_of
-from tools.conversion.browsing.resources import resources_of
-from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.core.browsing.prompt import PROMPT_MARK
-from tools.core.browsing.resource import RESOURCE_MARK
+from tools.conversion.public import offered_by, public_functions, to_call
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
 from tools.functions.messages import Problem
@@ -189,12 +185,10 @@ def _offers(module: ModuleType, path: Path) -> tuple[list[Offer], list[Problem]]
     settle(f"{MARK} in {path.name}", hints)
     offers: dict[Key, Offer] = {}
     problems: list[Problem] = []
-    of_typer = registered(vars(module).values())
-    for name, function in (*_public(module), *_commands(module)):
+    for name, function in public_functions(module):
+        to_tool = partial(_tool, module, name, function, hints, path)
         try:
-            is_typers = any(function is each for each in of_typer)
-            called = printed(function) if is_typers else function
-            found = _offered(module, name, called, hints, path)
+            found = offered_by(function, f"function:{path}", to_tool)
         except ToolDefinitionError as error:
             problems.append(Problem(str(error), _line_of(function)))
             continue
@@ -205,72 +199,14 @@ def _offers(module: ModuleType, path: Path) -> tuple[list[Offer], list[Problem]]
     return list(offers.values()), problems
 
 
-def _offered(
+def _tool(
     module: ModuleType,
     name: str,
     function: Callable[..., Any],
     hints: Mapping[str, Any],
     path: Path,
-) -> list[Offer]:
-    """What a function is: a tool, unless its author says that it is something else."""
-    source = f"function:{path}"
-    browsed: list[Offer] = [
-        *resources_of(function, source=source),
-        *prompts_of(function, source=source),
-    ]
-    if browsed and not hasattr(function, MARK):
-        return browsed
-    if not _is_meant(module, name, function):
-        _refuse_untyped(name, function)
-    browsed.append(_spec(name, function, hints, path))
-    return browsed
-
-
-def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The functions that are meant to be used from outside: by `__all__`, by mark or by name."""
-    listed = getattr(module, "__all__", None)
-    seen: set[int] = set()
-    for name, value in vars(module).items():
-        if not callable(value) or is_command(value) or id(value) in seen:
-            continue
-        named = not name.startswith("_") if listed is None else name in listed
-        if named and (_is_marked(value) or _is_function_of(module, value)):
-            seen.add(id(value))
-            yield name, value
-
-
-def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The commands of click that are the module's own; a group is one for each that is in it."""
-    listed = getattr(module, "__all__", None)
-    named = [
-        value
-        for name, value in vars(module).items()
-        if is_command(value) and (not name.startswith("_") if listed is None else name in listed)
-    ]
-    seen: set[int] = set()
-    chains = [chain for each in named for chain in leaves(each)]
-    for chain in sorted(chains, key=len, reverse=True):  # a command that is in a group, in that
-        command = chain[-1]
-        own = getattr(command.callback, "__module__", None) == module.__name__
-        if own and id(command) not in seen:
-            seen.add(id(command))
-            function = as_function(*chain)
-            yield function.__name__, function
-
-
-def _is_marked(value: object) -> bool:
-    return any(hasattr(value, mark) for mark in (MARK, RESOURCE_MARK, PROMPT_MARK))
-
-
-def _is_function_of(module: ModuleType, value: object) -> bool:
-    if inspect.isclass(value) or getattr(value, "__module__", None) != module.__name__:
-        return False
-    return inspect.isroutine(value) or hasattr(value, "__wrapped__")
-
-
-def _is_meant(module: ModuleType, name: str, function: Callable[..., Any]) -> bool:
-    """Whether its author says in so many words that it is a tool."""
-    return hasattr(function, MARK) or name in getattr(module, "__all__", ())
+) -> ToolSpec:
+    return _spec(name, to_call(module, name, function), hints, path)
 
 
 def _spec(
@@ -287,19 +223,6 @@ def _spec(
     own_name = None if getattr(function, "__name__", "") == name else name
     spec = FunctionToMCP.convert(function, name=own_name, source=f"function:{path}", **converting)
     return replace(spec, effects=options["effects"])
-
-
-def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
-    definition = inspect.unwrap(function)
-    try:
-        annotations = getattr(definition, "__annotations__", None)
-    except NameError:  # Python 3.14 looks names up only here; the conversion tells which is missing
-        return
-    if not annotations and inspect.signature(definition).parameters:
-        raise ToolDefinitionError(
-            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
-            "name with an underscore."
-        )
 
 
 def _failure(error: BaseException, path: Path) -> Problem:

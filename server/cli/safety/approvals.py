@@ -18,7 +18,7 @@ from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import forget_typed, wrapped
 from server.mcp.visible import visible
-from server.settings.settings import SettingsError
+from server.settings_error import SettingsError
 from tools.core.client import Consent
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ import tools
 from server.app import App, build
 from server.mcp.surface import EVERYDAY, Surface, ToolLists
 from server.mcp.variants import Variant
-from server.settings.settings import FunctionSettings, Settings, SettingsError
+from server.settings.gateway import ServerSettings
+from server.settings.settings import FunctionSettings, Settings
+from server.settings_error import SettingsError
 from tests.conftest import told
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover
@@ -166,6 +168,6 @@ async def test_a_server_without_a_prefix_is_listed_by_its_own_names_where_they_a
     discover(registry, tools)
     for made in map(FunctionToMCP.convert, (grep, file_issue)):
         registry.add(replace(made, name=f"hub__{made.name}", bare=made.name, source="upstream:hub"))
-    surface = Surface(["server:hub"], unprefixed=["hub"])
+    surface = Surface(["server:hub"], {"hub": ServerSettings(command="hub", prefix=False)})
     listed = await ToolLists(registry, surface, anyio.lowlevel.checkpoint).of(None, Variant())
     assert [each.name for each in listed] == ["file_issue", "hub__grep"]

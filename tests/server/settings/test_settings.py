@@ -7,7 +7,8 @@ from pydantic import SecretStr, ValidationError
 
 from server.settings.http import HttpSettings
 from server.settings.memory import SummarySettings
-from server.settings.settings import FunctionSettings, Settings, SettingsError
+from server.settings.settings import FunctionSettings, Settings
+from server.settings_error import SettingsError
 
 
 def test_every_setting_has_a_description() -> None:

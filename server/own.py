@@ -1,0 +1,103 @@
+"""A server of one's own: functions over MCP, without the rest of Toolcrib."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from mcp import Client
+
+from server.own_server import Offer, OwnServer
+from server.settings_error import SettingsError
+from server.transport.stdio import serve_stdio
+
+__all__ = ["client_of", "serve"]
+
+PORT = 8765
+
+
+def serve(
+    *offers: Offer,
+    name: str = "",
+    version: str = "0",
+    instructions: str = "",
+    transport: Literal["stdio", "http"] = "stdio",
+    port: int = PORT,
+) -> None:
+    """Serves functions to MCP clients until the client leaves, or a signal comes.
+
+    `--http` and `--port` on the command line of the program do the same as the parameters.
+
+    Args:
+        *offers: Functions, modules with functions, or tools that `FunctionToMCP.convert` made.
+        name: Name of the server; by default that of the program's file.
+        version: Version of the server.
+        instructions: What a model should know of the server as a whole.
+        transport: "stdio" for a client that starts the program, or "http" for Streamable HTTP at
+            `/mcp`, which only this machine reaches.
+        port: Where HTTP is listened on; 0 picks a free one.
+
+    Raises:
+        ToolDefinitionError: If a function cannot be converted; it says what to change.
+        ValueError: If two tools have one name.
+        SystemExit: If the transport cannot be had.
+    """
+    said = _command_line(transport, port)
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("toolcrib").setLevel(logging.INFO)
+    own = OwnServer.of(
+        offers,
+        name=name or Path(sys.argv[0]).stem or "functions",
+        version=version,
+        instructions=instructions,
+    )
+    serving = partial(serve_stdio, own.mcp, own.running)
+    if said.transport == "http":
+        from server.settings.http import HttpSettings
+        from server.transport.http import serve_http
+
+        serving = partial(serve_http, own.mcp, HttpSettings(port=said.port), own.running)
+    try:
+        anyio.run(serving)
+    except SettingsError as error:
+        sys.exit(f"Error: {error.message}")
+
+
+@asynccontextmanager
+async def client_of(
+    *offers: Offer,
+    name: str = "functions",
+    version: str = "0",
+    instructions: str = "",
+    **client: Any,  # noqa: ANN401  # each option has a type of its own
+) -> AsyncIterator[Client]:
+    """Connects a client to functions, in memory: for tests.
+
+    Args:
+        *offers: As of `serve`.
+        name: Name of the server.
+        version: Version of the server.
+        instructions: What a model should know of the server as a whole.
+        **client: Options of `mcp.Client`, such as `elicitation_callback`, or `mode` for the
+            protocol that it speaks.
+    """
+    own = OwnServer.of(offers, name=name, version=version, instructions=instructions)
+    async with own.running, Client(own.mcp, **client) as connected:
+        yield connected
+
+
+def _command_line(transport: str, port: int) -> argparse.Namespace:
+    """The transport and the port, as whoever starts the program wants them; other words are its."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--http", dest="transport", action="store_const", const="http")
+    parser.add_argument("--port", type=int)
+    parser.set_defaults(transport=transport, port=port)
+    said, _ = parser.parse_known_args()
+    return said

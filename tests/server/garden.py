@@ -1,0 +1,54 @@
+"""A server of an author's own, as the tests start it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio
+from pydantic import BaseModel, Field
+
+from server.own import serve
+from tools.core.context import RequestContext
+from tools.core.spec import tool
+
+
+class Yield(BaseModel):
+    """What a bed gave."""
+
+    plant: str
+    kilograms: float
+
+
+def harvest(plant: str, beds: Annotated[int, Field(ge=1)] = 1) -> Yield:
+    """Harvests a plant."""
+    print("noise")  # noqa: T201  # it must not reach the client
+    return Yield(plant=plant, kilograms=2.5 * beds)
+
+
+async def visit(context: RequestContext, plant: str) -> float:
+    """Asks how many beds there are, and harvests them."""
+    beds = await context.ask(int, "How many beds?")
+    await context.report_progress(1, 2, "asked")
+    result = await context.call("harvest", {"plant": plant, "beds": beds})
+    kilograms: float = result.structured["kilograms"]
+    return kilograms
+
+
+@tool(timeout=0.05)
+async def hibernate() -> None:
+    """Waits for spring."""
+    await anyio.sleep_forever()
+
+
+def weed(bed: str) -> None:
+    """Weeds a bed that is not there."""
+    raise FileNotFoundError(f"no such bed: {bed}")
+
+
+async def nest(context: RequestContext) -> str:
+    """Calls itself."""
+    return (await context.call("nest", {})).text
+
+
+if __name__ == "__main__":
+    serve(harvest, visit, hibernate, weed, nest)

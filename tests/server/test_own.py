@@ -1,0 +1,207 @@
+"""Functions that their author serves: in memory, over stdio and over HTTP, in both eras."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+
+from benchmarks.startup import HEAVY, modules_at_reply
+from server.own import client_of
+from tests.server import garden
+from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.errors import ToolDefinitionError
+
+pytestmark = pytest.mark.anyio
+
+GARDEN = str(Path(__file__).with_name("garden.py"))
+BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+ENVIRON = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+async def three(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert "How many beds?" in params.message
+    return types.ElicitResult(action="accept", content={"answer": 3})
+
+
+@asynccontextmanager
+async def in_memory(mode: str) -> AsyncIterator[Client]:
+    functions = garden.harvest, garden.visit, garden.hibernate, garden.weed, garden.nest
+    async with client_of(*functions, mode=mode, elicitation_callback=three) as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_stdio(mode: str) -> AsyncIterator[Client]:
+    program = StdioServerParameters(command=sys.executable, args=[GARDEN], env=ENVIRON)
+    async with Client(program, mode=mode, elicitation_callback=three) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with subprocess.Popen(
+        [sys.executable, GARDEN, "--http", "--port", "0"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRON,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            found = next(filter(None, (re.search(r"http://\S+", each) for each in process.stderr)))
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+async def check_answers(client: Client) -> None:
+    listed = {each.name: each for each in (await client.list_tools()).tools}
+    assert sorted(listed) == ["harvest", "hibernate", "nest", "visit", "weed"]
+    assert listed["harvest"].output_schema is not None
+    assert client.instructions is None
+    result = await client.call_tool("harvest", {"plant": "kale", "beds": 2})
+    assert result.structured_content == {"plant": "kale", "kilograms": 5.0}
+    asked = await client.call_tool("visit", {"plant": "kale"})
+    assert asked.structured_content == {"result": 7.5}
+
+
+@BY_ERA
+async def test_functions_are_called_in_memory(mode: str) -> None:
+    async with in_memory(mode) as client:
+        await check_answers(client)
+
+
+@pytest.mark.slow
+@BY_ERA
+async def test_functions_are_called_over_stdio_by_the_name_of_their_file(mode: str) -> None:
+    async with over_stdio(mode) as client:
+        await check_answers(client)
+        if client.server_info is not None:  # from 2026-07-28 on each answer has it
+            assert client.server_info.name == "garden"
+
+
+@pytest.mark.slow
+@BY_ERA
+async def test_functions_are_called_over_http(url: str, mode: str) -> None:
+    async with Client(url, mode=mode, elicitation_callback=three) as client:
+        await check_answers(client)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"Host": "evil.example"}, 421), ({"Origin": "https://evil.example"}, 403)],
+)
+def test_a_page_elsewhere_cannot_call_them(url: str, headers: dict[str, str], status: int) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    assert httpx2.post(url, json=ping, headers={**accept, **headers}).status_code == status
+
+
+@BY_ERA
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("harvest", {"plant": "kale", "bed": 2}, r"`bed` is unknown; did you mean `beds`"),
+        ("harvest", {"plant": "kale", "beds": 0}, r"`beds`.* 1"),
+        ("harvset", {}, r"unknown_tool: .*\nDid you mean: harvest"),
+        ("hibernate", {}, r"timeout: hibernate did not finish within its 0.05 seconds"),
+        ("weed", {"bed": "B7"}, r"FileNotFoundError: no such bed: B7"),
+        ("nest", {}, r"within 8 calls already"),
+    ],
+)
+async def test_a_call_that_fails_says_why(
+    mode: str, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    async with in_memory(mode) as client:
+        result = await client.call_tool(name, arguments)
+    assert result.is_error
+    assert isinstance(result.content[0], types.TextContent)
+    assert re.search(said, result.content[0].text)
+
+
+@BY_ERA
+async def test_a_client_that_shows_no_form_is_told_apart(mode: str) -> None:
+    async with client_of(garden.visit, mode=mode) as client:
+        result = await client.call_tool("visit", {"plant": "kale"})
+    assert isinstance(result.content[0], types.TextContent)
+    assert result.content[0].text.startswith("unavailable: visit wanted to ask the user something")
+
+
+@BY_ERA
+async def test_progress_reaches_the_client(mode: str) -> None:
+    heard: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with client_of(
+        garden.harvest, garden.visit, mode=mode, elicitation_callback=three
+    ) as client:
+        await client.call_tool("visit", {"plant": "kale"}, progress_callback=hear)
+    assert heard == ["asked"]
+
+
+async def listed(*offers: Any) -> list[str]:
+    async with client_of(*offers) as client:
+        return [each.name for each in (await client.list_tools()).tools]
+
+
+async def test_a_module_offers_its_public_functions() -> None:
+    assert await listed(garden) == ["harvest", "hibernate", "nest", "visit", "weed"]
+
+
+async def test_what_was_converted_before_is_offered_as_it_is() -> None:
+    assert await listed(FunctionToMCP.convert(garden.harvest, name="reap")) == ["reap"]
+
+
+async def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="'harvest' is claimed by harvest"):
+        await listed(garden.harvest, garden.harvest)
+
+
+async def test_a_function_that_nobody_could_call_is_refused_with_what_to_change() -> None:
+    module = ModuleType("untyped")
+    exec("def prune(bed): ...", vars(module))  # noqa: S102  # a module of one function
+    with pytest.raises(ToolDefinitionError, match=r"prune .*annotate its parameters"):
+        await listed(module)
+
+
+@pytest.mark.slow
+def test_a_start_loads_no_more_than_it_needs() -> None:
+    loaded = modules_at_reply([sys.executable, GARDEN])
+    ours = {name for name in loaded if name.split(".")[0] in {"server", "storage", "tools"}}
+    assert ours >= {"server.own_server", "tools.core.direct"}  # the log of imports is one
+    refused = "server.app", "server.settings.", "server.upstream", "server.cli", "storage.database"
+    more = "storage.library", "tools.core.manager", "tools.policy", "tools.retrieval"
+    heavy = set(HEAVY) - {"uvicorn"}  # the SDK loads that
+    assert not {each for each in ours if each.startswith(refused + more)}
+    assert not {name.split(".")[0] for name in loaded} & {*heavy, "sqlite3"}
+
+
+@pytest.mark.slow
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = subprocess.run(
+            [sys.executable, GARDEN, "--http", "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=ENVIRON,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"Error: Listening on 127.0.0.1 port {port} is in use.")

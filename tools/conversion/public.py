@@ -1,0 +1,112 @@
+"""Which functions of a module are meant to be used from outside, and what each of them offers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from tools.conversion.browsing.prompts import prompts_of
+from tools.conversion.browsing.resources import resources_of
+from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
+from tools.core.browsing.offered import Spec
+from tools.core.browsing.prompt import PROMPT_MARK
+from tools.core.browsing.resource import RESOURCE_MARK
+from tools.core.errors import ToolDefinitionError
+from tools.core.spec import MARK, ToolSpec
+
+__all__ = ["offered_by", "public_functions", "to_call"]
+
+
+def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The functions that are meant to be used from outside: by `__all__`, by mark or by name.
+
+    The commands of click that are the module's own come after them.
+    """
+    listed = getattr(module, "__all__", None)
+    seen: set[int] = set()
+    for name, value in vars(module).items():
+        if not callable(value) or is_command(value) or id(value) in seen:
+            continue
+        named = not name.startswith("_") if listed is None else name in listed
+        if named and (_is_marked(value) or _is_function_of(module, value)):
+            seen.add(id(value))
+            yield name, value
+    yield from _commands(module)
+
+
+def offered_by(
+    function: Callable[..., Any], source: str, to_tool: Callable[[], ToolSpec]
+) -> list[ToolSpec | Spec]:
+    """What a function offers: a tool, unless its author says that it is something else.
+
+    Args:
+        function: The function.
+        source: Where it comes from, as in ToolSpec.
+        to_tool: Makes a tool of it.
+
+    Raises:
+        ToolDefinitionError: If it cannot be converted; it says what to change.
+    """
+    browsed: list[ToolSpec | Spec] = [
+        *resources_of(function, source=source),
+        *prompts_of(function, source=source),
+    ]
+    if browsed and not hasattr(function, MARK):
+        return browsed
+    return [*browsed, to_tool()]
+
+
+def to_call(module: ModuleType, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called of a public function: one of typer's prints what it has to say.
+
+    Raises:
+        ToolDefinitionError: If it has no types, and nobody says that it is a tool.
+    """
+    if not (hasattr(function, MARK) or name in getattr(module, "__all__", ())):
+        _refuse_untyped(name, function)
+    is_typers = any(function is each for each in registered(vars(module).values()))
+    return printed(function) if is_typers else function
+
+
+def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The commands of click that are the module's own; a group is one for each that is in it."""
+    listed = getattr(module, "__all__", None)
+    named = [
+        value
+        for name, value in vars(module).items()
+        if is_command(value) and (not name.startswith("_") if listed is None else name in listed)
+    ]
+    seen: set[int] = set()
+    chains = [chain for each in named for chain in leaves(each)]
+    for chain in sorted(chains, key=len, reverse=True):  # a command that is in a group, in that
+        command = chain[-1]
+        own = getattr(command.callback, "__module__", None) == module.__name__
+        if own and id(command) not in seen:
+            seen.add(id(command))
+            function = as_function(*chain)
+            yield function.__name__, function
+
+
+def _is_marked(value: object) -> bool:
+    return any(hasattr(value, mark) for mark in (MARK, RESOURCE_MARK, PROMPT_MARK))
+
+
+def _is_function_of(module: ModuleType, value: object) -> bool:
+    if inspect.isclass(value) or getattr(value, "__module__", None) != module.__name__:
+        return False
+    return inspect.isroutine(value) or hasattr(value, "__wrapped__")
+
+
+def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
+    definition = inspect.unwrap(function)
+    try:
+        annotations = getattr(definition, "__annotations__", None)
+    except NameError:  # Python 3.14 looks names up only here; the conversion tells which is missing
+        return
+    if not annotations and inspect.signature(definition).parameters:
+        raise ToolDefinitionError(
+            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
+            "name with an underscore."
+        )

@@ -1,0 +1,56 @@
+"""The call path of tools that are their server's own: nothing is judged, granted or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from tools.core.context import RequestContext
+from tools.core.errors import as_tool_error
+from tools.core.registry import ToolRegistry
+from tools.core.result import ToolResult
+from tools.core.running import check_depth, in_time
+from tools.core.spec import ToolSpec
+
+__all__ = ["DirectCalls"]
+
+
+class DirectCalls:
+    """Executes calls: each is checked, run until its deadline, and always answered.
+
+    Args:
+        registry: The tools.
+    """
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    async def execute(
+        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """Runs one call; every failure of it is a result, and only cancellation passes through."""
+        try:
+            check_depth(name, context)
+            spec = self._registry.find(name)
+            given = spec.canonical(arguments)
+            run = partial(self._run, spec, spec.validate(given))
+            if context.carry is None:
+                return await run(context)
+            return await context.carry(context, spec.name, given, run)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
+            return ToolResult.failure(as_tool_error(error, name))
+
+    async def _run(
+        self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext
+    ) -> ToolResult:
+        async def invoke(running: RequestContext) -> ToolResult:
+            nested = partial(self._nested, running.within())
+            return await spec.invoke(arguments, running.granted(call=nested))
+
+        return await in_time(spec.name, spec.timeout, context, invoke)
+
+    async def _nested(
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        return await self.execute(name, arguments, context)
