@@ -142,20 +142,20 @@ def measure(commands: Mapping[str, Sequence[str]], runs: int) -> list[Report]:
 def sample(command: Sequence[str], era: str) -> Sample:
     """Starts a server, asks for its tools in one era, and looks at it when they arrive."""
     started = time.perf_counter()
-    with _served(command, subprocess.DEVNULL, dict(os.environ)) as process:
-        _open(process, era)
+    with served(command, subprocess.DEVNULL, dict(os.environ)) as process:
+        open_conversation(process, era)
         first = time.perf_counter() - started
         _list_tools(process, era)
         wall = time.perf_counter() - started
-        cpu = _cpu_seconds(process.pid)
+        cpu = cpu_seconds(process.pid)
         return Sample(first * 1000, cpu, wall * 1000, _peak_mb(process.pid))
 
 
 def modules_at_reply(command: Sequence[str]) -> set[str]:
     """The modules that a server has imported when its list of tools arrives."""
     environ = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
-    with tempfile.TemporaryFile() as log, _served(command, log, environ) as process:
-        _open(process, MODERN)
+    with tempfile.TemporaryFile() as log, served(command, log, environ) as process:
+        open_conversation(process, MODERN)
         _list_tools(process, MODERN)
         log.seek(0)
         lines = log.read().decode().splitlines()
@@ -173,39 +173,43 @@ def _commands(directory: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _served(
+def served(
     command: Sequence[str], log: BinaryIO | int, environ: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """A server with its pipes; it has ended after the block."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environ
     ) as process:
         yield process  # leaving closes stdin, which ends the server, and waits for it
 
 
-def _open(process: subprocess.Popen[bytes], era: str) -> None:
+def open_conversation(process: subprocess.Popen[bytes], era: str) -> None:
+    """Begins, as a client of that era does."""
     if era == MODERN:
-        _send(process, id=0, method="server/discover", params=ENVELOPED)
-        _receive(process)
+        send(process, id=0, method="server/discover", params=ENVELOPED)
+        receive(process)
     else:
         hello = {"protocolVersion": era, "capabilities": {}, "clientInfo": CLIENT}
-        _send(process, id=0, method="initialize", params=hello)
-        _receive(process)
-        _send(process, method="notifications/initialized")
+        send(process, id=0, method="initialize", params=hello)
+        receive(process)
+        send(process, method="notifications/initialized")
 
 
 def _list_tools(process: subprocess.Popen[bytes], era: str) -> None:
     params = ENVELOPED if era == MODERN else {}
-    _send(process, id=1, method="tools/list", params=params)
-    assert _receive(process)["result"]["tools"], "a server listed no tools"
+    send(process, id=1, method="tools/list", params=params)
+    assert receive(process)["result"]["tools"], "a server listed no tools"
 
 
-def _send(process: subprocess.Popen[bytes], **message: object) -> None:
+def send(process: subprocess.Popen[bytes], **message: object) -> None:
+    """Sends one message."""
     assert process.stdin is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     process.stdin.flush()
 
 
-def _receive(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+def receive(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The next message."""
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
@@ -214,7 +218,8 @@ def _receive(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return reply
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process until now."""
     # The process's own CPU clock in nanoseconds, by the formula of clock_getcpuclockid(3) on
     # Linux: /proc/PID/stat counts in hundredths of a second.
     return time.clock_gettime((~pid << 3) | 2)
