@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = """
-    from tools.authoring import prompt, resource
+    from tools.authoring import RequestContext, prompt, resource
 
     @resource("garden://{bed}")
     def bed(bed: str) -> str:
@@ -46,6 +46,10 @@ GARDEN = """
 
     def water(liters: int) -> int:
         return liters
+
+    async def rake(uris: list[str], context: RequestContext) -> None:
+        for uri in uris:
+            await context.changed(uri)
 """
 
 
@@ -118,6 +122,12 @@ def save(folder: Path, source: str) -> None:
     (folder / "garden.py").write_text(dedent(source))
 
 
+async def rake(client: Client, *uris: str) -> None:
+    """Has a function in the worker tell that resources changed."""
+    result = await client.call_tool("rake", {"uris": list(uris)})
+    assert not result.is_error, result.content
+
+
 async def tools_of(client: Client) -> list[str]:
     return [each.name for each in (await client.list_tools()).tools]
 
@@ -152,8 +162,7 @@ async def test_a_function_that_only_works_otherwise_changes_no_list(
         save(folder, GARDEN.replace('"north"', '"south"').replace("return liters", "return 0"))
         called = await client.call_tool("water", {"liters": 3})
         (read,) = (await client.read_resource("garden://beds")).contents
-        assert app.browsing is not None
-        await app.browsing.changed("garden://beds")
+        await rake(client, "garden://beds")
         assert await heard.next() == ResourceUpdated("garden://beds")
     assert called.structured_content == {"result": 0}
     assert isinstance(read, types.TextResourceContents)
@@ -166,13 +175,11 @@ async def test_only_who_subscribed_to_an_address_hears_that_it_changed(
 ) -> None:
     async with (
         served(GARDEN) as app,
-        listening(app, mode, "garden://north", "garden://beds") as (_, ann),
+        listening(app, mode, "garden://north", "garden://beds") as (client, ann),
         listening(app, mode, "garden://south") as (_, bob),
     ):
-        assert app.browsing is not None
-        for uri in ("garden://other", "garden://south", "garden://north", "garden://beds"):
-            await app.browsing.changed(uri)
-        await app.browsing.changed("garden://south")
+        await rake(client, "garden://other", "garden://south", "garden://north", "garden://beds")
+        await rake(client, "garden://south")
         assert await ann.next() == ResourceUpdated("garden://north")
         assert await ann.next() == ResourceUpdated("garden://beds")
         assert [await bob.next(), await bob.next()] == 2 * [ResourceUpdated("garden://south")]
@@ -183,12 +190,10 @@ async def test_who_unsubscribes_hears_no_more(served: Garden) -> None:
         served(GARDEN) as app,
         listening(app, "legacy", "garden://north", "garden://beds") as (client, heard),
     ):
-        assert app.browsing is not None
         params = types.UnsubscribeRequestParams(uri="garden://north")
         request = types.UnsubscribeRequest(params=params)
         await client.session.send_request(request, types.EmptyResult)
-        await app.browsing.changed("garden://north")
-        await app.browsing.changed("garden://beds")
+        await rake(client, "garden://north", "garden://beds")
         assert await heard.next() == ResourceUpdated("garden://beds")
         with pytest.raises(MCPError, match="Resource not found: context://documents"):
             await subscribe(client, "context://documents")
