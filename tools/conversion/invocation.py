@@ -173,11 +173,16 @@ class Invocation(Generic[AnswerT]):
         """What the call answers; the value may run code of its author's for that."""
         try:
             return self._output.result(value)
-        except (ToolError, MemoryError):
+        except MemoryError:
+            raise
+        except ToolError as error:
+            if error.__cause__ is not None:
+                _drop_our_frames(error.__cause__)
             raise
         except Exception as error:
             if self._is_ours:
                 raise
+            _drop_our_frames(error)
             raise failure_of(error, self._function, about_arguments=False) from error
 
     async def _settled(

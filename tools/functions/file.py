@@ -218,8 +218,8 @@ class FunctionFile:
         except WorkerEndedError as error:
             logger.warning("The worker of %s %s during a call of %s", self.path, error, name)
             raise ToolFailedError(
-                f"{name} did not finish: the process that runs {self.path.name} {error}.",
-                next_actions=["Ask for less in one call; the next call restarts the process."],
+                f"{name} did not finish: the process that runs {self.path.name} {error}. The next"
+                " call starts it again."
             ) from None  # it is in the log
 
     def _gone(self, kind: str, name: str) -> ToolError:

@@ -20,6 +20,7 @@ from tools.core.errors import (
     InvalidArgumentsError,
     ToolDefinitionError,
     ToolFailedError,
+    as_tool_error,
 )
 from tools.core.spec import Confirmation, Effect, ToolScope, tool
 
@@ -287,15 +288,20 @@ async def test_a_value_error_is_the_callers_and_a_tool_error_is_itself() -> None
 
 
 @pytest.mark.anyio
-async def test_a_wrong_return_type_is_a_failure_of_the_tool_and_of_ours_a_defect() -> None:
+async def test_a_wrong_return_type_is_a_failure_of_the_tool_and_of_ours_a_defect(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def lie() -> int:
         return "secret"  # type: ignore[return-value]  # the shape
 
-    for source, kind in (("function", ToolFailedError), ("builtin", InternalError)):
+    for source, kind in (("builtin", InternalError), ("function", ToolFailedError)):
         spec = FunctionToMCP.convert(lie, source=source)
         with pytest.raises(kind, match="lie returned the wrong type: a str") as caught:
             await spec.invoke({}, RequestContext())
         assert "secret" not in caught.value.message
+    as_tool_error(caught.value, "lie")
+    assert "ValidationError: 1 validation error for int" in caplog.text
+    assert "output.py" not in caplog.text
 
 
 @pytest.mark.anyio

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from os.path import commonprefix
 from typing import Any, cast
 
 from tools.core.audit.redact import REDACTED
@@ -31,6 +32,9 @@ __all__ = ["SecretArguments", "SecretTools"]
 
 SHORTEST = 4
 """Characters of a value that is looked for anywhere; a shorter one is in too many words."""
+
+END = 8
+"""Characters at either end of a long value that are looked for, too: many show no more of one."""
 
 MOST = 100
 """Values that are looked for in texts."""
@@ -106,6 +110,9 @@ class SecretArguments:
         for value in self._values:
             if len(value) < SHORTEST:
                 text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", PLACEHOLDER, text)
+            elif len(value) >= 2 * END:
+                text = _without_beginning(text, value)
+                text = _without_beginning(text[::-1], value[::-1])[::-1]
         return text.replace(PLACEHOLDER, REDACTED)
 
     def _forms(self) -> list[str]:
@@ -191,6 +198,16 @@ class SecretArguments:
         self.found = True
         self._values.update(filter(None, _texts(value)))
         return REDACTED
+
+
+def _without_beginning(text: str, value: str) -> str:
+    """A text without what a value begins with, as far as it goes on."""
+    at = text.find(value[:END])
+    while at >= 0:
+        length = len(commonprefix((value, text[at : at + len(value)])))  # noqa: RUF071  # no paths
+        text = f"{text[:at]}{PLACEHOLDER}{text[at + length :]}"
+        at = text.find(value[:END], at + 1)
+    return text
 
 
 def _decoded(text: str) -> object:

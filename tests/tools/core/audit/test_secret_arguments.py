@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,16 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, Json, Secret, SecretBytes, SecretStr
+from pydantic import (
+    BaseModel,
+    Field,
+    Json,
+    Secret,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 from typing_extensions import TypedDict
 
 from tools.conversion.function_to_mcp import FunctionToMCP
@@ -242,6 +252,17 @@ def test_texts_about_a_call_are_without_its_secrets_however_they_write_them() ->
 def test_a_short_secret_is_taken_out_where_it_is_a_word() -> None:
     call = TOOLS.of("login", {"password": "7a", "pin": 5})
     assert call.text("7a or 5? 7ab, 55") == f"{REDACTED} or {REDACTED}? 7ab, 55"
+
+
+def test_a_long_secret_that_is_cut_in_its_middle_leaves_neither_end() -> None:
+    value = "".join(chr(97 + n * n % 26) + str(n) for n in range(60))
+    call = TOOLS.of("login", {"password": value})
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(int).validate_python(value)
+    text = call.text(f"{raised.value} {reprlib.repr(value)}")
+    assert f"input_value='{REDACTED}...{REDACTED}'" in text
+    assert value[:9] not in text
+    assert value[-9:] not in text
 
 
 def test_secrets_that_are_in_each_others_places_do_not_multiply() -> None:
