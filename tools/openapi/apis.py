@@ -105,7 +105,7 @@ class Apis:
         self._descriptions = descriptions
         self._vet = vet
         self._on_change = on_change
-        self._turn = anyio.Lock()
+        self._turns = {each.name: anyio.Lock() for each in apis}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -117,12 +117,9 @@ class Apis:
 
     async def load(self) -> None:
         """Reads what was not read yet; what cannot be is logged, and tried again the next time."""
-        async with self._turn:
-            for name, options in self._waiting.copy().items():
-                try:
-                    await self._take(options)
-                except ToolError as error:
-                    _logger.warning("OpenAPI %s: %s", name, error.message)
+        async with anyio.create_task_group() as group:
+            for name in self._waiting:
+                group.start_soon(self._load, name)
 
     async def ready(self) -> None:
         """Waits until every description was read, if that does not take too long."""
@@ -131,15 +128,25 @@ class Apis:
 
     async def find(self, name: str) -> None:
         """Sees to it that a tool of that name is in the registry, if one of the APIs has it."""
-        if self._waiting and name.partition(SEPARATOR)[0] in self._waiting:
-            await self.ready()
+        api = name.partition(SEPARATOR)[0]
+        if api in self._waiting:
+            with anyio.move_on_after(LONGEST_WAIT):
+                await self._load(api)
 
-    async def _take(self, options: ApiOptions) -> None:
-        data = await self._descriptions.read(options)
-        specs = await anyio.to_thread.run_sync(self._tools, options, data)
-        self._registry.replace_source(f"{SOURCE}{options.name}", specs)
-        del self._waiting[options.name]
-        self._on_change()
+    async def _load(self, name: str) -> None:
+        async with self._turns[name]:
+            options = self._waiting.get(name)
+            if options is None:  # somebody else has read it meanwhile
+                return
+            try:
+                data = await self._descriptions.read(options)
+                specs = await anyio.to_thread.run_sync(self._tools, options, data)
+            except ToolError as error:
+                _logger.warning("OpenAPI %s: %s", name, error.message)
+                return
+            self._registry.replace_source(f"{SOURCE}{name}", specs)
+            del self._waiting[name]
+            self._on_change()
 
     def _tools(self, options: ApiOptions, data: bytes) -> list[ToolSpec]:
         api = Api(options, data)

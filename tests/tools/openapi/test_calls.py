@@ -62,6 +62,20 @@ paths:
               properties:
                 photo: {type: string, format: binary}
                 title: {type: string}
+  /keys:
+    post:
+      operationId: add_key
+      requestBody:
+        required: true
+        content:
+          application/x-www-form-urlencoded:
+            schema:
+              type: object
+              required: [key]
+              properties:
+                key: {type: string, format: password, minLength: 20}
+                scopes: {type: array, items: {type: string}}
+            encoding: {scopes: {style: deepObject, explode: true}}
   /agents/{id}?beta=true:
     get:
       operationId: get_agent
@@ -139,6 +153,20 @@ async def test_wrong_arguments_are_named_and_nothing_is_sent(shop: Any, site: An
     ):
         assert said in text
     assert not site.asked
+
+
+async def test_a_form_is_written_as_its_encoding_says(shop: Any, site: Any) -> None:
+    await shop.failure("shop__add_key", key="x" * 19 + "&", scopes=["a b", "c"])
+    assert site.asked[-1][2]["Content-Type"] == "application/x-www-form-urlencoded"
+    assert site.asked[-1][3] == f"key={'x' * 19}%26&scopes[0]=a%20b&scopes[1]=c".encode()
+
+
+async def test_a_refused_password_is_not_repeated(shop: Any, site: Any) -> None:
+    kind, text = await shop.failure("shop__add_key", key="open-sesame-17")
+    assert (kind, "open-sesame-17" in text, "`key`" in text) == ("invalid_arguments", False, True)
+    recorded = shop.app.settings.audit_file.read_text()
+    assert "add_key" in recorded
+    assert "open-sesame-17" not in recorded
 
 
 async def test_a_file_beneath_the_root_is_sent_and_no_other(

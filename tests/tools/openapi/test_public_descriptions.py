@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 from openapi_core import Config, OpenAPI
@@ -96,7 +96,7 @@ def _arrived(
         base,
         method.lower(),
         parts.path,
-        args=parse_qsl(parts.query, keep_blank_values=True),
+        args=parse_qs(parts.query, keep_blank_values=True),
         headers=dict(headers),
         cookies=cookies,
         data=body or None,

@@ -68,7 +68,7 @@ def test_what_refers_to_itself_stays_a_reference() -> None:
 
 
 def test_what_takes_too_much_room_is_left_open_where_it_is_farthest() -> None:
-    many = {
+    many: dict[str, Any] = {
         f"S{n}": {
             "type": "object",
             "properties": {
