@@ -46,8 +46,8 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
 Batch = Callable[["Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
 """Calls several tools: reads side by side, writes in their order."""
 
-Work = Callable[["RequestContext"], Awaitable[Any]]
-Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable[Any]]
+Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
+Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable["ToolResult"]]
 """Does the work of the function of that name, with those arguments, in a context of its own."""
 
 

@@ -101,10 +101,10 @@ class ClientPeer(Peer):
 
 
 def _question(tool: str, message: str, schema: Mapping[str, Any]) -> types.ElicitRequest:
-    """A form that says which tool asks, and in which nothing hides or steers."""
+    """A form that says who asks, and in which nothing hides or steers."""
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
-            message=utf8_text(f"The tool {tool!r} asks: {visible_lines(message)}"),
+            message=utf8_text(f"{tool!r} asks: {visible_lines(message)}"),
             requested_schema=utf8_json(visible_form(schema)),
         )
     )

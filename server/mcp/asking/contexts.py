@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
 
@@ -18,10 +18,12 @@ from server.mcp.asking.sampling import ClientSampler
 from server.mcp.asking.suspended import SuspendedCall
 from server.mcp.safe_json import utf8_text
 from tools.core.client import ProgressReporter, Sampler
-from tools.core.context import RequestContext, Work
+from tools.core.context import RequestContext
 from tools.core.toolset import ToolSet
 
-__all__ = ["context_of"]
+__all__ = ["carried", "context_of"]
+
+MadeT = TypeVar("MadeT")
 
 
 def context_of(
@@ -45,18 +47,25 @@ def context_of(
         client=request.conversation.client,
         relay=request,
         repetition=lambda: request.repetition,
-        carry=partial(_carry, request),
+        carry=partial(carried, request),
     )
 
 
-async def _carry(
+async def carried(
     request: ClientRequest,
     context: RequestContext,
     name: str,
     arguments: Mapping[str, Any],
-    work: Work,
-) -> Any:  # noqa: ANN401  # whatever the work gives
+    work: Callable[[RequestContext], Awaitable[MadeT]],
+) -> MadeT:
     """Runs a function, whose author does not expect it to be run twice.
+
+    Args:
+        request: In which it is asked for.
+        context: What it would be given.
+        name: What it is called.
+        arguments: What the client gave.
+        work: Runs it, in the context that it is to have.
 
     Raises:
         AnswersAwaitedError: If the client must answer first, and then makes the call again; the
@@ -65,7 +74,7 @@ async def _carry(
     if not request.comes_again:
         return await work(_of_function(context, FunctionRun(request)))
 
-    def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
+    def begin(call: SuspendedCall[MadeT]) -> Callable[[], Awaitable[MadeT]]:
         going_on = replace(context, report_progress=call.report)
         return partial(work, _of_function(going_on, FunctionRun(request, call)))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.contexts import context_of
+from server.mcp.asking.contexts import carried, context_of
 from server.mcp.profiles import Profiles
 from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import principal_of
@@ -73,7 +72,7 @@ class OfferedCalls:
             MCPError: Invalid params for arguments that are wrong; internal error for every other
                 failure.
         """
-        called = _called(params, spec)
+        name, arguments = called = _called(params, spec)
         try:
             request = ClientRequest(ctx, params, called, self.requests)
         except Exception as error:
@@ -82,9 +81,7 @@ class OfferedCalls:
             profile = self.profiles.of(ctx)
             tool_set = None if profile is None else profile.tool_set
             context = context_of(request, sampler=self.sampler, tool_set=tool_set)
-            run = partial(_in_time, spec, work)
-            made = run(context) if context.carry is None else context.carry(context, *called, run)
-            return cast("MadeT", await made)
+            return await carried(request, context, name, arguments, partial(_in_time, spec, work))
         except Exception as error:
             awaited = request.awaited() if _awaits_answers(error) else None
             if awaited is None:
@@ -119,19 +116,12 @@ def _called(params: types.InputResponseRequestParams, spec: Spec) -> tuple[str, 
 
 
 async def _in_time(spec: Spec, work: Work[MadeT], context: RequestContext) -> MadeT:
-    deadline = PausableDeadline(spec.timeout, context.deadline)
-    running = context.running(spec.name, deadline, partial(_paused, deadline))
+    deadline = PausableDeadline(spec.timeout)
     with deadline.scope:
-        return await work(running)
+        return await work(context.running(spec.name, deadline, deadline.waiting))
     raise DeadlineError(
         f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped."
     )
-
-
-@asynccontextmanager
-async def _paused(deadline: PausableDeadline) -> AsyncIterator[None]:
-    with deadline.paused():
-        yield
 
 
 def _awaits_answers(error: Exception) -> bool:

@@ -87,7 +87,7 @@ async def test_a_function_gets_what_the_person_answers_and_is_run_once(
         result = await client.call_tool("order", {"who": "Bo"})
     assert result.structured_content == {"plant": "leek", "beds": 1}
     (asked,) = person.asked
-    assert asked.message == "The tool 'order' asks: What for Bo?"
+    assert asked.message == "'order' asks: What for Bo?"
     plant = asked.requested_schema["properties"]["plant"]
     assert plant["enum"] == ["bean", "leek"]
     assert plant["description"] == "What to <U+202E> sow"
@@ -151,7 +151,7 @@ async def test_several_questions_are_asked_one_after_another_and_at_once(
     ):
         result = await client.call_tool("sow")
     assert result.structured_content == {"result": True}
-    asked = [each.message.removeprefix("The tool 'sow' asks: ") for each in person.asked]
+    asked = [each.message.removeprefix("'sow' asks: ") for each in person.asked]
     assert sorted(asked) == ["Dig?", "Sow?", "Water?"]
     assert garden.noted == ["sown"]
 
@@ -269,3 +269,39 @@ async def test_progress_is_heard_before_a_question_and_after_it(
     ):
         await client.call_tool("grow", progress_callback=hear)
     assert heard == ["before", "after"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, era: str) -> None:
+    source = '''
+        from tools.authoring import prompt, resource
+
+        @prompt()
+        async def plan(context: RequestContext) -> str:
+            """Plans."""
+            _note("planning")
+            return f"Plan for {await context.ask(str, 'For whom?')}."
+
+        @resource("garden://sign")
+        async def sign(context: RequestContext) -> str:
+            """Whose it is."""
+            _note("signing")
+            return f"The garden of {await context.ask(str, 'Whose?')}."
+    '''
+    person = Person({"answer": "Ann"})
+    async with (
+        garden_of(source) as garden,
+        garden.client(era, elicitation_callback=person) as client,
+    ):
+        planned = await client.get_prompt("plan")
+        read = await client.read_resource("garden://sign")
+    content = planned.messages[0].content
+    assert isinstance(content, types.TextContent)
+    assert content.text == "Plan for Ann."
+    assert isinstance(read.contents[0], types.TextResourceContents)
+    assert read.contents[0].text == "The garden of Ann."
+    assert [each.message for each in person.asked] == [
+        "'plan' asks: For whom?",
+        "'sign' asks: Whose?",
+    ]
+    assert garden.noted == ["planning", "signing"]

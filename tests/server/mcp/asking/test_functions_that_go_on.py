@@ -280,7 +280,7 @@ async def test_a_question_has_the_name_of_its_form_and_may_be_answered_before_it
         ((key, question),) = (early.input_requests or {}).items()
         assert key != "confirm"  # an answer counts for one question
         assert isinstance(question.params, types.ElicitRequestFormParams)
-        assert question.params.message == "The tool 'sell' asks: Sell the house?"
+        assert question.params.message == "'sell' asks: Sell the house?"
         again = {"confirm": OK}
         state = early.request_state
         late = await round_of(client, "sell", input_responses=again, request_state=state)
