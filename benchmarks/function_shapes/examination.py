@@ -5,6 +5,7 @@ Run as a module with the name of a system, it is that system's process.
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, NoReturn
 
 import anyio
@@ -139,9 +140,9 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the logs of failed calls out of the table."""
+    """Keeps the logs of failed calls, and what functions print, out of the table."""
     logging.disable(logging.CRITICAL)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
             yield

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar, TypeVarTuple, overload
 
@@ -104,6 +105,7 @@ def shared_dependency(kit: Kit) -> Function:
 def left_dependency(kit: Kit) -> Function:
     left: list[str] = []
 
+    @asynccontextmanager
     async def connection() -> AsyncIterator[str]:
         yield "open"
         left.append("left")
