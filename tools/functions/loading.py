@@ -217,7 +217,7 @@ def _spec(
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
             f"{name} has the scope {options['scope']}, which a function file cannot have; use "
-            f"{' or '.join(sorted(SCOPES))}."
+            f'{" or ".join(sorted(SCOPES))}, and await context.call("query", …) for what is stored.'
         )
     # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
     converting = {**options, "effects": frozenset({Effect.EXECUTE})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args, overload
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply, Sampler
@@ -34,7 +34,13 @@ class Asker:
     sampler: Sampler | None
     _waiting: Waiting
 
-    async def ask(self, kind: type[ValueT], message: str) -> ValueT:
+    @overload
+    async def ask(self, kind: type[ValueT], message: str) -> ValueT: ...
+
+    @overload
+    async def ask(self, kind: object, message: str) -> Any: ...  # noqa: ANN401  # as the kind is
+
+    async def ask(self, kind: Any, message: str) -> Any:
         """Asks the person at the client, by a form; the tool's time stands still meanwhile.
 
         Args:
