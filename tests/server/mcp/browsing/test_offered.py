@@ -303,3 +303,38 @@ async def test_of_two_files_with_one_address_the_first_keeps_it(
     assert "other.py: The address 'garden://beds' is claimed by beds" in problem
     assert isinstance(read, types.TextResourceContents)
     assert read.text == "first"
+
+
+@BY_ERA
+async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mode: str) -> None:
+    source = """
+        from tools.authoring import RequestContext, prompt, resource
+
+        runs = []
+
+        @resource("garden://choice")
+        async def choice(context: RequestContext) -> str:
+            runs.append("read")
+            return f"{await context.ask(str, 'Which bed?')}, {len(runs)}"
+
+        @prompt()
+        async def sow(context: RequestContext, plant: str) -> str:
+            runs.append("got")
+            return f"Sow {plant} in {await context.ask(str, 'Where?')}, {len(runs)}."
+    """
+
+    async def answer(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        (name,) = params.requested_schema["properties"]
+        return types.ElicitResult(action="accept", content={name: params.message[-6:]})
+
+    async with (
+        served(source) as app,
+        Client(app.server, mode=mode, elicitation_callback=answer) as client,
+    ):
+        (read,) = (await client.read_resource("garden://choice")).contents
+        (message,) = (await client.get_prompt("sow", {"plant": "leek"})).messages
+    assert isinstance(read, types.TextResourceContents)
+    assert read.text.endswith("bed?, 1")
+    assert isinstance(message.content, types.TextContent)
+    assert message.content.text.endswith("Where?, 2.")
