@@ -105,6 +105,10 @@ class OfferedResources:
                 return each, values
         return None
 
+    def addresses(self, ctx: Context) -> list[str]:
+        """The addresses and templates of functions that whoever asks may see."""
+        return [each.uri for each in self._seen(ctx)]
+
     async def template(self, ctx: Context, uri: str) -> ResourceSpec | None:
         """The template that is written so, if whoever asks may see it."""
         await self._calls.ready()

@@ -49,14 +49,18 @@ class Directory:
 
     Args:
         shelves: Each with what it lists, in the order of the settings.
+        own: Addresses and templates that are ours, before those of all servers.
     """
 
-    def __init__(self, shelves: Sequence[tuple[Upstream, Shelf]]) -> None:
+    def __init__(
+        self, shelves: Sequence[tuple[Upstream, Shelf]], own: Collection[str] = ()
+    ) -> None:
         self._shelves = shelves
+        self._own = own
 
     def resources(self) -> list[Section[types.Resource]]:
         """The resources of each server; addresses that belong to another are namespaced."""
-        taken: set[str] = set()
+        taken = set(self._own)
         sections = []
         for upstream, shelf in self._shelves:
             shown = partial(_shown_resource, upstream.name, frozenset(taken))
@@ -66,7 +70,7 @@ class Directory:
 
     def templates(self) -> list[Section[types.ResourceTemplate]]:
         """The templates of each server; those that belong to another are namespaced."""
-        taken: set[str] = set()
+        taken = set(self._own)
         sections = []
         for upstream, shelf in self._shelves:
             shown = partial(_shown_template, upstream.name, frozenset(taken))

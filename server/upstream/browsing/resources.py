@@ -135,9 +135,8 @@ class GatewayResources:
 
     def directory(self, ctx: Context) -> Directory:
         """The addresses that whoever asks may see."""
-        return Directory(
-            [(each, self._shelf(each.name, listed)) for each, listed in self._offers.of(ctx)]
-        )
+        shelves = [(each, self._shelf(each.name, listed)) for each, listed in self._offers.of(ctx)]
+        return Directory(shelves, self._own.addresses(ctx))
 
     def _shelf(self, server: str, listing: Listing) -> Shelf:
         found = self._shelves.get(server)

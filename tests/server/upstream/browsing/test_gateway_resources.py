@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.mcp.resources import PAGE_SIZE, VIEWS
 from server.settings.gateway import ProfileSettings, ServerSettings
+from server.settings.settings import FunctionSettings
 from storage.models import Identity, NewContext
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -214,3 +215,26 @@ async def test_a_profile_hides_what_a_denied_server_offers(app_before: Any, mode
     named += [each.meta for each in prompts]
     assert {meta["toolcrib/server"] for meta in named if meta} == {"bob"}
     assert _texts(shared) == ["shared://all of bob\u202e"]
+
+
+async def test_what_a_function_offers_at_an_address_comes_before_a_servers(
+    app_before: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "garden.py"
+    file.write_text(
+        "from tools.authoring import prompt, resource\n"
+        "@resource('ann://one')\n"
+        "def one() -> str: return 'of a function'\n"
+    )
+    functions = FunctionSettings(paths=(file,))
+    async with (
+        app_before(("ann", "both"), functions=functions) as app,
+        Client(app.server, mode="legacy") as client,
+    ):
+        listed = await _all_resources(client)
+        assert _texts(await client.read_resource("ann://one")) == ["of a function"]
+        named = await client.read_resource("toolcrib://ann/ann://one")
+    assert next(iter(listed)) == "ann://one"
+    assert listed["ann://one"].meta is None
+    assert listed["toolcrib://ann/ann://one"].name == "one"
+    assert _texts(named) == ["ann://one of ann\u202e"]
