@@ -275,18 +275,14 @@ async def test_the_secret_of_the_settings_is_sent_and_never_shown(
         assert "X-Key" not in site.asked[-1][2]
 
 
-async def test_the_tools_are_found_and_not_listed(shop: Any) -> None:
-    listed = [each.name for each in (await shop.client.list_tools()).tools]
-    assert not any(name.startswith("shop__") for name in listed)
-    await shop.app.apis.ready()
-    found = await shop.text("search_tools", query="herons of the shop")
-    assert "shop__list_items" in found
-    spec = shop.app.registry.find("shop__items_delete")
-    assert (spec.destructive, spec.read_only, sorted(spec.effects)) == (
-        True,
-        False,
-        ["external", "write"],
-    )
+async def test_the_tools_are_found_and_not_listed(open_shop: Callable[..., Any]) -> None:
+    async with open_shop(surface=["lean"]) as crib:
+        await crib.app.apis.ready()
+        listed = [each.name for each in (await crib.client.list_tools()).tools]
+        assert not any(name.startswith("shop__") for name in listed)
+        assert "shop__list_items" in await crib.text("search_tools", query="herons of the shop")
+        spec = crib.app.registry.find("shop__items_delete")
+        assert (spec.destructive, sorted(spec.effects)) == (True, ["external", "write"])
 
 
 async def test_a_surface_that_names_them_lists_them_from_the_start(
