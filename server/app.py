@@ -21,7 +21,6 @@ from server.current_policy import CurrentPolicy
 from server.embedders import find_embedder, make_embedder
 from server.function_workers import make_worker_options
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.browsing.objections import objection_to
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
@@ -46,7 +45,7 @@ from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
-from tools.core.browsing.offered import Offered
+from tools.core.browsing.offered import Offered, Spec
 from tools.core.client import Sampler
 from tools.core.collections import Collections
 from tools.core.context import Machine, RequestContext
@@ -302,7 +301,13 @@ def apis_of(
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
     options = partial(make_worker_options, settings, os.environ)
-    return FunctionFiles(settings.functions.paths, registry, options, Offered(objection_to))
+    return FunctionFiles(settings.functions.paths, registry, options, Offered(_objection_to))
+
+
+def _objection_to(spec: Spec) -> str:
+    from server.mcp.browsing.objections import objection_to
+
+    return objection_to(spec)
 
 
 def _learning(library: Library) -> Learning:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.attachments import NOTE
 from tools.conversion.results.output import Output
-from tools.core.content import Media
+from tools.core.content import EmbeddedResource, Media, ResourceLink
 
 
 def _drawn(mode: str, form: str = "PNG") -> bytes:
@@ -259,3 +259,39 @@ def test_a_model_that_only_looks_like_a_block_is_left_alone() -> None:
     result = Output("tool", Entry).result(Entry())
     assert result.structured["data"] == "no Base64!"
     assert result.media == ()
+
+
+FOUND = EmbeddedResource("a://b", b"data", "x/y")
+LINKED = ResourceLink("a://c", "c", size=3)
+
+
+@pytest.mark.parametrize("returns", [NOTHING, list[Any], list[str | Media | EmbeddedResource]])
+def test_a_list_of_content_keeps_its_order(returns: object) -> None:
+    output = Output("tool", returns)
+    result = output.result(["a", PICTURE, FOUND, "b"])
+    assert result.blocks == ("a", PICTURE, FOUND, "b")
+    _, _, found, _ = result.structured["result"]
+    assert found == {"uri": "a://b", "mime_type": "x/y"}
+    jsonschema.validate(result.structured, output.schema or {})
+
+
+@pytest.mark.parametrize("value", [PICTURE, FOUND, LINKED])
+def test_content_alone_is_the_only_part(value: Any) -> None:
+    output = Output("tool", type(value))
+    result = output.result(value)
+    assert result.blocks == (value,)
+    jsonschema.validate(result.structured, output.schema)
+
+
+def test_content_of_the_protocol_is_what_it_says() -> None:
+    contents = mcp_types.TextResourceContents(uri="a://b", text="words", mime_type="x/y")
+    embedded = mcp_types.EmbeddedResource(resource=contents)
+    result = Output("tool", NOTHING).result([TEXT, IMAGE, embedded, LINK, AUDIO])
+    link = ResourceLink(str(LINK.uri), LINK.name)
+    embedded_here = EmbeddedResource("a://b", "words", "x/y")
+    assert result.blocks == (TEXT.text, PICTURE, embedded_here, link, SOUND)
+
+
+@pytest.mark.parametrize("value", ["a", ["a", "b"], [PICTURE, 1], {"a": PICTURE}, [], [FOUND, {}]])
+def test_anything_else_has_no_parts(value: Any) -> None:
+    assert Output("tool", NOTHING).result(value).blocks == ()

@@ -338,3 +338,28 @@ async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mod
     assert read.text.endswith("bed?, 1")
     assert isinstance(message.content, types.TextContent)
     assert message.content.text.endswith("Where?, 2.")
+
+
+@BY_ERA
+async def test_tools_answer_with_content_in_the_order_of_their_author(
+    served: Garden, mode: str
+) -> None:
+    source = """
+        from tools.authoring import EmbeddedResource, Media, ResourceLink
+
+        PNG = b"\\x89PNG\\r\\n\\x1a\\n" + bytes(16)
+
+        def show() -> list[str | Media | EmbeddedResource | ResourceLink]:
+            sound = Media("audio", b"RIFF....WAVE", "audio/wav")
+            both = [EmbeddedResource("a://b", "words"), EmbeddedResource("a://c", b"1", "x/y")]
+            return ["first", Media.of(PNG), sound, *both, ResourceLink("a://d", "d"), "last"]
+    """
+    async with served(source) as app, Client(app.server, mode=mode) as client:
+        result = await client.call_tool("show", {})
+    kinds = [each.type for each in result.content]
+    assert kinds == ["text", "image", "audio", "resource", "resource", "resource_link", "text"]
+    assert result.content[0] == types.TextContent(text="first")
+    assert result.content[4] == types.EmbeddedResource(
+        resource=types.BlobResourceContents(uri="a://c", blob="MQ==", mime_type="x/y")
+    )
+    assert result.content[5] == types.ResourceLink(uri="a://d", name="d")
