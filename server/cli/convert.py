@@ -14,6 +14,7 @@ from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
 from server.cli.terminal.screen import print_json
 
 if TYPE_CHECKING:
+    from tools.core.browsing.offered import Offered
     from tools.core.registry import ToolRegistry
     from tools.core.spec import ToolSpec
 
@@ -38,7 +39,7 @@ def convert(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Print the tools that a Python file's functions become; exits with 1 if any cannot."""
+    """Print what a Python file's functions become; exits with 1 if one cannot be converted."""
     from server import logs
     from server.app import function_files
     from server.settings.sources import load
@@ -54,10 +55,10 @@ def convert(
         print_json(_definition(_found(registry, name, path), form))
         return
     shown = [_definition(spec, form) for spec in registry.specs()]
+    if form is Form.MCP:
+        shown += _browsed(files.offered)
     if not shown and not files.problems:
-        typer.echo(
-            f"{path} has no public function of its own, so nothing becomes a tool.", err=True
-        )
+        typer.echo(f"{path} has no public function of its own, so nothing is made of it.", err=True)
     if shown:
         print_json(shown)
     if files.problems or not shown:
@@ -87,3 +88,17 @@ def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
         return spec.function_calling()
     listed = describe(spec).model_dump(mode="json", by_alias=True, exclude_none=True)
     return {**listed, "outputSchema": spec.output_schema} if spec.output_schema else listed
+
+
+def _browsed(offered: Offered) -> list[dict[str, Any]]:
+    """Resources, templates and prompts, as MCP lists them."""
+    from server.mcp.browsing.offered_prompts import listed_prompt
+    from server.mcp.browsing.offered_resources import listed_resource, listed_template
+
+    resources = offered.resources.values()
+    listed = [
+        *(listed_resource(each) for each in resources if not each.is_template),
+        *(listed_template(each) for each in resources if each.is_template),
+        *map(listed_prompt, offered.prompts.values()),
+    ]
+    return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in listed]

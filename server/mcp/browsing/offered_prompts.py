@@ -20,7 +20,7 @@ from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 
-__all__ = ["OfferedPrompts"]
+__all__ = ["OfferedPrompts", "listed_prompt"]
 
 Context = ServerRequestContext[Any, Any]
 Reference = types.PromptReference | types.ResourceTemplateReference
@@ -51,7 +51,7 @@ class OfferedPrompts:
         own = await self._own.list_prompts(ctx, params)
         await self._calls.ready()
         prompts = self._offered.prompts.values()
-        listed = [_listed(each) for each in prompts if self._calls.admits(ctx, each)]
+        listed = [listed_prompt(each) for each in prompts if self._calls.admits(ctx, each)]
         return own.model_copy(update={"prompts": [*own.prompts, *listed]})
 
     async def get_prompt(
@@ -119,7 +119,8 @@ class OfferedPrompts:
         return await self._resources.template(ctx, ref.uri)
 
 
-def _listed(spec: PromptSpec) -> types.Prompt:
+def listed_prompt(spec: PromptSpec) -> types.Prompt:
+    """A prompt as the list has it."""
     return types.Prompt(
         name=spec.name,
         title=spec.title,

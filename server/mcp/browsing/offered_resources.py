@@ -19,7 +19,7 @@ from tools.core.content import EmbeddedResource
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 
-__all__ = ["OfferedResources"]
+__all__ = ["OfferedResources", "listed_resource", "listed_template"]
 
 Context = ServerRequestContext[Any, Any]
 Found = tuple[ResourceSpec, dict[str, str | list[str]]]
@@ -51,7 +51,7 @@ class OfferedResources:
         if params is not None and params.cursor is not None:
             return stored
         await self._calls.ready()
-        listed = [_resource(each) for each in self._seen(ctx) if not each.is_template]
+        listed = [listed_resource(each) for each in self._seen(ctx) if not each.is_template]
         return stored.model_copy(update={"resources": [*listed, *stored.resources]})
 
     async def list_templates(
@@ -60,7 +60,7 @@ class OfferedResources:
         """How addresses are made: first of what functions offer."""
         own = await self._own.list_templates(ctx, params)
         await self._calls.ready()
-        listed = [_template(each) for each in self._seen(ctx) if each.is_template]
+        listed = [listed_template(each) for each in self._seen(ctx) if each.is_template]
         return own.model_copy(update={"resource_templates": [*listed, *own.resource_templates]})
 
     async def read_resource(
@@ -148,9 +148,11 @@ def _about(spec: ResourceSpec) -> dict[str, Any]:
     }
 
 
-def _resource(spec: ResourceSpec) -> types.Resource:
+def listed_resource(spec: ResourceSpec) -> types.Resource:
+    """A resource as the list has it."""
     return types.Resource(uri=spec.uri, size=spec.size, **_about(spec))
 
 
-def _template(spec: ResourceSpec) -> types.ResourceTemplate:
+def listed_template(spec: ResourceSpec) -> types.ResourceTemplate:
+    """A template as the list has it."""
     return types.ResourceTemplate(uri_template=spec.uri, **_about(spec))

@@ -63,6 +63,24 @@ def test_a_file_is_shown_as_the_definitions_that_clients_get(ran: Ran) -> None:
     assert saw["annotations"]["readOnlyHint"] is True
 
 
+def test_resources_and_prompts_are_shown_as_clients_get_them(ran: Ran, work: Path) -> None:
+    (work / "garden.py").write_text(
+        "from tools.authoring import prompt, resource\n"
+        "@resource('garden://{bed}')\n"
+        "def bed(bed: str) -> str: return bed\n"
+        "@prompt()\n"
+        "def sow(plant: str = 'bean') -> str: return plant\n"
+        "@resource('garden://{wrong}')\n"
+        "def other(bed: str) -> str: return bed\n"
+    )
+    code, out, err = ran("convert", "garden.py")
+    bed, sow = json.loads(out)
+    assert (bed["uriTemplate"], bed["name"]) == ("garden://{bed}", "bed")
+    assert sow["arguments"] == [{"name": "plant", "required": False}]
+    assert code == 1
+    assert "other has no parameter for {wrong} of garden://{wrong}: it has bed." in err
+
+
 def test_one_function_is_shown_alone_and_in_either_form(ran: Ran) -> None:
     code, out, _ = ran("convert", "crafts.py:saw", "--form", "function-calling")
     definition: dict[str, Any] = json.loads(out)

@@ -323,7 +323,7 @@ async def test_what_reads_and_writes_may_ask_and_is_run_once(served: Garden, mod
             return f"Sow {plant} in {await context.ask(str, 'Where?')}, {len(runs)}."
     """
 
-    async def answer(_context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def answer(context: Any, params: Any) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestFormParams)
         (name,) = params.requested_schema["properties"]
         return types.ElicitResult(action="accept", content={name: params.message[-6:]})
