@@ -210,7 +210,7 @@ def checked() -> Function:
 
 @WRAPPED_CALLABLES.shape("deprecated", types("x", "integer"), gets({"x": 1}, 1))
 def outdated() -> Function:
-    @deprecated("Use another.")
+    @deprecated("Use another.", category=None)
     def old(x: int) -> int:
         return x
 

@@ -76,7 +76,7 @@ PROPERTIES: dict[str, Any] = {
     },
     "tag": {"type": "array", "items": {"type": "string"}},
     "day": {"type": "string", "description": "When. In one of the forms %Y-%m-%d."},
-    "log": {"type": "string"},
+    "log": {"type": "string", "pattern": "^([^-]|-.)"},
     "into": {"type": "string"},
     "end": {"type": "string", "enum": ["first", "last"], "default": "first"},
     "dry": {"type": "boolean", "default": False},
@@ -138,6 +138,7 @@ async def test_click_makes_the_values_and_what_is_printed_is_the_result(tmp_path
         ({"plant": "lek"}, "did you mean 'leek'"),
         ({"trace": "all"}, "`trace` is unknown"),
         ({"day": "today"}, "'today' does not match the format"),
+        ({"log": "-"}, "`log` is '-'; send a string"),
         ({"into": "/no/such"}, "'/no/such' does not exist"),
         ({"user": None}, "Missing option '--user'"),
     ],
@@ -208,8 +209,11 @@ async def test_a_command_in_groups_runs_behind_them_with_their_options() -> None
 def test_a_group_and_an_app_are_refused_with_what_to_convert() -> None:
     with pytest.raises(ToolDefinitionError, match="garden is a group of commands; convert each"):
         FunctionToMCP.convert(garden)
-    with pytest.raises(ToolDefinitionError, match="convert the functions of its commands"):
-        FunctionToMCP.convert(typer.Typer(), name="app")
+    app = typer.Typer()
+    app.command()(greet)
+    for made in (app, typer.main.get_command(app)):
+        with pytest.raises(ToolDefinitionError, match="convert the function itself"):
+            FunctionToMCP.convert(made, name="app")
 
 
 @pytest.mark.anyio

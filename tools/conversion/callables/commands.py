@@ -27,6 +27,7 @@ __all__ = ["as_function", "is_command", "leaves", "plain_function", "printed", "
 
 TYPES: Mapping[str, Any] = {
     "Bool": bool,
+    "File": Annotated[str, Field(pattern="^([^-]|-.)")],  # `-` is stdin, which is not the caller's
     "Float": float,
     "FloatRange": float,
     "Int": int,
@@ -56,10 +57,8 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if is_command(function):
         return as_function(function)
-    if type(function).__module__ == "typer.main":
-        raise ToolDefinitionError(
-            f"{function!r} is an app of typer's; convert the functions of its commands."
-        )
+    if type(function).__module__.partition(".")[0] == "typer":
+        raise ToolDefinitionError(f"{function!r} is typer's; convert the function itself.")
     if "typer" not in sys.modules or not inspect.isfunction(function):
         return function
     parameters = callable_signature(function).parameters.values()
