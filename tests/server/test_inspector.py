@@ -32,23 +32,25 @@ def serve(tmp_path: Path) -> list[str]:
     return [str(command_path()), "serve", "--root", str(tmp_path), "--data-dir", str(data_dir)]
 
 
+def run(target: list[str], home: Path, *options: str) -> Any:
+    """What the Inspector prints of a method, as JSON."""
+    shown = subprocess.run(
+        [str(INSPECTOR), "--cli", *target, *options],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "HOME": str(home)},
+        timeout=60,
+    )
+    return json.loads(shown.stdout)
+
+
 @pytest.fixture(params=["stdio legacy", "stdio modern", "http legacy", "http modern", "sse legacy"])
 def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) -> Iterator[Inspect]:
     """Runs the Inspector against the server over one transport in one era."""
     transport, era = request.param.split()
-
-    def run(target: list[str], *options: str) -> Any:
-        shown = subprocess.run(
-            [str(INSPECTOR), "--cli", *target, "--protocol-era", era, *options],
-            check=True,
-            capture_output=True,
-            env={**os.environ, "HOME": str(tmp_path)},
-            timeout=60,
-        )
-        return json.loads(shown.stdout)
-
+    of_era = "--protocol-era", era
     if transport == "stdio":
-        yield lambda *options: run(serve, *options)
+        yield lambda *options: run(serve, tmp_path, *of_era, *options)
         return
     with subprocess.Popen(
         [*serve, "--transport", transport, "--port", "0"], stderr=subprocess.PIPE, text=True
@@ -57,13 +59,25 @@ def inspect(request: pytest.FixtureRequest, serve: list[str], tmp_path: Path) ->
             assert server.stderr is not None
             found = filter(None, (re.search(r"http://\S+", line) for line in server.stderr))
             url = next(found)[0]
-            yield lambda *options: run([url], *options)
+            yield lambda *options: run([url], tmp_path, *of_era, *options)
         finally:
             server.terminate()
 
 
-def test_the_inspector_lists_portable_tools_and_calls_one(inspect: Inspect) -> None:
-    listed = inspect("--method", "tools/list", "--strict")
+@pytest.mark.parametrize("surface", ["lean", "full"])
+@pytest.mark.parametrize("results", ["text", "both"])
+def test_the_inspector_finds_nothing_to_say_of_the_schemas(
+    serve: list[str], tmp_path: Path, surface: str, results: str
+) -> None:
+    variables = [f"TOOLCRIB_SURFACE={surface}", f"TOOLCRIB_RESULTS={results}"]
+    asked = ("--method", "tools/list", "--strict", "--format", "json")
+    listed = run(["env", *variables, *serve], tmp_path, *asked)
+    assert listed["result"]["tools"]
+    assert "schemaFindings" not in listed, listed["schemaFindings"]
+
+
+def test_the_inspector_lists_tools_and_calls_one(inspect: Inspect) -> None:
+    listed = inspect("--method", "tools/list")
     assert {"query", "read_file"} <= {tool["name"] for tool in listed["tools"]}
     called = inspect(
         "--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "file_path=note.txt"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -91,5 +92,7 @@ def _note(line: str, answered: list[str]) -> bool:
         assert "error" not in message
         return False
     assert not result.get("isError"), line
-    answered.append(result["structuredContent"]["title"])
+    added = re.match(r"added: (\S+) ", result["content"][0]["text"])
+    assert added is not None
+    answered.append(added[1])
     return True

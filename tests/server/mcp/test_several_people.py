@@ -48,6 +48,7 @@ def serving(transport: str, directory: Path) -> Iterator[str]:
         "TOOLCRIB_HTTP__TOKEN": OWNER,
         "TOOLCRIB_HTTP__TOKENS": json.dumps(TOKENS),
         "TOOLCRIB_POLICY__ALLOW": "scope:context",  # nobody is there to be asked
+        "TOOLCRIB_RESULTS": "both",
     }
     with subprocess.Popen(
         [str(command_path()), "serve", "--transport", transport],
