@@ -22,7 +22,7 @@ from server.embedders import find_embedder, make_embedder
 from server.function_workers import make_worker_options
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
-from server.mcp.prompts import Prompts
+from server.mcp.prompts import PROMPTS, Prompts
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
@@ -307,7 +307,7 @@ def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
 def _objection_to(spec: Spec) -> str:
     from server.mcp.browsing.objections import objection_to
 
-    return objection_to(spec)
+    return objection_to(PROMPTS, spec)
 
 
 def _learning(library: Library) -> Learning:

@@ -52,18 +52,18 @@ def serve(
     said = _command_line(transport, port)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)
-    own = OwnServer.of(
+    own = OwnServer(
         offers,
         name=name or Path(sys.argv[0]).stem or "functions",
         version=version,
         instructions=instructions,
     )
-    serving = partial(serve_stdio, own.mcp, own.running)
+    serving = partial(serve_stdio, own.mcp, own.running())
     if said.transport == "http":
         from server.settings.http import HttpSettings
         from server.transport.http import serve_http
 
-        serving = partial(serve_http, own.mcp, HttpSettings(port=said.port), own.running)
+        serving = partial(serve_http, own.mcp, HttpSettings(port=said.port), own.running())
     try:
         anyio.run(serving)
     except SettingsError as error:
@@ -88,8 +88,8 @@ async def client_of(
         **client: Options of `mcp.Client`, such as `elicitation_callback`, or `mode` for the
             protocol that it speaks.
     """
-    own = OwnServer.of(offers, name=name, version=version, instructions=instructions)
-    async with own.running, Client(own.mcp, **client) as connected:
+    own = OwnServer(offers, name=name, version=version, instructions=instructions)
+    async with own.running(), Client(own.mcp, **client) as connected:
         yield connected
 
 

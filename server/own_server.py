@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -12,12 +12,18 @@ import anyio.lowlevel
 from mcp.server.lowlevel import Server
 
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.browsing import Browsing, browse_functions
+from server.mcp.browsing.handlers import Nothing
+from server.mcp.browsing.objections import objection_to
+from server.mcp.browsing.offered_calls import OfferedCalls
+from server.mcp.profiles import Profiles
 from server.mcp.protocol import build_server
 from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.public import public_functions, to_call
+from tools.conversion.public import offered_by, public_functions, to_call
+from tools.core.browsing.offered import Offered, Spec
 from tools.core.direct import DirectCalls
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
@@ -28,74 +34,90 @@ Offer = Callable[..., Any] | ModuleType | ToolSpec
 """A function, a module with functions, or a tool that `FunctionToMCP.convert` made."""
 
 
-@dataclass(frozen=True, slots=True)
 class OwnServer:
     """An author's server.
 
+    Args:
+        offers: What it offers.
+        name: Its name, for the client.
+        version: Its version.
+        instructions: What a model should know of it as a whole.
+
     Attributes:
         mcp: What every transport runs, within `running`.
-        running: Has calls go on while their clients answer what they asked.
+
+    Raises:
+        ToolDefinitionError: If a function cannot be converted; it says what to change.
+        ValueError: If two of them have one name or address.
     """
 
-    mcp: Server[Any]
-    running: AbstractAsyncContextManager[None]
-
-    @classmethod
-    def of(
-        cls, offers: Iterable[Offer], *, name: str, version: str, instructions: str
-    ) -> OwnServer:
-        """Makes it.
-
-        Args:
-            offers: What it offers.
-            name: Its name, for the client.
-            version: Its version.
-            instructions: What a model should know of it as a whole.
-
-        Raises:
-            ToolDefinitionError: If a function cannot be converted; it says what to change.
-            ValueError: If two of them have one name.
-        """
-        registry = _registry_of(offers)
-        requests = ClientRequests(Sessions(), Identity())
-        server = build_server(
+    def __init__(
+        self, offers: Iterable[Offer], *, name: str, version: str, instructions: str
+    ) -> None:
+        registry = ToolRegistry()
+        offered = Offered(partial(objection_to, ()))
+        for spec in _specs(offers):
+            if isinstance(spec, ToolSpec):
+                registry.add(spec)
+            else:
+                offered.add(spec)
+        self._requests = ClientRequests(Sessions(), Identity())
+        self._browsing = browsing = _browsing(offered, self._requests)
+        self.mcp: Server[Any] = build_server(
             registry,
             DirectCalls(registry),
             name=name,
             version=version,
             instructions=instructions or None,
             surface=Surface([FULL]),
-            resources=None,
-            prompts=None,
-            requests=requests,
+            resources=None if browsing is None else browsing.resources,
+            prompts=None if browsing is None else browsing.prompts,
+            requests=self._requests,
             ready=anyio.lowlevel.checkpoint,
+            subscriptions=None if browsing is None else browsing.subscriptions,
         )
-        return cls(server, requests.suspended.running())
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has calls go on while their clients answer what they asked, and changes told."""
+        async with self._requests.suspended.running():
+            if self._browsing is None:
+                yield
+                return
+            async with self._browsing.running():
+                yield
 
 
-def _registry_of(offers: Iterable[Offer]) -> ToolRegistry:
-    """The tools that are offered.
+def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:
+    """What answers whoever browses; None where there are tools and nothing else."""
+    if not (offered.resources or offered.prompts):
+        return None
+    calls = OfferedCalls(requests, Profiles({}), anyio.lowlevel.checkpoint)
+    own = browse_functions(offered, calls, resources=Nothing(), prompts=Nothing())
+    browsing = own.browsing(())
+    requests.changed = browsing.changed
+    return browsing
 
-    Raises:
-        ToolDefinitionError: If a function cannot be converted; it says what to change.
-        ValueError: If two of them have one name.
-    """
-    registry = ToolRegistry()
+
+def _specs(offers: Iterable[Offer]) -> Iterator[ToolSpec | Spec]:
     for offer in offers:
-        for spec in _specs(offer):
-            registry.add(spec)
-    return registry
+        if isinstance(offer, ToolSpec):
+            yield offer
+        elif isinstance(offer, ModuleType):
+            for name, function in public_functions(offer):
+                to_tool = partial(_tool_of, offer, name, function)
+                yield from offered_by(function, _source(function), to_tool)
+        else:
+            yield from offered_by(offer, _source(offer), partial(_tool, offer))
 
 
-def _specs(offer: Offer) -> Iterator[ToolSpec]:
-    if isinstance(offer, ToolSpec):
-        yield offer
-    elif isinstance(offer, ModuleType):
-        for name, function in public_functions(offer):
-            yield _converted(to_call(offer, name, function))
-    else:
-        yield _converted(offer)
+def _tool_of(module: ModuleType, name: str, function: Callable[..., Any]) -> ToolSpec:
+    return _tool(to_call(module, name, function))
 
 
-def _converted(function: Callable[..., Any]) -> ToolSpec:
-    return FunctionToMCP.convert(function, source=f"function:{function.__module__}")
+def _tool(function: Callable[..., Any]) -> ToolSpec:
+    return FunctionToMCP.convert(function, source=_source(function))
+
+
+def _source(function: Callable[..., Any]) -> str:
+    return f"function:{function.__module__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.browsing.answers import completion_of
 from server.mcp.resources import ContextResources, answered
 from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Sessions
@@ -25,10 +26,7 @@ from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
 from tools.core.registry import ToolRegistry
 
-__all__ = ["PROMPTS", "Prompts", "completion_of"]
-
-COMPLETIONS = 100
-"""Values that a client is offered at most, by the protocol."""
+__all__ = ["PROMPTS", "Prompts"]
 
 LOOKED_THROUGH = 1_000
 """Entities among which names are looked for."""
@@ -223,16 +221,6 @@ def _invalid(message: str) -> MCPError:
 
 def _called(ref: types.PromptReference | types.ResourceTemplateReference) -> str:
     return ref.name if isinstance(ref, types.PromptReference) else ref.uri
-
-
-def completion_of(values: Sequence[str]) -> types.CompleteResult:
-    """As many of some values as the protocol lets a client be offered."""
-    completion = types.Completion(
-        values=list(map(utf8_text, values[:COMPLETIONS])),
-        total=len(values),
-        has_more=len(values) > COMPLETIONS,
-    )
-    return types.CompleteResult(completion=completion)
 
 
 def _names(shelf: Shelf) -> list[str]:

@@ -27,7 +27,7 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
 if TYPE_CHECKING:  # servers of one's own have none of these
-    from server.mcp.browsing.browsing import PromptHandlers, ResourceHandlers
+    from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
     from server.settings.gateway import Results

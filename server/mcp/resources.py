@@ -12,9 +12,9 @@ import anyio.to_thread
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.addresses import Address, document_uri
+from server.mcp.browsing.answers import no_resource_at
 from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
 from server.mcp.safe_json import utf8_text
@@ -27,14 +27,7 @@ from storage.reading.formats import MARKDOWN
 from storage.retrieval.routing import Source
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
-__all__ = [
-    "PAGE_SIZE",
-    "RESOURCE_NOT_FOUND",
-    "TEMPLATES",
-    "ContextResources",
-    "answered",
-    "no_resource_at",
-]
+__all__ = ["PAGE_SIZE", "TEMPLATES", "ContextResources", "answered"]
 
 INDEX_URI = "context://index"
 
@@ -42,9 +35,6 @@ PAGE_SIZE = 100
 """Documents on one page of the list."""
 
 DOCUMENTS_ONLY = SearchFilter(context_types=(ContextType.DOCUMENT,))
-
-RESOURCE_NOT_FOUND = -32002
-"""The code of protocols up to 2025-11-25; 2026-07-28 retired it for invalid params (SEP-2164)."""
 
 VIEWS = (
     ("relevant", "What matters now", "Who the user is, what is important and what is new."),
@@ -174,14 +164,6 @@ class ContextResources:
                 document, chunks = shelf.get_document(raw_type, raw_id)
                 return whole_text(chunks), media_type_of(document)
         return view(shelf, address, self._sources), MARKDOWN.media_type
-
-
-def no_resource_at(uri: str, ctx: RequestContext) -> MCPError:
-    """What a client is told where there is nothing, in the code of its protocol."""
-    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-    shown = utf8_text(uri)
-    return MCPError(code, f"Resource not found: {shown}", {"uri": shown})
 
 
 async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:

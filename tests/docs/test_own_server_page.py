@@ -28,6 +28,7 @@ async def test_each_program_serves_the_function(tmp_path: Path, program: str) ->
     server = StdioServerParameters(command=sys.executable, args=[str(file)], env=ENVIRON)
     async with Client(server, mode="legacy") as client:
         result = await client.call_tool("harvest", {"plant": "kale", "beds": 2})
+        assert client.server_info is not None
         assert client.server_info.name == "garden"
     assert result.structured_content == {"kale": 5.0}
 

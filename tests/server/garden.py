@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio
 from pydantic import BaseModel, Field
 
 from server.own import serve
-from tools.core.context import RequestContext
-from tools.core.spec import tool
+from tools.authoring import Message, RequestContext, prompt, resource, tool
 
 
 class Yield(BaseModel):
@@ -48,6 +47,23 @@ def weed(bed: str) -> None:
 async def nest(context: RequestContext) -> str:
     """Calls itself."""
     return (await context.call("nest", {})).text
+
+
+@resource("garden://{bed}")
+def bed_plan(bed: Literal["B1", "B2"]) -> str:
+    """Tells what grows in a bed."""
+    return f"Kale in {bed}."
+
+
+@prompt()
+def plan(season: str) -> list[Message]:
+    """Plans a season."""
+    return [Message("user", f"Plan the {season}.")]
+
+
+async def sow(context: RequestContext, bed: str) -> None:
+    """Sows in a bed, so that its plan changes."""
+    await context.changed(f"garden://{bed}")
 
 
 if __name__ == "__main__":

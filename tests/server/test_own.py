@@ -13,10 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import anyio
 import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
 
 from benchmarks.startup import HEAVY, modules_at_reply
 from server.own import client_of
@@ -155,13 +157,56 @@ async def test_progress_reaches_the_client(mode: str) -> None:
     assert heard == ["asked"]
 
 
+@BY_ERA
+async def test_resources_and_prompts_are_offered_beside_tools(mode: str) -> None:
+    async with client_of(garden, mode=mode) as client:
+        [template] = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "garden://{bed}"
+        [contents] = (await client.read_resource("garden://B2")).contents
+        assert isinstance(contents, types.TextResourceContents)
+        assert contents.text == "Kale in B2."
+        with pytest.raises(MCPError, match="Resource not found: shed://1"):
+            await client.read_resource("shed://1")
+        assert [each.name for each in (await client.list_prompts()).prompts] == ["plan"]
+        [message] = (await client.get_prompt("plan", {"season": "spring"})).messages
+        assert isinstance(message.content, types.TextContent)
+        assert message.content.text == "Plan the spring."
+        with pytest.raises(MCPError, match="No prompt is called 'plam'"):
+            await client.get_prompt("plam")
+        ref = types.ResourceTemplateReference(uri="garden://{bed}")
+        completed = await client.complete(ref, {"name": "bed", "value": "B"})
+        assert completed.completion.values == ["B1", "B2"]
+
+
+async def test_a_client_hears_of_a_resource_that_changed() -> None:
+    heard = anyio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            assert message.params.uri == "garden://B1"
+            heard.set()
+
+    async with client_of(garden, mode="legacy", message_handler=hear) as client:
+        params = types.SubscribeRequestParams(uri="garden://B1")
+        await client.session.send_request(types.SubscribeRequest(params=params), types.EmptyResult)
+        await client.call_tool("sow", {"bed": "B1"})
+        with anyio.fail_after(10):
+            await heard.wait()
+
+
+async def test_a_server_of_tools_alone_says_that_it_has_nothing_else() -> None:
+    async with client_of(garden.harvest, mode="legacy") as client:
+        assert client.server_capabilities.resources is None
+        assert client.server_capabilities.prompts is None
+
+
 async def listed(*offers: Any) -> list[str]:
     async with client_of(*offers) as client:
         return [each.name for each in (await client.list_tools()).tools]
 
 
 async def test_a_module_offers_its_public_functions() -> None:
-    assert await listed(garden) == ["harvest", "hibernate", "nest", "visit", "weed"]
+    assert await listed(garden) == ["harvest", "hibernate", "nest", "sow", "visit", "weed"]
 
 
 async def test_what_was_converted_before_is_offered_as_it_is() -> None:

@@ -7,59 +7,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
+from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_changes import OfferedChanges
 from server.mcp.browsing.offered_prompts import OfferedPrompts
 from server.mcp.browsing.offered_resources import OfferedResources
 from server.mcp.browsing.subscriptions import Subscriptions
-from server.mcp.prompts import Prompts
-from server.mcp.resources import ContextResources
 from tools.core.browsing.offered import Offered
 
-__all__ = ["Browsing", "OwnBrowsing", "PromptHandlers", "ResourceHandlers", "browse_functions"]
+__all__ = ["Browsing", "OwnBrowsing", "browse_functions"]
 
 Context = ServerRequestContext[Any, Any]
-
-
-class ResourceHandlers(Protocol):
-    """Answers requests for resources."""
-
-    async def list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Answers resources/list."""
-
-    async def list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        """Answers resources/templates/list."""
-
-    async def read_resource(
-        self, ctx: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answers resources/read."""
-
-
-class PromptHandlers(Protocol):
-    """Answers requests for prompts."""
-
-    async def list_prompts(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        """Answers prompts/list."""
-
-    async def get_prompt(
-        self, ctx: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
-        """Answers prompts/get."""
-
-    async def complete(
-        self, ctx: Context, params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        """Answers completion/complete."""
 
 
 class Running(Protocol):
@@ -118,7 +78,7 @@ class OwnBrowsing:
 
 
 def browse_functions(
-    offered: Offered, calls: OfferedCalls, *, resources: ContextResources, prompts: Prompts
+    offered: Offered, calls: OfferedCalls, *, resources: ResourceHandlers, prompts: PromptHandlers
 ) -> OwnBrowsing:
     """Puts what functions offer beside our own.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from server.mcp.prompts import PROMPTS
 from tools.core.browsing.offered import Spec
 from tools.core.browsing.resource import ResourceSpec
 
@@ -14,10 +15,15 @@ RESERVED = ("context://", "toolcrib://")
 """What addresses of ours begin with, and no others."""
 
 
-def objection_to(spec: Spec) -> str:
-    """Says why it cannot be offered here; nothing where it can."""
+def objection_to(prompts: Collection[str], spec: Spec) -> str:
+    """Says why it cannot be offered here; nothing where it can.
+
+    Args:
+        prompts: Names of our own prompts.
+        spec: The resource or the prompt.
+    """
     if not isinstance(spec, ResourceSpec):
-        taken = spec.name in PROMPTS
+        taken = spec.name in prompts
         return f"The prompt {spec.name!r} is Toolcrib's own; give yours a name." if taken else ""
     if spec.uri.lower().startswith(RESERVED):
         return f"The address {spec.uri!r} is Toolcrib's own; give {spec.name} another scheme."

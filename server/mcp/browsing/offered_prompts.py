@@ -9,10 +9,11 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from server.mcp.browsing.answers import completion_of
 from server.mcp.browsing.blocks import content_block
+from server.mcp.browsing.handlers import PromptHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_resources import OfferedResources
-from server.mcp.prompts import Prompts, completion_of
 from server.mcp.safe_json import utf8_text
 from tools.core.browsing.offered import Offered
 from tools.core.browsing.prompt import Message, PromptSpec
@@ -37,7 +38,11 @@ class OfferedPrompts:
     """
 
     def __init__(
-        self, own: Prompts, offered: Offered, calls: OfferedCalls, resources: OfferedResources
+        self,
+        own: PromptHandlers,
+        offered: Offered,
+        calls: OfferedCalls,
+        resources: OfferedResources,
     ) -> None:
         self._own = own
         self._offered = offered

@@ -10,9 +10,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.path_security import contains_path_traversal, is_absolute_path
 from mcp.shared.uri_template import UriTemplate
 
+from server.mcp.browsing.answers import no_resource_at
 from server.mcp.browsing.blocks import resource_contents
+from server.mcp.browsing.handlers import ResourceHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
-from server.mcp.resources import ContextResources, no_resource_at
 from tools.core.browsing.offered import Offered
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.content import EmbeddedResource
@@ -34,7 +35,7 @@ class OfferedResources:
         calls: Runs them.
     """
 
-    def __init__(self, own: ContextResources, offered: Offered, calls: OfferedCalls) -> None:
+    def __init__(self, own: ResourceHandlers, offered: Offered, calls: OfferedCalls) -> None:
         self._own = own
         self._offered = offered
         self._calls = calls

@@ -31,7 +31,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.mcp.resources import no_resource_at
+from server.mcp.browsing.answers import no_resource_at
 
 __all__ = ["Hear", "Subscriptions", "Unwatch", "Watcher"]
 

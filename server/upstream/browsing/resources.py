@@ -10,9 +10,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
 from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.browsing.answers import RESOURCE_NOT_FOUND, no_resource_at
 from server.mcp.browsing.offered_resources import OfferedResources
 from server.mcp.paging import DOCUMENTS, page, place_of
-from server.mcp.resources import PAGE_SIZE, RESOURCE_NOT_FOUND, no_resource_at
+from server.mcp.resources import PAGE_SIZE
 from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split
