@@ -299,6 +299,7 @@ RESULTS: list[tuple[Any, Any, dict[str, Any]]] = [
 class Stay(BaseModel):
     nights: OmitNone[int]
     guest: OmitNone[str] = None
+    stars: int | None = Field(exclude_if=lambda stars: stars > 3)
     note: str | None = None
     rooms: int = 1
 
@@ -387,12 +388,14 @@ def test_a_field_that_is_left_out_if_it_is_none_is_no_union_with_null() -> None:
         "properties": {
             "nights": {"type": "integer"},
             "guest": {"type": "string"},
+            "stars": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
             "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "rooms": {"type": "integer", "default": 1},
         },
         "required": ["note", "rooms"],
     }
-    assert Output("tool", Stay).result(Stay(nights=None)).structured == {"note": None, "rooms": 1}
+    sent = Output("tool", Stay).result(Stay(nights=None, stars=4)).structured
+    assert sent == {"note": None, "rooms": 1}
 
 
 def test_a_tool_result_is_the_answer_already() -> None:

@@ -8,6 +8,7 @@ from collections import abc
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import fields
 from enum import Flag
 from io import BytesIO, IOBase, StringIO
@@ -275,9 +276,11 @@ FieldT = TypeVar("FieldT", core_schema.ModelField, core_schema.DataclassField)
 def _besides_none(field: FieldT) -> FieldT:
     leaves_out, schema = field.get("serialization_exclude_if"), field["schema"]
     inner = schema["schema"] if schema["type"] == "default" else schema
-    if leaves_out is None or inner["type"] != "nullable" or not leaves_out(None):
+    if leaves_out is None or inner["type"] != "nullable":
         return field
-    return {**field, "schema": inner["schema"]}
+    with suppress(Exception):  # an author's own, which may not know None
+        return {**field, "schema": inner["schema"]} if leaves_out(None) else field
+    return field
 
 
 def result_adapter(kind: Any) -> TypeAdapter[Any]:
