@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
-from pydantic import ConfigDict, Field, FiniteFloat
+from pydantic import ConfigDict, Field, FiniteFloat, WithJsonSchema
 
 from storage.errors import UnreadableDocumentError
 from tools.answers.customization import with_enum, without
@@ -48,6 +48,20 @@ TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
 """Headers that tell what to do next."""
 
 
+Parsed = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": kind}
+                for kind in ("object", "array", "string", "number", "boolean", "null")
+            ]
+        }
+    ),
+]
+"""Any value of JSON; a schema that says no type at all is a fault to some clients."""
+
+
 class HttpAnswer(ToolModel):
     """An answer.
 
@@ -76,7 +90,7 @@ class HttpAnswer(ToolModel):
     headers: dict[str, str]
     form: Literal["text", "markdown", "json", "base64", "media", ""]
     content: str
-    parsed: Any
+    parsed: Parsed
     media: OmitNone[Media]
     bytes: int
     truncated: bool

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, WithJsonSchema
 from typing_extensions import TypedDict
 
 from tools.core.nested import ToolCall
@@ -27,7 +27,7 @@ class Answer(TypedDict):
     name: str
     is_error: bool
     result: dict[str, Any]
-    media: NotRequired[list[Any]]
+    media: NotRequired[list[Annotated[Any, WithJsonSchema({"type": "object"})]]]
 
 
 class Answers(ToolModel):
