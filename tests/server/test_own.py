@@ -19,6 +19,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from pydantic import SecretStr
 
 from benchmarks.startup import HEAVY, modules_at_reply
 from server.own import client_of
@@ -223,6 +224,19 @@ async def test_a_function_that_nobody_could_call_is_refused_with_what_to_change(
     exec("def prune(bed): ...", vars(module))  # noqa: S102  # a module of one function
     with pytest.raises(ToolDefinitionError, match=r"prune .*annotate its parameters"):
         await listed(module)
+
+
+async def test_a_secret_argument_is_in_no_error_and_not_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def unlock(pin: SecretStr) -> None:
+        raise PermissionError(f"{pin.get_secret_value()} opens nothing")
+
+    async with client_of(unlock) as client:
+        result = await client.call_tool("unlock", {"pin": "hunter2"})
+    assert "PermissionError: [redacted] opens nothing" in result.model_dump_json()
+    assert "PermissionError: [redacted] opens nothing" in caplog.text
+    assert "hunter2" not in result.model_dump_json() + caplog.text
 
 
 @pytest.mark.slow

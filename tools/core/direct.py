@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tools.core.audit.secret_arguments import SecretTools
 from tools.core.context import RequestContext
 from tools.core.errors import as_tool_error
 from tools.core.registry import ToolRegistry
@@ -25,6 +26,7 @@ class DirectCalls:
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
+        self._secrets = SecretTools(registry.get)
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -39,7 +41,8 @@ class DirectCalls:
                 return await run(context)
             return await context.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
-            return ToolResult.failure(as_tool_error(error, name))
+            secrets = self._secrets.of(name, arguments)
+            return secrets.told(ToolResult.failure(as_tool_error(error, name, secrets.text)))
 
     async def _run(
         self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext
