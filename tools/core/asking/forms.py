@@ -252,12 +252,12 @@ def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _known(kind: Any) -> Any:  # noqa: ANN401  # a type
+def _known(kind: Any) -> Any:  # noqa: ANN401  # any type goes in
     """A type as pydantic takes it: before Python 3.12 it refuses the TypedDict of typing."""
     if sys.version_info >= (3, 12) or not typing.is_typeddict(kind):
         return kind
     fields = typing.get_type_hints(kind, include_extras=True)
-    return TypedDict(kind.__name__, fields, total=kind.__total__)  # type: ignore[operator]
+    return TypedDict(kind.__name__, fields, total=kind.__total__)  # type: ignore[operator]  # mypy wants them written out
 
 
 def _refusal(what: str, why: str) -> ToolDefinitionError:
