@@ -24,7 +24,7 @@ from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.conversion.public import offered_by, public_functions, to_call
 from tools.core.browsing.offered import Offered, Spec
-from tools.core.direct import DirectCalls
+from tools.core.calling.direct import DirectCalls
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 

@@ -14,9 +14,9 @@ from tools.answers.call_results import Answers
 from tools.answers.params import TopK
 from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, parameters
 from tools.conversion.arguments.validation_errors import schema_errors
+from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.nested import ToolCall
 from tools.core.result import OmitNone, ToolFailure, ToolModel, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import PrivateAttr, WithJsonSchema
 from typing_extensions import TypedDict
 
-from tools.core.nested import ToolCall
+from tools.core.calling.nested import ToolCall
 from tools.core.result import ToolModel, ToolResult
 
 __all__ = ["Answer", "Answers"]

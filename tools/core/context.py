@@ -17,15 +17,15 @@ from storage.models import Identity
 from tools.core.asking.asker import Asker, Waiting
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.asking.peer import Peer
+from tools.core.calling.nested import Repetition
 from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
-from tools.core.nested import Repetition
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
+    from tools.core.calling.nested import ToolCall
     from tools.core.collections import Collections
-    from tools.core.nested import ToolCall
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.files.sandbox import Sandbox

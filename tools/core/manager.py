@@ -17,17 +17,17 @@ from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretTools
+from tools.core.calling.nested import Made, ToolCall, run_batch
+from tools.core.calling.running import check_depth, in_time
+from tools.core.calling.turns import Turn, Turns
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, Machine, RequestContext
 from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
-from tools.core.nested import Made, ToolCall, run_batch
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
-from tools.core.running import check_depth, in_time
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.core.turns import Turn, Turns
 from tools.retrieval.catalogue import Catalogue, check_admitted
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction

@@ -24,8 +24,8 @@ from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
 from server.mcp.sessions import Sessions, principal_of
 from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
+from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
-from tools.core.nested import Repetition
 
 __all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
 

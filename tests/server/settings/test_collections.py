@@ -16,8 +16,8 @@ from server.settings.sources import explain, load
 from storage.directory.models import RESEARCHERS
 from storage.models import ContextType
 from tools.answers.customization import LONGEST_DESCRIPTION
+from tools.core.calling.nested import ToolCall
 from tools.core.collections import Collections
-from tools.core.nested import ToolCall
 
 SOURCES = """
 [sources.product_docs]

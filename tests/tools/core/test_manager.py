@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.models import Identity
+from tools.core.calling.nested import ToolCall
+from tools.core.calling.running import MOST_DEPTH
 from tools.core.context import RequestContext
 from tools.core.errors import CallFailedError, NotFoundError
 from tools.core.manager import SandboxToolManager
-from tools.core.nested import ToolCall
 from tools.core.result import ToolResult
-from tools.core.running import MOST_DEPTH
 from tools.core.spec import Effect, ToolScope, tool
 from tools.core.toolset import ToolSet
 

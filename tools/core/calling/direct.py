@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from tools.core.audit.secret_arguments import SecretTools
+from tools.core.calling.running import check_depth, in_time
 from tools.core.context import RequestContext
 from tools.core.errors import as_tool_error
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
-from tools.core.running import check_depth, in_time
 from tools.core.spec import ToolSpec
 
 __all__ = ["DirectCalls"]
