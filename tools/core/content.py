@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["Block", "EmbeddedResource", "Media", "ResourceLink"]
+__all__ = ["Attachment", "Block", "EmbeddedResource", "Media", "ResourceLink"]
 
 MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -134,12 +134,7 @@ class EmbeddedResource:
     def __get_pydantic_core_schema__(
         cls, _source: object, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.is_instance_schema(cls)  # else its bytes would be in every result twice
-
-    def note(self) -> dict[str, Any]:
-        """What stands in its place in a structured result."""
-        noted = {"uri": self.uri, "mime_type": self.mime_type}
-        return {**noted, "text": self.data} if isinstance(self.data, str) else noted
+        return core_schema.is_instance_schema(cls)  # else it would be taken apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +157,9 @@ class ResourceLink:
     mime_type: str | None = None
     size: int | None = None
 
+
+Attachment = Media | EmbeddedResource
+"""What stands beside the text of a result."""
 
 Block = str | Media | EmbeddedResource | ResourceLink
 """One part of a result or a message, as MCP has them: a text, an image or a sound, a resource."""

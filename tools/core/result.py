@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tools.core.content import Block, Media
+from tools.core.content import Attachment, Block
 from tools.core.errors import ErrorType, ToolError, as_typed
 
 __all__ = ["OmitNone", "ToolFailure", "ToolModel", "ToolResult"]
@@ -85,7 +85,7 @@ class ToolResult:
             ToolFailure as JSON (on failure).
         text: The same for the model, compact.
         is_error: Whether the call failed.
-        media: Images and sounds beside the text, in the order in which the result has them.
+        media: Images, sounds and resources beside the text, in the order of the result.
         blocks: The content, part by part, where the tool gave it so: shown in the place of text and
             media.
         verbatim: What another server answered, to be handed on as it is.
@@ -95,7 +95,7 @@ class ToolResult:
     structured: dict[str, Any]
     text: str
     is_error: bool = False
-    media: tuple[Media, ...] = ()
+    media: tuple[Attachment, ...] = ()
     blocks: tuple[Block, ...] = ()
     verbatim: object | None = None
     added: str = ""

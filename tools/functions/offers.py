@@ -99,7 +99,7 @@ def decode_result(sent: Sent) -> ToolResult:
         sent["structured"],
         sent["text"],
         sent["is_error"],
-        tuple(each for each in media if isinstance(each, Media)),
+        tuple(each for each in media if isinstance(each, Media | EmbeddedResource)),
         blocks,
     )
 

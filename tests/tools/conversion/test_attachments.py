@@ -125,6 +125,7 @@ def test_an_image_or_sound_is_taken_out_and_noted(
     output = Output("tool", returns if promised else NOTHING)
     result = output.result(value)
     (media,) = result.media
+    assert isinstance(media, Media)
     assert media.mime_type == mime_type
     assert data is None or media.data == data
     assert Media.of(media.data).mime_type == mime_type
@@ -137,6 +138,7 @@ def test_an_image_or_sound_is_taken_out_and_noted(
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "F"])
 def test_a_picture_of_any_mode_can_be_drawn(mode: str) -> None:
     (media,) = Output("tool", Pillow.Image).result(Pillow.new(mode, (3, 2))).media
+    assert isinstance(media, Media)
     drawn = _pillow(media.data)
     drawn.load()
     assert (media.mime_type, drawn.size) == ("image/png", (3, 2))
@@ -271,7 +273,8 @@ def test_a_list_of_content_keeps_its_order(returns: object) -> None:
     result = output.result(["a", PICTURE, FOUND, "b"])
     assert result.blocks == ("a", PICTURE, FOUND, "b")
     _, _, found, _ = result.structured["result"]
-    assert found == {"uri": "a://b", "mime_type": "x/y"}
+    assert found == {"media": 1, "mime_type": "x/y", "bytes": 4, "uri": "a://b"}
+    assert result.media == (PICTURE, FOUND)
     jsonschema.validate(result.structured, output.schema or {})
 
 
@@ -281,6 +284,15 @@ def test_content_alone_is_the_only_part(value: Any) -> None:
     result = output.result(value)
     assert result.blocks == (value,)
     jsonschema.validate(result.structured, output.schema)
+
+
+@pytest.mark.parametrize("returns", [NOTHING, dict[str, EmbeddedResource]])
+def test_a_resource_inside_another_value_stands_beside_it(returns: object) -> None:
+    output = Output("tool", returns)
+    result = output.result({"a": FOUND})
+    assert (result.media, result.blocks) == ((FOUND,), ())
+    assert result.structured["a"]["uri"] == "a://b"
+    jsonschema.validate(result.structured, output.schema or {})
 
 
 def test_content_of_the_protocol_is_what_it_says() -> None:

@@ -24,13 +24,18 @@ class Completion:
         owner: What the arguments are of.
         schema: The schema of the arguments.
         functions: By argument what its author says knows its values.
+        source: Where these come from, as in ToolSpec.
 
     Raises:
         ToolDefinitionError: If there is no such argument, or its function wants something else.
     """
 
     def __init__(
-        self, owner: str, schema: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
+        self,
+        owner: str,
+        schema: Mapping[str, Any],
+        functions: Mapping[str, Callable[..., Any]],
+        source: str,
     ) -> None:
         properties = schema["properties"]
         for name in functions:
@@ -40,7 +45,8 @@ class Completion:
         self._owner = owner
         self._choices = {name: list(_choices(part, schema)) for name, part in properties.items()}
         self._functions = {
-            name: _converted(owner, name, each, properties) for name, each in functions.items()
+            name: _converted(f"{name} of {owner}", each, properties, source)
+            for name, each in functions.items()
         }
 
     async def __call__(
@@ -88,13 +94,13 @@ def _choices(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[str
 
 
 def _converted(
-    owner: str, argument: str, function: Callable[..., Any], others: Mapping[str, Any]
+    completed: str, function: Callable[..., Any], others: Mapping[str, Any], source: str
 ) -> ToolSpec:
-    spec = FunctionToMCP.convert(function, name="complete", description="")
+    spec = FunctionToMCP.convert(function, name="complete", description="", source=source)
     for name in spec.input_schema["properties"]:
         if name != TYPED and name not in others:
             raise ToolDefinitionError(
-                f"What completes {argument} of {owner} takes {name!r}; it may take {TYPED!r}, "
+                f"What completes {completed} takes {name!r}; it may take {TYPED!r}, "
                 f"which is what has been typed, and {', '.join(others)}."
             )
     return spec

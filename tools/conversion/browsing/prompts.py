@@ -48,7 +48,7 @@ def _prompt(function: Callable[..., Any], options: PromptOptions, source: str) -
         "description": description(said),
         **options,
         "name": name,
-        "complete": Completion(name, arguments.schema, options.get("complete", {})),
+        "complete": Completion(name, arguments.schema, options.get("complete", {}), source),
     }
     return PromptSpec(
         arguments=tuple(_arguments(arguments.schema)),

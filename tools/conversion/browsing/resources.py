@@ -58,7 +58,7 @@ def _resource(
         "description": description(said),
         **options,
         "name": name,
-        "complete": Completion(name, arguments.schema, options.get("complete", {})),
+        "complete": Completion(name, arguments.schema, options.get("complete", {}), source),
     }
     return ResourceSpec(
         uri=uri,

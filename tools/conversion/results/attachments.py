@@ -10,21 +10,22 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.conversion.results.replacement import replaced
-from tools.core.content import Media
+from tools.core.content import Attachment, EmbeddedResource, Media
 
 __all__ = ["NOTE", "is_attachment", "lines", "media_of", "note", "without_data"]
 
 NOTE: dict[str, Any] = {
     "type": "object",
-    "description": "An image or a sound, which stands beside this result.",
+    "description": "An image, a sound or a resource, which stands beside this result.",
     "properties": {
         "media": {"type": "integer", "description": "Its place among them, from 0."},
         "mime_type": {"type": "string", "description": "Its format."},
         "bytes": {"type": "integer", "description": "Its size."},
+        "uri": {"type": "string", "description": "The address of a resource."},
     },
     "required": ["media", "mime_type", "bytes"],
 }
-"""JSON Schema of what stands in the place of an image or a sound."""
+"""JSON Schema of what stands in the place of an attachment."""
 HELPERS = ("to_image_content", "to_audio_content")
 """How helper classes for MCP servers call what gives their content block."""
 DISPLAYS = (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"))
@@ -36,10 +37,10 @@ BLOCKS = ("audio", "image", "resource", "resource_link", "text")
 
 
 def is_attachment(kind: type) -> bool:
-    """Returns whether every instance of a class is an image or a sound."""
+    """Returns whether every instance of a class is an image, a sound or a resource."""
     methods = ("savefig", *HELPERS)
     return (
-        issubclass(kind, Media)
+        issubclass(kind, Media | EmbeddedResource)
         or _is_picture(kind)
         or any(_has(kind, method) for method in methods)
     )
@@ -71,12 +72,14 @@ def media_of(value: Any) -> Media | None:
     return _display(value)
 
 
-def note(media: Media, place: int) -> dict[str, Any]:
-    """Returns what stands in the place of an image or a sound; it fits NOTE."""
-    return {"media": place, "mime_type": media.mime_type, "bytes": len(media.data)}
+def note(found: Attachment, place: int) -> dict[str, Any]:
+    """Returns what stands in the place of an attachment; it fits NOTE."""
+    size = len(found.data.encode() if isinstance(found.data, str) else found.data)
+    noted = {"media": place, "mime_type": found.mime_type, "bytes": size}
+    return {**noted, "uri": found.uri} if isinstance(found, EmbeddedResource) else noted
 
 
-def without_data(value: Any, media: list[Media]) -> Any:
+def without_data(value: Any, media: list[Attachment]) -> Any:
     """Returns a value whose MCP content blocks have their images and sounds moved into `media`.
 
     The blocks are models of classes that cannot be imported here, and stay such models, so that
@@ -94,7 +97,7 @@ def lines(value: Any) -> list[str | None]:
     return [getattr(block, "text", None) for block in blocks]
 
 
-def _emptied(value: Any, media: list[Media]) -> Any:
+def _emptied(value: Any, media: list[Attachment]) -> Any:
     if not isinstance(value, BaseModel):
         return value
     place = f"media {len(media)}"

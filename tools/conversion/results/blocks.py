@@ -9,12 +9,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.conversion.results.attachments import BLOCKS, NOTE
-from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
+from tools.core.content import Attachment, Block, EmbeddedResource, ResourceLink
 
 __all__ = ["blocks_of"]
 
 
-def blocks_of(value: Any, clean: Any, media: Sequence[Media]) -> tuple[Block, ...]:
+def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
     """Returns the parts of a value that is nothing but content; none of any other.
 
     That is an image, a sound, a resource, a link to one or a content block of MCP, or a list with
@@ -23,7 +23,7 @@ def blocks_of(value: Any, clean: Any, media: Sequence[Media]) -> tuple[Block, ..
     Args:
         value: What a function returned.
         clean: The same as JSON, where notes stand in the place of images and sounds.
-        media: These.
+        media: These, and resources.
     """
     is_list = isinstance(value, list | tuple) and isinstance(clean, list)
     values, forms = (value, clean) if is_list else ([value], [clean])
@@ -38,7 +38,7 @@ def blocks_of(value: Any, clean: Any, media: Sequence[Media]) -> tuple[Block, ..
     return tuple(blocks)
 
 
-def _block(value: Any, form: Any, media: Sequence[Media]) -> Block | None:
+def _block(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
     match value, form:
         case str(), str(text):
             return text
@@ -49,12 +49,12 @@ def _block(value: Any, form: Any, media: Sequence[Media]) -> Block | None:
             return _of_protocol(value, form, media)
         case dict(), _:
             return None
-        case _, {"media": int(place)} if form.keys() == NOTE["properties"].keys():
+        case _, {"media": int(place)} if form.keys() == set(NOTE["required"]):
             return media[place]
     return None
 
 
-def _of_protocol(value: Any, form: Any, media: Sequence[Media]) -> Block | None:
+def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
     """A content block of MCP, whose class cannot be imported here."""
     match value.type:
         case "text":

@@ -25,7 +25,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
-from tools.core.content import EmbeddedResource, Media
+from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
 
 __all__ = [
@@ -44,14 +44,14 @@ SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
 
 
-def to_jsonable(value: Any, media: list[Media] | None = None) -> Any:
+def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
     """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
 
     NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
     lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
-    value, an image or a sound a note (they are added to `media`), and half of a surrogate pair a
-    question mark. An object of which nothing is known becomes its own text, else an object of its
-    public attributes.
+    value, an image, a sound or a resource a note (they are added to `media`), and half of a
+    surrogate pair a question mark. An object of which nothing is known becomes its own text, else
+    an object of its public attributes.
 
     Raises:
         UnsendableError: If it, or something in it, has no form that could be sent.
@@ -85,7 +85,7 @@ def _bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     if kind in READY:
         return value
@@ -102,7 +102,7 @@ def _plain(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line 
     return _other(value, media)
 
 
-def _other(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
     match value:
         case str():
             return _sound(value)
@@ -121,16 +121,14 @@ def _other(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line 
     return _instance(value, media)
 
 
-def _instance(value: Any, media: list[Media]) -> Any:
+def _instance(value: Any, media: list[Attachment]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
         return _plain(_taken_apart(without_data(value, media)), media)
-    found = media_of(value)
+    found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
         media.append(found)
         return note(found, len(media) - 1)
-    if isinstance(value, EmbeddedResource):
-        return _plain(value.note(), media)
     if is_foreign(type(value)):
         form = json_form(value, partial(_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form
@@ -139,7 +137,7 @@ def _instance(value: Any, media: list[Media]) -> Any:
     return _collection(value, media)
 
 
-def _collection(value: Any, media: list[Media]) -> Any:  # noqa: PLR0911  # one line a type
+def _collection(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
     kind = type(value)
     match value:
         case AbstractSet():
@@ -170,7 +168,7 @@ def _refuse_waiting(value: object) -> None:
         raise UnsendableError(f"a {kind} inside its result; await it before it returns")
 
 
-def _opaque(value: Any, media: list[Media]) -> Any:
+def _opaque(value: Any, media: list[Attachment]) -> Any:
     try:
         return to_jsonable_python(value)
     except PydanticSerializationError:
@@ -182,7 +180,7 @@ def _opaque(value: Any, media: list[Media]) -> Any:
     )
 
 
-def _list(values: Any, media: list[Media]) -> list[Any]:
+def _list(values: Any, media: list[Attachment]) -> list[Any]:
     kinds = set(map(type, values))
     alike = (
         kinds <= READY
@@ -192,7 +190,7 @@ def _list(values: Any, media: list[Media]) -> list[Any]:
     return list(values) if alike else [_plain(value, media) for value in values]
 
 
-def _object(values: Mapping[Any, Any], media: list[Media]) -> dict[str, Any]:
+def _object(values: Mapping[Any, Any], media: list[Attachment]) -> dict[str, Any]:
     jsonable = {
         key if type(key) is str and key.isascii() else _key(key, media): _plain(value, media)
         for key, value in values.items()
@@ -202,7 +200,7 @@ def _object(values: Mapping[Any, Any], media: list[Media]) -> dict[str, Any]:
     return jsonable
 
 
-def _key(key: Any, media: list[Media]) -> str:
+def _key(key: Any, media: list[Attachment]) -> str:
     if isinstance(key, str):
         return _sound(key)
     try:

@@ -33,7 +33,7 @@ from tools.conversion.results.return_type import (
     result_type,
 )
 from tools.conversion.schema import resolve, tidy
-from tools.core.content import Media
+from tools.core.content import Attachment
 from tools.core.errors import (
     InternalError,
     ToolDefinitionError,
@@ -144,7 +144,7 @@ class Output:
             return value
         if isinstance(value, Collected):
             value = self._whole(value)
-        media: list[Media] = []
+        media: list[Attachment] = []
         try:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
             clean = to_jsonable(kept, media)
@@ -261,7 +261,7 @@ class Serializer:
         self._may_hold_blocks = "any" in kinds or any(map(_is_block, nodes))
         self._json_only = any(map(_is_json_only, nodes))
 
-    def serialize(self, value: Any, media: list[Media]) -> Any:
+    def serialize(self, value: Any, media: list[Attachment]) -> Any:
         """Returns the value as its type describes it, ready for `to_jsonable`.
 
         Values of numpy and pandas are taken for the builtin ones that they stand for. Images and
@@ -291,16 +291,16 @@ class Serializer:
         if whole is not value:
             yield whole
 
-    def _held(self, value: Any, media: list[Media]) -> Any:
+    def _held(self, value: Any, media: list[Attachment]) -> Any:
         checked = self._adapter.validate_python(value)
         if not self._serializes:
             return checked
-        taken: list[Media] = []
+        taken: list[Attachment] = []
         dumped = self._dumped(checked, taken)
         media += taken
         return dumped
 
-    def _dumped(self, value: Any, media: list[Media]) -> Any:
+    def _dumped(self, value: Any, media: list[Attachment]) -> Any:
         if self._may_hold_blocks:
             value = without_data(value, media)
         if not self._json_only:

@@ -28,7 +28,6 @@ from tools.conversion.results.attachments import NOTE, is_attachment
 from tools.conversion.results.jsonable import is_mute, to_jsonable
 from tools.conversion.schema import SchemaGenerator
 from tools.conversion.simple_schema import simple_schema
-from tools.core.content import EmbeddedResource
 from tools.core.errors import UnsendableError
 from tools.core.result import ToolResult
 
@@ -145,21 +144,10 @@ MATCH: dict[str, Any] = {
     },
     "required": ["text", "start", "end", "groups", "named"],
 }
-EMBEDDED: dict[str, Any] = {
-    "type": "object",
-    "description": "A resource, which stands beside this result.",
-    "properties": {
-        "uri": {"type": "string", "description": "Its address."},
-        "mime_type": {"type": "string", "description": "Its format."},
-        "text": {"type": "string", "description": "What is in it, if that is a text."},
-    },
-    "required": ["uri", "mime_type"],
-}
 FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
     ((BytesIO, bytearray, memoryview), BASE64),
     ((BaseException, StringIO, type), {"type": "string"}),
     ((re.Match,), MATCH),
-    ((EmbeddedResource,), EMBEDDED),
     ((range,), {"type": "array", "items": {"type": "integer"}}),
     ((Mapping,), {"type": "object"}),
 )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from tools.core.content import EmbeddedResource
 from tools.core.result import ToolResult
 
 __all__ = ["RedactingSink", "Redaction", "forms_of", "marker"]
@@ -73,11 +74,21 @@ class Redaction:
         """A result without the values; of one that had some, nothing is handed on as it was."""
         text, added = self.text(result.text), self.text(result.added)
         structured = self.value(result.structured)
-        if (text, added, structured) == (result.text, result.added, result.structured):
-            return result
-        return replace(
-            result, structured=structured, text=text, added=added, blocks=(), verbatim=None
+        media, blocks = (tuple(map(self._block, each)) for each in (result.media, result.blocks))
+        shown = replace(
+            result, structured=structured, text=text, added=added, media=media, blocks=blocks
         )
+        return result if shown == result else replace(shown, verbatim=None)
+
+    def _block(self, block: Any) -> Any:  # noqa: ANN401  # of the same type
+        """A part of a result without the values; images and sounds are as they are."""
+        if isinstance(block, str):
+            return self.text(block)
+        if isinstance(block, EmbeddedResource):
+            data = block.data
+            shown = self.text(data) if isinstance(data, str) else self.data(data)
+            return replace(block, data=shown)
+        return block
 
     def sink(self, sink: Sink) -> RedactingSink:
         """Takes the values out of what goes to a sink piece by piece."""

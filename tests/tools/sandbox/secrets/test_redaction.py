@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.core.content import EmbeddedResource
 from tools.core.result import ToolResult
 from tools.sandbox.secrets.redaction import Redaction, marker
 
@@ -118,6 +119,16 @@ def test_a_result_has_no_value_in_its_text_its_keys_or_its_values() -> None:
     assert found.structured == {SHOWN: [{"a": f"x{SHOWN}"}, 1, None]}
     assert found.text == f"[{SHOWN}]"
     assert found.verbatim is None
+
+
+def test_a_result_has_no_value_in_its_content() -> None:
+    found = EmbeddedResource("a://b", f"x {VALUE}")
+    binary = EmbeddedResource("a://c", VALUE.encode())
+    result = ToolResult({}, "", media=(found, binary), blocks=(VALUE, found, binary))
+    shown = knowing(VALUE).result(result)
+    redacted = EmbeddedResource("a://b", f"x {SHOWN}"), EmbeddedResource("a://c", SHOWN.encode())
+    assert shown.media == redacted
+    assert shown.blocks == (SHOWN, *redacted)
 
 
 def test_a_result_without_a_value_stays_the_same() -> None:
