@@ -48,17 +48,8 @@ TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
 """Headers that tell what to do next."""
 
 
-Parsed = Annotated[
-    Any,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": kind}
-                for kind in ("object", "array", "string", "number", "boolean", "null")
-            ]
-        }
-    ),
-]
+JSON_TYPES = ("object", "array", "string", "number", "boolean", "null")
+Parsed = Annotated[Any, WithJsonSchema({"anyOf": [{"type": each} for each in JSON_TYPES]})]
 """Any value of JSON; a schema that says no type at all is a fault to some clients."""
 
 
