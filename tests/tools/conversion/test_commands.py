@@ -49,6 +49,7 @@ async def call(spec: ToolSpec, **raw: Any) -> str:
 def harvest(**given: Any) -> None:
     """Harvests.
 
+    \b
     A line more.
     \f
     For developers.
@@ -191,10 +192,12 @@ def beds() -> None: ...
 
 @beds.command("show-all")
 @click.option("--limit", type=int)
+@click.option("--town", default="Bern")
+@click.option("--from")
 @click.pass_obj
-def show(town: str, limit: int) -> int:
+def show(outer: str, /, limit: int, town: str, **more: str) -> str:
     """Shows beds."""
-    return len(town) + limit
+    return f"{outer} {limit} {town} {more}"
 
 
 @pytest.mark.anyio
@@ -202,8 +205,9 @@ async def test_a_command_in_groups_runs_behind_them_with_their_options() -> None
     (chain,) = leaves(garden)
     spec = FunctionToMCP.convert(as_function(*chain))
     assert spec.name == "bed_s_show_all"
-    assert list(spec.input_schema["properties"]) == ["town", "limit"]
-    assert await call(spec, town="Bern", limit=1) == "5"
+    assert list(spec.input_schema["properties"]) == ["town", "limit", "show_all_town", "from_"]
+    said = await call(spec, town="Ulm", limit=1, show_all_town="Genf", from_="a")
+    assert said == "Ulm 1 Genf {'from': 'a'}"
 
 
 def test_a_group_and_an_app_are_refused_with_what_to_convert() -> None:

@@ -11,6 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from keyword import iskeyword
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args
 
@@ -98,7 +99,7 @@ def as_function(*chain: Any) -> Callable[..., str]:
     command prints is returned; where that is nothing, what it returns.
 
     Raises:
-        ToolDefinitionError: If it is a group, or two of its parameters have one name.
+        ToolDefinitionError: If it is a group.
     """
     command = chain[-1]
     if hasattr(command, "list_commands"):
@@ -106,21 +107,28 @@ def as_function(*chain: Any) -> Callable[..., str]:
             f"{command.name} is a group of commands; convert each, as {command.name}.commands has "
             "them, or serve the file, where each becomes a tool."
         )
-    parameters = [each for part in chain for each in _parameters(part)]
+    parameters: list[inspect.Parameter] = []
+    places: dict[str, tuple[int, str]] = {}
+    for place, part in enumerate(chain):
+        for name, said in _said(part).items():
+            listed = f"{part.name}_{name}" if name in places else name
+            listed = f"{listed}_" if iskeyword(listed) else listed.replace("-", "_")
+            places[listed] = place, name
+            parameters.append(_parameter(listed, said))
 
     def run(**values: Any) -> str:
+        given: list[dict[str, Any]] = [{} for _ in chain]
+        for listed, value in values.items():
+            place, name = places[listed]
+            given[place][name] = value
         with captured() as text:
-            returned = _run(chain, values, text)
+            returned = _run(chain, given, text)
             return text() or ("" if returned is None else str(returned))
 
-    try:
-        run.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]  # inspect reads it
-    except ValueError as error:
-        raise ToolDefinitionError(f"The command {command.name} has {error}.") from error
-    names = [part.name or "" for part in chain[1:] or chain]
-    run.__name__ = run.__qualname__ = "_".join(names).replace("-", "_")
+    run.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]  # inspect reads it
+    run.__name__ = run.__qualname__ = _name(chain)
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__doc__ = (command.help or "").partition("\f")[0].replace("\b\n", "")
+    run.__doc__ = inspect.cleandoc(command.help or "").partition("\f")[0].replace("\b\n", "")
     run.__module__ = getattr(command.callback, "__module__", run.__module__)
     options = getattr(command, MARK, getattr(command.callback, MARK, None))
     if options is not None:
@@ -128,7 +136,7 @@ def as_function(*chain: Any) -> Callable[..., str]:
     return run
 
 
-def _run(chain: Sequence[Any], values: dict[str, Any], text: Callable[[], str]) -> Any:
+def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[[], str]) -> Any:
     """What a command returns.
 
     Raises:
@@ -152,7 +160,7 @@ def _run(chain: Sequence[Any], values: dict[str, Any], text: Callable[[], str]) 
     return None
 
 
-def _invoked(chain: Sequence[Any], values: dict[str, Any]) -> Any:
+def _invoked(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
     with ExitStack() as stack:
         context = None
         for place, command in enumerate(chain):
@@ -162,7 +170,7 @@ def _invoked(chain: Sequence[Any], values: dict[str, Any]) -> Any:
             stack.enter_context(context)
             given = command.get_params(context)
             for each in sorted(given, key=lambda each: not each.is_eager):
-                each.handle_parse_result(context, values, [])
+                each.handle_parse_result(context, values[place], [])
             unset = [name for name, value in context.params.items() if repr(value) == UNSET]
             context.params |= dict.fromkeys(unset)
             if place < len(chain) - 1:
@@ -172,14 +180,22 @@ def _invoked(chain: Sequence[Any], values: dict[str, Any]) -> Any:
         return chain[-1].invoke(context)
 
 
-def _parameters(command: Any) -> Iterator[inspect.Parameter]:
+def _name(chain: Sequence[Any]) -> str:
+    """What a command is called below the program, which the outermost group stands for."""
+    return "_".join(part.name or "" for part in chain[1:] or chain).replace("-", "_")
+
+
+def _said(command: Any) -> dict[str, list[Any]]:
+    """What is said of each parameter that a caller may give, by its name."""
     by_name: dict[str, list[Any]] = {}
     for each in command.params:
         if each.expose_value or getattr(each, "prompt", None):
             by_name.setdefault(each.name, []).append(each)
-    for name, said in by_name.items():
-        if not all(getattr(each, "hidden", False) for each in said):
-            yield _parameter(name, said)
+    return {
+        name: said
+        for name, said in by_name.items()
+        if not all(getattr(each, "hidden", False) for each in said)
+    }
 
 
 def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
