@@ -42,6 +42,7 @@ class Questions:
         number = next(self._ids)
         question = self._open[number] = _Question()
         try:
+            await anyio.lowlevel.checkpoint()  # what is asked at once is sent at once
             self.send({"ask": call, "id": number, **what})
             await question.answered.wait()
         finally:

@@ -36,7 +36,7 @@ RETURN_SECONDS = 600.0
 """How long a client may take to come back, as long as a person may think."""
 
 TOGETHER = 0.02
-"""Seconds in which what is asked at once is asked in one round."""
+"""Seconds after which nothing more of what is asked at once is to come."""
 
 OutcomeT = TypeVar("OutcomeT")
 
@@ -109,6 +109,13 @@ class SuspendedRequest:
     def asks(self) -> bool:
         """Whether there is anything that nobody has answered."""
         return any(not each.closed.is_set() for each in self._open)
+
+    async def settled(self) -> None:
+        """Waits until nothing more is asked: what is asked at once is asked in one round."""
+        known = -1
+        while known != len(self._open):
+            known = len(self._open)
+            await anyio.sleep(TOGETHER)
 
     def put(self, this_round: Round) -> None:
         """Has the client asked what nobody has answered."""
@@ -204,7 +211,7 @@ class SuspendedCall(Generic[OutcomeT]):
                 if not self._request.asks:
                     await self._request.changed.wait()
                     continue
-                await anyio.sleep(TOGETHER)
+                await self._request.settled()
                 if self._outcome is None and self._error is None and self._request.asks:
                     self._request.put(this_round)
                     return None
