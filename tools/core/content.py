@@ -7,9 +7,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
-
 __all__ = ["Attachment", "Block", "EmbeddedResource", "Media", "ResourceLink"]
 
 MAGIC = (
@@ -110,9 +107,8 @@ class Media:
         return self.kind, self.mime_type, self.data
 
 
-@dataclass(frozen=True, slots=True)
 class EmbeddedResource:
-    """What is at an address, handed over with it.
+    """What is at an address, handed over with it; no dataclass, for the reason that Media has.
 
     Attributes:
         uri: The address; empty where it is the one that is read.
@@ -120,21 +116,26 @@ class EmbeddedResource:
         mime_type: Its format; by default that of plain text or of any bytes.
     """
 
-    uri: str
-    data: str | bytes
-    mime_type: str = ""
+    __match_args__ = ("uri", "data", "mime_type")
+    __slots__ = ("data", "mime_type", "uri")
 
-    def __post_init__(self) -> None:
-        """Settles the format."""
-        if not self.mime_type:
-            plain = "text/plain" if isinstance(self.data, str) else "application/octet-stream"
-            object.__setattr__(self, "mime_type", plain)
+    def __init__(self, uri: str, data: str | bytes, mime_type: str = "") -> None:
+        plain = "text/plain" if isinstance(data, str) else "application/octet-stream"
+        self.uri = uri
+        self.data = data
+        self.mime_type = mime_type or plain
 
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, _source: object, _handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.is_instance_schema(cls)  # else it would be taken apart
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EmbeddedResource) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"<{self.uri}: {self.mime_type}, {len(self.data)} long>"
+
+    def _key(self) -> tuple[str, str | bytes, str]:
+        return self.uri, self.data, self.mime_type
 
 
 @dataclass(frozen=True, slots=True)

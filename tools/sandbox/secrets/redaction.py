@@ -87,7 +87,7 @@ class Redaction:
         if isinstance(block, EmbeddedResource):
             data = block.data
             shown = self.text(data) if isinstance(data, str) else self.data(data)
-            return replace(block, data=shown)
+            return EmbeddedResource(self.text(block.uri), shown, block.mime_type)
         return block
 
     def sink(self, sink: Sink) -> RedactingSink:
