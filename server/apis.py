@@ -23,19 +23,13 @@ __all__ = ["make_apis", "make_descriptions", "options_of"]
 SUCCESS = 200
 
 
-def make_apis(
-    settings: Settings,
-    registry: ToolRegistry,
-    machine: Machine,
-    on_change: Callable[[], None],
-) -> Apis:
+def make_apis(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis:
     """What keeps the tools of the APIs in the registry.
 
     Args:
         settings: Those with the APIs.
         registry: Where the tools are kept.
         machine: Fetches descriptions.
-        on_change: Is told when tools have come.
     """
     trusted = {name for name, each in settings.openapi.items() if each.trusted}
     return Apis(
@@ -43,7 +37,6 @@ def make_apis(
         registry,
         make_descriptions(settings, machine),
         vet=partial(_vetted, registry, trusted),
-        on_change=on_change,
     )
 
 

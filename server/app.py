@@ -173,15 +173,18 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     gateway: Gateway | NoGateway = NoGateway()
     if servers:
         gateway = _gateway(settings, servers, registry, library, sessions, requests, command)
+    apis = apis_of(settings, registry, machine)
     catalogue = Catalogue(
         registry,
         library=library,
         learning=partial(_learning, library) if settings.toolsearch.learn else None,
         is_down=partial(_is_down, gateway),
         why_unlisted=partial(_why_unlisted, gateway),
+        settle=None if apis is None else apis.settle,
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
-    apis = apis_of(settings, registry, machine, catalogue.notify)
+    if apis is not None:
+        apis.on_change(catalogue.notify)
 
     async def find(name: str) -> None:
         await functions.refresh()
@@ -226,7 +229,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         await functions.loaded()
         await gateway.ready()
         if apis is not None and lists_others():
-            await apis.ready()  # they may be listed
+            await anyio.to_thread.run_sync(apis.settle)  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
     prompts = Prompts(resources, registry, sessions, recording)
@@ -287,15 +290,13 @@ def discover_tools(collections: Collections) -> ToolRegistry:
     return registry
 
 
-def apis_of(
-    settings: Settings, registry: ToolRegistry, machine: Machine, on_change: Callable[[], None]
-) -> Apis | None:
+def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis | None:
     """The HTTP APIs of the settings, which put their tools into a registry; None without any."""
     if not settings.openapi:
         return None
     from server.apis import make_apis
 
-    return make_apis(settings, registry, machine, on_change)
+    return make_apis(settings, registry, machine)
 
 
 def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:

@@ -114,7 +114,7 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
     )
     registry = discover_tools(collections)
     machine = make_machine(settings, os.environ, Redaction())
-    apis = apis_of(settings, registry, machine, lambda: None)
+    apis = apis_of(settings, registry, machine)
 
     async def load() -> None:
         await function_files(settings, registry).load_once()

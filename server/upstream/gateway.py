@@ -23,9 +23,9 @@ from server.upstream.connections.opening import Opener
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.admission import Admission
 from server.upstream.upstream import Upstream
+from tools.conversion.naming import SEPARATOR
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
-from tools.core.naming import SEPARATOR
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 

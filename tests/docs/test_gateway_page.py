@@ -22,7 +22,7 @@ from mcp import Client, StdioServerParameters
 
 from server.settings.gateway import ProfileSettings, ServerSettings
 from server.settings.sources import load
-from tools.core.naming import LONGEST
+from tools.conversion.naming import LONGEST
 
 pytestmark = pytest.mark.slow
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
@@ -13,8 +14,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from tools.conversion.naming import SEPARATOR
 from tools.core.errors import InvalidArgumentsError, ToolError
-from tools.core.naming import SEPARATOR
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.openapi.api import Api, ApiOptions
@@ -24,7 +25,7 @@ from tools.openapi.tool import SOURCE
 __all__ = ["Apis", "Descriptions"]
 
 LONGEST_WAIT = 10.0
-"""Seconds that a list of tools, or an unknown name, waits for descriptions."""
+"""Seconds that a list of tools, a search or an unknown name waits for descriptions."""
 
 MOST_BYTES = 50_000_000
 """Bytes of a description."""
@@ -87,8 +88,7 @@ class Apis:
         apis: The APIs.
         registry: Where their tools are kept.
         descriptions: Reads their descriptions.
-        vet: Says why a person has to look at a tool first; empty where none has to.
-        on_change: Is told when tools have come.
+        vet: Makes of a tool what may be shown of it, where a person has to look at it first.
     """
 
     def __init__(
@@ -97,23 +97,33 @@ class Apis:
         registry: ToolRegistry,
         descriptions: Descriptions,
         *,
-        vet: Callable[[ToolSpec], ToolSpec] = lambda spec: spec,
-        on_change: Callable[[], None] = lambda: None,
+        vet: Callable[[ToolSpec], ToolSpec],
     ) -> None:
         self._waiting = {each.name: each for each in apis}
         self._registry = registry
         self._descriptions = descriptions
         self._vet = vet
-        self._on_change = on_change
+        self._listeners: list[Callable[[], None]] = []
         self._turns = {each.name: anyio.Lock() for each in apis}
+        self._settled = threading.Event()
+        self._settled.set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Has the descriptions read in the background."""
+        self._settled.clear()
         async with anyio.create_task_group() as group:
-            group.start_soon(self.load)
+            group.start_soon(self._load_first)
             yield
             group.cancel_scope.cancel()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Has somebody told when tools have come."""
+        self._listeners.append(listener)
+
+    def settle(self) -> None:
+        """Waits until every description was tried once, if that does not take too long; blocks."""
+        self._settled.wait(LONGEST_WAIT)
 
     async def load(self) -> None:
         """Reads what was not read yet; what cannot be is logged, and tried again the next time."""
@@ -121,17 +131,18 @@ class Apis:
             for name in self._waiting:
                 group.start_soon(self._load, name)
 
-    async def ready(self) -> None:
-        """Waits until every description was read, if that does not take too long."""
-        with anyio.move_on_after(LONGEST_WAIT):
-            await self.load()
-
     async def find(self, name: str) -> None:
         """Sees to it that a tool of that name is in the registry, if one of the APIs has it."""
         api = name.partition(SEPARATOR)[0]
         if api in self._waiting:
             with anyio.move_on_after(LONGEST_WAIT):
                 await self._load(api)
+
+    async def _load_first(self) -> None:
+        try:
+            await self.load()
+        finally:
+            self._settled.set()
 
     async def _load(self, name: str) -> None:
         async with self._turns[name]:
@@ -146,7 +157,8 @@ class Apis:
                 return
             self._registry.replace_source(f"{SOURCE}{name}", specs)
             del self._waiting[name]
-            self._on_change()
+            for listener in self._listeners:
+                listener()
 
     def _tools(self, options: ApiOptions, data: bytes) -> list[ToolSpec]:
         api = Api(options, data)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tools.core.naming import exposed_name
+from tools.conversion.naming import exposed_name
 from tools.openapi.description import Description, pairs, text_of
 
 __all__ = ["METHODS", "PLACE", "Operation", "Selection", "names_of", "operations_of"]

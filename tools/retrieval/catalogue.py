@@ -72,6 +72,7 @@ class Catalogue:
         why_unlisted: Why it is not known what tools a server has, by its name, as the rest of a
             sentence; empty where it is known, or there is no such server.
         index: Makes the index; by default the one that comes with the product.
+        settle: Waits, not for long, for tools that are about to come; blocks. None where none are.
 
     Attributes:
         registry: The tools that can be called.
@@ -86,6 +87,7 @@ class Catalogue:
         is_down: Callable[[str], bool] = lambda _server: False,
         why_unlisted: Callable[[str], str] = lambda _server: "",
         index: Callable[[], ToolIndex] | None = None,
+        settle: Callable[[], None] | None = None,
     ) -> None:
         self.registry = registry
         self._library = library
@@ -93,6 +95,7 @@ class Catalogue:
         self._learning: Learning | None = None
         self._is_down = is_down
         self._why_unlisted = why_unlisted
+        self._settle = settle
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
         self._records = FileRecords(library)
         make_index = index or partial(_own_index, library)
@@ -133,6 +136,8 @@ class Catalogue:
             session_id: The session in which a tool that is found may be called.
             admitted: The tools that may be found; None means all.
         """
+        if self._settle is not None:
+            self._settle()
         index = self._updater.current()
         learning = self._learned()
         asked = query.query_text

@@ -19,7 +19,7 @@ from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins
 from storage.database import RECORD, Database
-from tools.core.naming import exposed_name
+from tools.conversion.naming import exposed_name
 
 __all__ = ["Inspected", "Inspection", "Quarantined", "inspection"]
 

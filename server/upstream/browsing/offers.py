@@ -22,10 +22,10 @@ from server.upstream.connections.failures import as_mcp_error
 from server.upstream.connections.listing import Listing
 from server.upstream.gateway import Gateway
 from server.upstream.upstream import Upstream
+from tools.conversion.naming import SEPARATOR
 from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError
-from tools.core.naming import SEPARATOR
 
 __all__ = ["Admits", "Asked", "Offers", "admits_every"]
 

@@ -17,7 +17,7 @@ from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources
 from server.upstream.upstream import Upstream
-from tools.core.naming import exposed_name
+from tools.conversion.naming import exposed_name
 
 __all__ = ["GatewayPrompts"]
 

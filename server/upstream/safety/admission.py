@@ -16,7 +16,7 @@ from server.upstream.safety.conversion import Invoke, to_barred, to_spec
 from server.upstream.safety.vetting import Judged, Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
-from tools.core.naming import exposed_name
+from tools.conversion.naming import exposed_name
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet

@@ -10,8 +10,8 @@ import mcp_types as types
 
 from server.settings.gateway import ServerSettings
 from server.upstream.safety.schemas import rooted, sound
+from tools.conversion.naming import SEPARATOR, exposed_name
 from tools.core.context import RequestContext
-from tools.core.naming import SEPARATOR, exposed_name
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from server.upstream.safety.confusables import skeleton
 from server.upstream.safety.deception import Finding
-from tools.core.naming import SEPARATOR, exposed_name
+from tools.conversion.naming import SEPARATOR, exposed_name
 
 __all__ = ["OURS", "Neighbours"]
 

@@ -277,7 +277,6 @@ async def test_the_secret_of_the_settings_is_sent_and_never_shown(
 
 async def test_the_tools_are_found_and_not_listed(open_shop: Callable[..., Any]) -> None:
     async with open_shop(surface=["lean"]) as crib:
-        await crib.app.apis.ready()
         listed = [each.name for each in (await crib.client.list_tools()).tools]
         assert not any(name.startswith("shop__") for name in listed)
         assert "shop__list_items" in await crib.text("search_tools", query="herons of the shop")

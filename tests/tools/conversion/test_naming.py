@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.core.naming import LONGEST, SEPARATOR, exposed_name
+from tools.conversion.naming import LONGEST, SEPARATOR, exposed_name
 
 SERVERS = st.from_regex(r"\A[a-z0-9]([-_]?[a-z0-9]){0,14}\Z")
 SAFE = re.compile(r"[A-Za-z0-9_-]+")
