@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
@@ -11,6 +10,7 @@ from pydantic import ConfigDict, Field, FiniteFloat, WithJsonSchema
 
 from storage.errors import UnreadableDocumentError
 from tools.answers.customization import with_enum, without
+from tools.answers.redirects import stays_within
 from tools.core.collections import Collections
 from tools.core.content import Media
 from tools.core.context import RequestContext
@@ -27,16 +27,8 @@ from tools.sandbox.web.response import WebResponse
 
 if TYPE_CHECKING:
     from tools.sandbox.web.page import Page
-    from tools.sandbox.web.url import Url
 
-__all__ = [
-    "HttpAnswer",
-    "WebPage",
-    "http_request",
-    "read_web_page",
-    "stays_within",
-    "web_search",
-]
+__all__ = ["HttpAnswer", "WebPage", "http_request", "read_web_page", "web_search"]
 
 MAX_BODY = 2_000_000
 """Characters that one request sends."""
@@ -151,14 +143,6 @@ async def http_request(
         method, url, headers=headers, body=content, secret=secret, follows=stays_within(context)
     )
     return _http_answer(response, await read_body(response, form))
-
-
-def stays_within(context: RequestContext) -> Callable[[Url, Url], bool]:
-    """Which redirects a call follows: those within its site that no rule of the policy denies.
-
-    The policy and whoever approved the call judged its URL alone: another site is another call.
-    """
-    return lambda here, there: here.is_same_site(there) and context.may_reach(str(there))
 
 
 def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:

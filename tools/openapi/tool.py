@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from tools.answers.redirects import stays_within
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec
@@ -17,7 +18,6 @@ from tools.openapi.description import text_of
 from tools.openapi.operations import Operation
 from tools.openapi.requests import RequestMaker
 from tools.openapi.schemas import plain
-from tools.web import stays_within
 
 __all__ = ["SOURCE", "operation_tool"]
 
