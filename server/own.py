@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,14 +57,8 @@ def serve(
         version=version,
         instructions=instructions,
     )
-    serving = partial(serve_stdio, own.mcp, own.running())
-    if said.transport == "http":
-        from server.settings.http import HttpSettings
-        from server.transport.http import serve_http
-
-        serving = partial(serve_http, own.mcp, HttpSettings(port=said.port), own.running())
     try:
-        anyio.run(serving)
+        anyio.run(_run, own, said.transport, said.port)
     except SettingsError as error:
         sys.exit(f"Error: {error.message}")
 
@@ -91,6 +84,16 @@ async def client_of(
     own = OwnServer(offers, name=name, version=version, instructions=instructions)
     async with own.running(), Client(own.mcp, **client) as connected:
         yield connected
+
+
+async def _run(own: OwnServer, transport: str, port: int) -> None:
+    if transport != "http":
+        await serve_stdio(own.mcp, own.running())
+        return
+    from server.settings.http import HttpSettings
+    from server.transport.http import serve_http
+
+    await serve_http(own.mcp, HttpSettings(port=port), own.running())
 
 
 def _command_line(transport: str, port: int) -> argparse.Namespace:
